@@ -1,4 +1,4 @@
-"""The base of the Image views."""
+"""Base of the Image views."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -13,7 +13,7 @@ class ImageView(ServiceView):
     service = "image"
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        """Answer as the version that the client asks for by ``Accept``, when it does, else by the address alone."""
+        """Answer in the API version of the ``Accept`` header, if the client specified one."""
         if asks_by_type(request):
             return negotiated(request)
         return super().dispatch(request, *args, **kwargs)

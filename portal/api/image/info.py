@@ -1,4 +1,4 @@
-"""What the image service offers: import methods, stores, how much is used; and the cache that it has not."""
+"""Information about the image service: import methods, stores and usage; there is no cache."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class StoresInfo(ImageView):
     rules = {"GET": "novella:get_stores_info"}
 
     def get(self, request: Request) -> Response:
-        """List the one store."""
+        """List the only store."""
         return Response({"stores": [_store()]})
 
 
@@ -41,7 +41,7 @@ class StoresDetail(ImageView):
     rules = {"GET": "stores_info_detail"}
 
     def get(self, request: Request) -> Response:
-        """List the one store with what it is."""
+        """List the only store with its properties."""
         return Response({"stores": [{**_store(), "type": "file", "weight": 0, "properties": store_properties()}]})
 
 
@@ -51,7 +51,7 @@ class Usage(ImageView):
     rules = {"GET": "novella:get_usage_info"}
 
     def get(self, request: Request) -> Response:
-        """Show what the project's images use, of what it may; sizes in MiB, -1 without a limit."""
+        """Show usage and limits of the project's images; sizes in MiB, -1 without a limit."""
         found = usage_of(self.context)
         usage = {name: {"limit": limit, "usage": used} for name, (used, limit) in found.items()}
         return Response({"usage": usage})
@@ -63,7 +63,7 @@ class StoredImage(ImageView):
     rules = {"DELETE": "delete_image_location"}
 
     def delete(self, request: Request, store_id: str, image_id: str) -> Response:
-        """Refuse: a copy in the only store is the last one, which is never removed by itself."""
+        """Refused: the copy in the only store is the last one, which is deleted only with the image."""
         if store_id != settings.IMAGE_STORE_ID:
             raise ConflictError(f"The selected store {store_id[:80]} is not available on this node.")
         image = selectors.image_for(self.context, image_id)
@@ -77,7 +77,7 @@ NO_CACHE = refuse(NotFoundError, "Caching via API is not supported at this site.
 
 
 def _uncached(**rules: str) -> type[ImageView]:
-    """Return a view of the cache: images are served from their store, and no cache is between."""
+    """Return a view of the cache API; there is no cache."""
     return answering(ImageView, {method: Operation(rule, NO_CACHE) for method, rule in rules.items()})
 
 

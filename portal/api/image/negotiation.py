@@ -1,6 +1,6 @@
-"""Which version of the Image API a request is for: the address says it, ``/v2.7/images``, or ``Accept`` in its place.
+"""API version of a request to the Image API: in the path, ``/v2.7/images``, or in ``Accept``.
 
-As in Glance: every minor version is version 2, and what names no version that there is gets the list of them (300).
+As in Glance, every minor version is version 2, and an unknown version gets the list of versions (300).
 """
 
 import re
@@ -10,9 +10,11 @@ from django.http.response import HttpResponseBase
 from django.urls import resolve
 
 MINOR_VERSIONS = (17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-"""Of v2, the newest first: 2.1 brought members, 2.2 protected properties, 2.3 deactivation, 2.5 shared and community
-images, 2.6 imports, 2.7 hidden images and the multihash, 2.8 named stores, of which there is one, 2.12 the tasks of an
-image, 2.17 locations as resources.  What is not there: the cache (2.14, 2.16, 2.18).
+"""Minor versions of v2, newest first.
+
+2.1 added members, 2.2 protected properties, 2.3 deactivation, 2.5 shared and community images, 2.6 imports, 2.7 hidden
+images and the multihash, 2.8 named stores (there is one), 2.12 the tasks of an image, 2.17 locations as resources. The
+cache (2.14, 2.16, 2.18) is not supported.
 """
 KNOWN = {"v2", *(f"v2.{minor}" for minor in MINOR_VERSIONS)}
 MEDIA_TYPE = "application/vnd.openstack.images-"
@@ -22,13 +24,13 @@ _MARK = "_image_version_known"
 
 
 def asks_by_type(request: HttpRequest) -> bool:
-    """Whether ``Accept`` names a version and nobody has looked at it yet; ``/versions`` is of no version."""
+    """Whether ``Accept`` has a version that has not been processed; ``/versions`` has no version."""
     named = request.headers.get("Accept", "").startswith(MEDIA_TYPE)
     return named and not hasattr(request, _MARK) and _version_in(_path_of(request)) != "versions"
 
 
 def negotiated(request: HttpRequest) -> HttpResponseBase:
-    """Answer a request as its version does, or with the list of versions."""
+    """Answer a request in its version, or with the list of versions."""
     path = _path_of(request)
     if asks_by_type(request):
         version, rest = request.headers["Accept"].removeprefix(MEDIA_TYPE), path
@@ -42,7 +44,7 @@ def negotiated(request: HttpRequest) -> HttpResponseBase:
 
 
 def version_of(request: HttpRequest) -> str:
-    """Return what stands in the address where the version does."""
+    """Return the version segment of the path."""
     return _version_in(_path_of(request))
 
 

@@ -1,4 +1,4 @@
-"""Image service API under ``/image``; a slash at the end makes no difference, but begins an id in lists."""
+"""Image service API under ``/image``; a trailing slash is optional, except in lists, where it starts an id."""
 
 from django.urls import re_path
 

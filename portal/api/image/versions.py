@@ -13,7 +13,7 @@ from portal.api.image.negotiation import KNOWN, MINOR_VERSIONS, negotiated, vers
 
 
 class Versions(ImageView):
-    """``GET /image``: the versions there are, with Glance's status 300; ``/image/versions`` says the same with 200."""
+    """``GET /image``: the versions, with status 300 as in Glance; ``/image/versions`` is the same with 200."""
 
     public = True
     status = 300
@@ -32,15 +32,15 @@ class Versions(ImageView):
         )
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Response:
-        """Answer every method alike: nothing else is known of a version that there is not."""
+        """Answer every method with the list of versions."""
         return self.get(request)
 
 
 class OtherVersions(Versions):
-    """What begins with no ``/v2``: the minor versions, ``/versions/…``, and everything that is of no version."""
+    """Paths that do not begin with ``/v2``: minor versions, ``/versions/…``, and paths without a version."""
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        """Answer a minor version's request as version 2 does."""
+        """Answer a request for a minor version as version 2."""
         version = version_of(request)
         if version in KNOWN:
             return negotiated(request)

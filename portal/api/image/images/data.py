@@ -1,4 +1,4 @@
-"""The bits of an image: uploaded, staged and downloaded as streams, with constant memory."""
+"""The data of images: uploaded, staged and downloaded as streams, with constant memory."""
 
 from collections.abc import Iterator
 
@@ -19,10 +19,10 @@ DATA_TYPE = "application/octet-stream"
 
 
 class DataView(ImageView):
-    """Base of the views that take data."""
+    """Base of the views that receive data."""
 
     def fault(self, error: Exception) -> Response:
-        """Say with a refusal of the body's type which one it must be."""
+        """Add the required content type to the error for an unsupported one."""
         response = super().fault(error)
         if isinstance(error, UnsupportedMediaType):
             response.data["message"] = f"The data must be sent as {DATA_TYPE}."
@@ -35,7 +35,7 @@ class ImageFile(DataView):
     rules = {"GET": "download_image", "PUT": "upload_image"}
 
     def put(self, request: Request, image_id: str) -> Response:
-        """Take the data of a queued image; 204 when it is whole, safe and what it was declared to be."""
+        """Upload the data of a queued image; 204 if it is complete, safe and of the declared format."""
         size = _announced(request)
         check_store(request.headers.get("X-Image-Meta-Store"))
         with upload_shares.share_of(self.context):
@@ -43,7 +43,7 @@ class ImageFile(DataView):
         return Response(status=204)
 
     def get(self, request: Request, image_id: str) -> HttpResponseBase:
-        """Send the data, or the range of it that is asked for; 204 before there is any."""
+        """Send the data, or the requested range of it; 204 if there is none."""
         for name in request.query_params.get("prefer", "").split(","):
             check_store(name.strip() or None, field="prefer")
         image = selectors.image_for(self.context, image_id)
@@ -76,22 +76,22 @@ class ImageStage(DataView):
     rules = {"PUT": "modify_image"}
 
     def put(self, request: Request, image_id: str) -> Response:
-        """Keep the data of a queued image, which is ``uploading`` from then on."""
+        """Store the data of a queued image, whose status becomes ``uploading``."""
         with upload_shares.share_of(self.context):
             services.stage(self.context, image_id, _body(request), expected_size=_announced(request))
         return Response(status=204)
 
 
 def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:
-    """Refuse the name of a store that there is not; InvalidInputError."""
+    """Reject an unknown store; InvalidInputError."""
     if name is not None and name != settings.IMAGE_STORE_ID:
         raise InvalidInputError(f"The selected store {name[:80]} is not available on this node.", field=field)
 
 
 def _announced(request: Request) -> int | None:
-    """Return the size that the client says the data has, in bytes; refuse one that is too large before it is sent.
+    """Return the size in bytes that the client declares; reject data that is too large before it is sent.
 
-    Raises UnsupportedMediaType for what is not plain data.
+    Raises UnsupportedMediaType for another content type.
     """
     if str(request.content_type).partition(";")[0].strip().lower() != DATA_TYPE:
         raise UnsupportedMediaType(str(request.content_type))
@@ -106,7 +106,7 @@ def _announced(request: Request) -> int | None:
 
 
 def _body(request: Request) -> Iterator[bytes]:
-    """Yield the data as it arrives; InterruptedUploadError when the client goes away or is too slow."""
+    """Yield the data as it arrives; InterruptedUploadError if the client disconnects or is too slow."""
     try:
         yield from streams.body_of(request._request)
     except streams.BodyInterruptedError as error:

@@ -1,4 +1,4 @@
-"""Where an image's data lies: ``/image/v2/images/{id}/locations`` (API 2.17), for services and operators."""
+"""Locations of an image's data: ``/image/v2/images/{id}/locations`` (API 2.17), for services and operators."""
 
 from typing import Any, ClassVar
 
@@ -37,11 +37,11 @@ class Locations(ImageView):
     schemas: ClassVar[Schemas] = {"POST": LOCATION}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """List the one place where the data lies; none before there is any."""
+        """List the location of the data; empty if there is none."""
         return Response(selectors.locations_for(self.context, image_id))
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Refuse: the one store keeps what it is given, and refers to nothing elsewhere."""
+        """Refused: the store holds only uploaded and imported data, and no references to other locations."""
         self.checked_body()
         image = selectors.image_for(self.context, image_id)
         if image.status != Image.Status.QUEUED:

@@ -1,4 +1,4 @@
-"""With which projects an image is shared: ``/image/v2/images/{id}/members``."""
+"""Members, the projects that an image is shared with: ``/image/v2/images/{id}/members``."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class Members(ImageView):
     schemas: ClassVar[Schemas] = {"POST": MEMBER_CREATE}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """List the members: all for the image's owner, a member sees only itself."""
+        """List the members: all for the image's owner; a member sees only itself."""
         rows = selectors.members_for(self.context, image_id)
         return Response({"members": [shapes.member(row) for row in rows], "schema": "/v2/schemas/members"})
 
@@ -45,6 +45,6 @@ class MemberDetail(ImageView):
         return Response(shapes.member(row))
 
     def delete(self, request: Request, image_id: str, member_id: str) -> Response:
-        """Share the image with the project no longer."""
+        """Stop sharing the image with the project."""
         services.remove_member(self.context, image_id, member_id)
         return Response(status=204)

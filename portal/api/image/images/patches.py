@@ -11,7 +11,7 @@ from provisioning.images.records import check_name
 OPERATIONS: tuple[Operation, ...] = ("add", "remove", "replace")
 MAX_OPERATIONS = 1000
 LOCATION_DEPTHS = {"add": 2, "remove": 2, "replace": 1}
-"""Parts that a path into ``locations`` has, by operation."""
+"""Operation → path segments of its pointer below ``locations``."""
 
 
 class PatchParser(JSONParser):
@@ -21,19 +21,19 @@ class PatchParser(JSONParser):
 
 
 class OldPatchParser(JSONParser):
-    """Version 2.0: ``{"replace": "/name", "value": …}``; ``add`` is for what is not there yet."""
+    """Version 2.0: ``{"replace": "/name", "value": …}``; ``add`` is only for missing attributes."""
 
     media_type = "application/openstack-images-v2.0-json-patch"
 
 
 PATCHES = ", ".join(sorted((PatchParser.media_type, OldPatchParser.media_type)))
-"""The types of body that a PATCH may have."""
+"""The content types that a PATCH may have."""
 
 
 def read_patch(patch: Any, *, old: bool = False) -> list[Change]:
-    """Return the changes that a patch lists, for ``images.services.patch``; ``old`` is version 2.0.
+    """Return the changes of a patch, for ``images.services.patch``; ``old`` is version 2.0.
 
-    Raises InvalidInputError for a malformed patch, ForbiddenError for attributes that are not the caller's to set.
+    Raises InvalidInputError for a malformed patch, and ForbiddenError for attributes that the caller may not set.
     """
     if not isinstance(patch, list) or len(patch) > MAX_OPERATIONS:
         raise InvalidInputError("Request body must be a JSON array of operation objects.")

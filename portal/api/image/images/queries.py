@@ -1,4 +1,4 @@
-"""Glance's query strings: filters with operators, sorting in both its forms, paging."""
+"""Glance's query strings: filters with operators, both forms of sorting, and paging."""
 
 import csv
 import datetime
@@ -21,22 +21,22 @@ SORT_ERRORS = SortErrors(
     "Invalid sort key: {key}. It must be one of the following: {known}.", "Invalid sort direction: {way}"
 )
 PAGE = 100
-"""Images of one answer when the client names no limit."""
+"""Default limit of a list."""
 NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir"}
 LISTS = {"name", "status", "disk_format", "container_format", "id"}
-"""Filters that take ``in:`` with several values."""
+"""Filters that accept ``in:`` with several values."""
 COMPARISONS = ("gt", "gte", "eq", "neq", "lt", "lte")
 """Glance's comparisons of times."""
 MOST_FILTERS = 50
-"""Tags, additional properties and times of one list: each is a part of the statement, which a database bounds."""
+"""Tags, additional properties and times in the filters of one list; limits the size of the statement."""
 MOST_VALUES = 1000
-"""Values behind one ``in:``."""
+"""Values after one ``in:``."""
 DAYS = datetime.timedelta(days=2)
-"""What comparisons and time zones may add to a time or take from it."""
+"""Margin at both ends of the valid times, for comparisons and time zones."""
 
 
 def read_page(request: Request) -> Page:
-    """Return the page asked for; ``limit=0`` is an empty one.  InvalidInputError when ``limit`` is no such number."""
+    """Return the requested page; ``limit=0`` is an empty one. InvalidInputError for an invalid ``limit``."""
     text = request.query_params.get("limit")
     marker = request.query_params.get("marker")
     if text is None:
@@ -50,7 +50,7 @@ def read_page(request: Request) -> Page:
 
 
 def read_filters(request: Request) -> dict[str, Any]:
-    """Return the filters for ``images.selectors.images_for``; InvalidInputError names what cannot be read."""
+    """Return the filters for ``images.selectors.images_for``; InvalidInputError names an invalid one."""
     filters: dict[str, Any] = {}
     properties: dict[str, str] = {}
     for name, values in request.query_params.lists():
@@ -79,7 +79,9 @@ def read_filters(request: Request) -> dict[str, Any]:
 
 
 def read_order(request: Request) -> tuple[Sort, ...]:
-    """Return the order asked for: ``sort=name:asc,size``, or ``sort_key`` with ``sort_dir``; newest first otherwise."""
+    """Return the requested order: ``sort=name:asc,size``, or ``sort_key`` with ``sort_dir``; newest first by
+    default.
+    """
     given = request.query_params
     names, ways = given.getlist("sort_key"), given.getlist("sort_dir")
     if "sort" in given:
@@ -97,13 +99,13 @@ def read_order(request: Request) -> tuple[Sort, ...]:
 
 
 def _check_keys(many: int, field: str) -> None:
-    """Refuse more keys than there are: the condition of a page grows with the square of their number."""
+    """Reject more sort keys than exist: the condition of a page grows with the square of their number."""
     if many > len(SORT_KEYS):
         raise InvalidInputError(f"A list can be sorted by at most {len(SORT_KEYS)} keys.", field=field)
 
 
 def _values(name: str, value: str) -> list[object]:
-    """Read one value, or several behind ``in:``; a value with a comma stands in double quotes."""
+    """Read one value, or several after ``in:``; a value that contains a comma is in double quotes."""
     operator, separator, rest = value.partition(":")
     texts = [value]
     if separator and operator == "in":
@@ -186,4 +188,4 @@ _READERS: dict[str, Any] = {
     **{name: (name, _text) for name in ("checksum", "os_hash_algo", "os_hash_value")},
     **{name + tail: (name + tail, _number) for name in NUMBERS for tail in ("", "_min", "_max")},
 }
-"""Query parameter → the selector's name and how it is read."""
+"""Query parameter → the selector's filter, and the function that reads its value."""

@@ -1,4 +1,4 @@
-"""What part of an image's data is asked for: one ``Range``, or the ``Content-Range`` that old clients send instead."""
+"""Partial downloads: one ``Range``, or the ``Content-Range`` that old clients send instead."""
 
 import re
 
@@ -12,15 +12,15 @@ CONTENT_RANGE = re.compile(r"bytes (?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})/
 
 
 class UnsatisfiableRangeError(APIException):
-    """The part that is asked for is not there (416)."""
+    """The requested range does not exist (416)."""
 
     status_code = 416
 
 
 def part_of(request: Request, size: int) -> tuple[int, int] | None:
-    """Return the first and the last byte that are asked for, None for the whole (RFC 9110 section 14.2).
+    """Return the first and last byte of the requested range, or None for the whole (RFC 9110 section 14.2).
 
-    Raises InvalidInputError for several ranges, UnsatisfiableRangeError for one that cannot be had or read.
+    Raises InvalidInputError for several ranges, UnsatisfiableRangeError for an invalid or unsatisfiable one.
     """
     asked = request.headers.get("Range")
     if asked is not None:

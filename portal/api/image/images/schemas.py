@@ -1,4 +1,4 @@
-"""The JSON schemas of the Image API: what ``/v2/schemas`` publishes, and what requests are checked by."""
+"""JSON schemas of the Image API: those published at ``/v2/schemas``, and those that requests are validated by."""
 
 from typing import Any
 
@@ -130,7 +130,7 @@ TASK_SCHEMA: Schema = {"name": "task", "properties": TASK_PROPERTIES}
 
 
 def published(name: str) -> Schema | None:
-    """Return what ``GET /v2/schemas/{name}`` shows: formats are those that the operator lets in."""
+    """Return the schema of ``GET /v2/schemas/{name}``; its formats are those that the operator allows."""
     formats = {**IMAGE_PROPERTIES["disk_format"], "enum": [None, *settings.IMAGE_DISK_FORMATS]}
     image = {**IMAGE_SCHEMA, "properties": {**IMAGE_PROPERTIES, "disk_format": formats}}
     items = {"image": image, "member": MEMBER_SCHEMA, "task": TASK_SCHEMA}
@@ -142,7 +142,7 @@ IMAGE_CREATE: Schema = {
     "type": "object",
     "properties": {
         **{name: schema for name, schema in IMAGE_PROPERTIES.items() if name not in READ_ONLY},
-        **{name: {} for name in sorted(READ_ONLY | RESERVED)},  # refused by name, whatever their value: 403
+        **{name: {} for name in sorted(READ_ONLY | RESERVED)},  # rejected by name, whatever their value: 403
         "id": {"type": "string", "format": "uuid"},
         "min_disk": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
         "min_ram": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
@@ -165,7 +165,7 @@ IMAGE_PATCH: Schema = {
         },
     },
 }
-"""Of both forms; which members there must be is said by ``patches``."""
+"""Both forms of a patch; ``patches`` checks the required members."""
 MEMBER_CREATE: Schema = {
     "type": "object",
     "properties": {"member": {"type": "string", "minLength": 1, "maxLength": 255}},

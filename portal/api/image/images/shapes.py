@@ -1,4 +1,4 @@
-"""Images and their members in Glance's words (Image service API v2 reference)."""
+"""Images and their members in Glance's format (Image service API v2 reference)."""
 
 import datetime
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Shape = dict[str, Any]
 
 
 def image(row: Image, properties: Mapping[str, str | None]) -> Shape:
-    """Show an image; the additional properties that the caller may read stand beside the others."""
+    """Show an image; the additional properties that the caller may read are on the same level as its attributes."""
     path = f"/v2/images/{row.id}"
     return {
         **properties,

@@ -25,7 +25,7 @@ from provisioning.images.records import BASE, COLUMN_OF
 
 
 def shape_for(context: RequestContext, image: Image) -> shapes.Shape:
-    """Return an image with those properties that the caller may read."""
+    """Return an image with the properties that the caller may read."""
     return shapes.image(image, protections.readable(context, image.properties))
 
 
@@ -56,7 +56,7 @@ class Images(ImageView):
         return conditional.answer(self, make, remember=not settings.IMAGE_PROPERTY_PROTECTIONS)
 
     def post(self, request: Request) -> Response:
-        """Make a record; what is no attribute is an additional property."""
+        """Create an image record; unknown members of the body are additional properties."""
         body = self.checked_body()
         image = services.create(self.context, image_id=read_id(body.get("id")), **_values(body))
         shape = shape_for(self.context, image)
@@ -97,7 +97,7 @@ class ImageDetail(ImageView):
         return Response(status=204)
 
     def fault(self, error: Exception) -> Response:
-        """Say with a refusal of the body's type which ones there are."""
+        """Add the supported content types to the error for an unsupported one."""
         if not isinstance(error, UnsupportedMediaType):
             return super().fault(error)
         response = super().fault(error)
@@ -126,7 +126,7 @@ class Deactivate(ImageView):
     rules = {"POST": "deactivate"}
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Keep everybody but operators from the data of the project's image."""
+        """Deactivate an image: only operators can read its data."""
         services.deactivate(self.context, image_id)
         return Response(status=204)
 
@@ -137,7 +137,7 @@ class Reactivate(ImageView):
     rules = {"POST": "reactivate"}
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Give the data free again."""
+        """Reactivate an image, so that its data can be read again."""
         services.reactivate(self.context, image_id)
         return Response(status=204)
 

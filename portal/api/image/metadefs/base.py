@@ -18,12 +18,12 @@ class MetadefView(ImageView):
     """A resource of the metadata definitions."""
 
     def enforce(self, *rules: str) -> None:
-        """Ask more rules than the method's own; ForbiddenError."""
+        """Check additional policy rules; ForbiddenError."""
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target())
 
     def definition(self) -> Any:
-        """Return the checked body; ForbiddenError for what only this service writes."""
+        """Return the validated body; ForbiddenError for read-only fields."""
         body = self.request.data
         for name in sorted(READ_ONLY & body.keys()) if isinstance(body, dict) else ():
             raise ForbiddenError(f"Attribute '{name}' is read-only.", field=name)
@@ -31,7 +31,7 @@ class MetadefView(ImageView):
 
 
 def read_sort(request: Request) -> list[Sort]:
-    """Return the order asked for by ``sort_key`` and ``sort_dir``; InvalidInputError for another direction."""
+    """Return the order in ``sort_key`` and ``sort_dir``; InvalidInputError for an unknown direction."""
     way = request.query_params.get("sort_dir", "desc")
     if way not in {"asc", "desc"}:
         raise InvalidInputError(f"Invalid sort direction: {way[:80]}", field="sort_dir")
@@ -39,7 +39,7 @@ def read_sort(request: Request) -> list[Sort]:
 
 
 def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | None:
-    """Return a filter that has few values; InvalidInputError for another."""
+    """Return a filter with fixed values; InvalidInputError for any other."""
     value = request.query_params.get(name) or None
     if value is not None and value not in choices:
         raise InvalidInputError(f"Invalid {name} value: {value[:80]}", field=name)
@@ -47,7 +47,7 @@ def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | 
 
 
 def page_of(request: Request) -> Page:
-    """Return the page asked for; a marker with a NUL names nothing."""
+    """Return the requested page; InvalidInputError for a marker with NUL."""
     page = read_page(request)
     if page.marker is not None and "\0" in page.marker:
         raise InvalidInputError("The marker has a NUL character in it.", field="marker")

@@ -17,14 +17,14 @@ from provisioning.metadefs import selectors, services
 from provisioning.metadefs.models import MetadefNamespace
 
 MOST_TYPES = 50
-"""Kinds of things that one list may be narrowed to."""
+"""Resource types in the filter of one list."""
 CONTENTS = {
     "resource_type_associations": "add_metadef_resource_type_association",
     "properties": "add_metadef_property",
     "objects": "add_metadef_object",
     "tags": "add_metadef_tag",
 }
-"""What a new namespace may have in it, and the rule of each."""
+"""Contents of a new namespace → the policy rule of each."""
 
 
 class Namespaces(MetadefView):
@@ -34,7 +34,7 @@ class Namespaces(MetadefView):
     schemas: ClassVar[Schemas] = {"POST": NAMESPACE_BODY}
 
     def get(self, request: Request) -> Response:
-        """List namespaces with the kinds of things they are meant for: ``visibility``, ``resource_types``, pages."""
+        """List namespaces with their resource types; filters ``visibility`` and ``resource_types``, paged."""
         self.enforce("list_metadef_resource_types")
         page = page_of(request)
         rows = selectors.namespaces_for(
@@ -53,7 +53,7 @@ class Namespaces(MetadefView):
         return Response(body)
 
     def post(self, request: Request) -> Response:
-        """Make a namespace with all that stands in it."""
+        """Create a namespace with all its contents."""
         body = self.definition()
         self.enforce(*(rule for name, rule in CONTENTS.items() if body.get(name)))
         inside = services.Contents(
@@ -80,7 +80,7 @@ class NamespaceDetail(MetadefView):
     schemas: ClassVar[Schemas] = {"PUT": NAMESPACE_BODY}
 
     def get(self, request: Request, namespace: str) -> Response:
-        """Show a namespace with all in it; of a ``resource_type``, properties have the names they have there."""
+        """Show a namespace with its contents; with ``resource_type``, property names have that type's prefix."""
         found = selectors.namespace_for(self.context, namespace)
         self.enforce("list_metadef_resource_types", "get_metadef_objects", "get_metadef_properties", "get_metadef_tags")
         associations = selectors.associations_of(found)
@@ -95,7 +95,7 @@ class NamespaceDetail(MetadefView):
         return Response({**shapes.with_associations(found, associations), **shown})
 
     def put(self, request: Request, namespace: str) -> Response:
-        """Write a namespace's own attributes anew; what stands in it stays."""
+        """Replace a namespace's own attributes; its contents are kept."""
         return Response(shapes.namespace(services.update(self.context, namespace, self.definition())))
 
     def delete(self, request: Request, namespace: str) -> Response:
@@ -124,7 +124,7 @@ def _filters(request: Request) -> dict[str, Any]:
 
 
 def _prefixed(shape: shapes.Shape, prefix: str) -> shapes.Shape:
-    """Return an object whose properties have the names that they have on the thing asked for."""
+    """Return an object whose property names have the prefix of the resource type."""
     if prefix and "properties" in shape:
         shape["properties"] = _renamed(shape["properties"], prefix)
     if prefix and "required" in shape:

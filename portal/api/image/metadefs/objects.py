@@ -22,7 +22,7 @@ class Objects(MetadefView):
     schemas: ClassVar[Schemas] = {"POST": OBJECT_BODY}
 
     def get(self, request: Request, namespace: str) -> Response:
-        """List a part of the objects."""
+        """List a page of the objects."""
         found, page = selectors.namespace_for(self.context, namespace), page_of(request)
         read_choice(request, "visibility", ("public", "private", "shared"))
         if not page.limit:
@@ -55,7 +55,7 @@ class ObjectDetail(MetadefView):
         return Response(shapes.obj(selectors.content_of(found, MetadefObject, name), found))
 
     def put(self, request: Request, namespace: str, name: str) -> Response:
-        """Write an object anew, under its name or another."""
+        """Replace an object, optionally with a new name."""
         row = services.change_object(self.context, namespace, name, self.definition())
         return Response(shapes.obj(row, row.namespace))
 

@@ -42,7 +42,7 @@ class PropertyDetail(MetadefView):
     schemas: ClassVar[Schemas] = {"PUT": PROPERTY_BODY}
 
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Show a property; with ``resource_type``, by the name that it has on such a thing."""
+        """Show a property; with ``resource_type``, by its name with that type's prefix."""
         found = selectors.namespace_for(self.context, namespace)
         asked = request.query_params.get("resource_type")
         if asked:
@@ -51,7 +51,7 @@ class PropertyDetail(MetadefView):
         return Response(shapes.prop(selectors.content_of(found, MetadefProperty, name)))
 
     def put(self, request: Request, namespace: str, name: str) -> Response:
-        """Write a property anew, under its name or another."""
+        """Replace a property, optionally with a new name."""
         body = self.definition()
         return Response(shapes.prop(services.change_property(self.context, namespace, name, body["name"], body)))
 
@@ -61,7 +61,7 @@ class PropertyDetail(MetadefView):
 
 
 def _plain(namespace: MetadefNamespace, name: str, resource_type: str) -> str:
-    """Return a property's name in its namespace; NotFoundError when it lacks the prefix of such things."""
+    """Return a property's name in its namespace; NotFoundError if the prefix of the resource type is missing."""
     prefix = selectors.association_of(namespace, resource_type.replace("\0", "")).prefix
     if not prefix or not name.startswith(prefix):
         msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {resource_type[:80]}."

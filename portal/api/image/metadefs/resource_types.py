@@ -1,4 +1,4 @@
-"""Kinds of things that namespaces are meant for: ``/image/v2/metadefs/resource_types``, and those of one namespace."""
+"""Resource types of namespaces: ``/image/v2/metadefs/resource_types``, and those of one namespace."""
 
 from typing import ClassVar
 
@@ -18,7 +18,9 @@ class ResourceTypes(MetadefView):
     rules = {"GET": "list_metadef_resource_types"}
 
     def get(self, request: Request) -> Response:
-        """List the kinds of things that namespaces are meant for; for operators also those that they were."""
+        """List the resource types that namespaces are associated with; for operators also those of past
+        associations.
+        """
         return Response(
             {"resource_types": [shapes.resource_type(row) for row in selectors.resource_types(self.context)]}
         )
@@ -31,13 +33,13 @@ class Associations(MetadefView):
     schemas: ClassVar[Schemas] = {"POST": ASSOCIATION_BODY}
 
     def get(self, request: Request, namespace: str) -> Response:
-        """List the kinds of things that a namespace is meant for."""
+        """List the resource types that a namespace is associated with."""
         rows = selectors.associations_of(selectors.namespace_for(self.context, namespace))
         shown = rows if self.allows("get_metadef_resource_type") else []
         return Response({"resource_type_associations": [shapes.association(row) for row in shown]})
 
     def post(self, request: Request, namespace: str) -> Response:
-        """Mean a namespace for a kind of thing."""
+        """Associate a namespace with a resource type."""
         row = services.associate(self.context, namespace, self.definition())
         return Response(shapes.association(row), status=201)
 
@@ -48,6 +50,6 @@ class AssociationDetail(MetadefView):
     rules = {"DELETE": "remove_metadef_resource_type_association"}
 
     def delete(self, request: Request, namespace: str, name: str) -> Response:
-        """Mean it for that no longer."""
+        """Remove the association with a resource type."""
         services.dissociate(self.context, namespace, name)
         return Response(status=204)

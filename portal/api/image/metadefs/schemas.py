@@ -1,4 +1,4 @@
-"""The JSON schemas of metadata definitions: those that are published, and what requests are checked by."""
+"""JSON schemas of metadata definitions: those published, and those that requests are validated by."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ _SCALAR = {"type": ["string", "number", "boolean"]}
 _CHOICES: Schema = {"type": "array", "items": _SCALAR}
 _BOOL = {"type": "boolean"}
 PROPERTY_FIELDS: Schema = {
-    "title": _text("What people are shown as its name"),
-    "description": _text("What it does"),
+    "title": _text("The name that users see"),
+    "description": _text("A description of the property"),
     "type": _text("The type of its value", enum=TYPES),
-    "operators": {"type": "array", "items": {"type": "string"}, "description": "Words that may stand before a value"},
-    "default": _SCALAR | {"description": "What holds where it is not set"},
+    "operators": {"type": "array", "items": {"type": "string"}, "description": "Operators that a value may begin with"},
+    "default": _SCALAR | {"description": "The default value"},
     "readonly": _BOOL,
     "minimum": {"type": "number"},
     "maximum": {"type": "number"},
@@ -68,8 +68,8 @@ _PROPERTIES = {"$ref": "#/definitions/property"}
 
 def _moments(what: str) -> Schema:
     return {
-        "created_at": _text(f"When the {what} was made", readOnly=True, format="date-time"),
-        "updated_at": _text(f"When the {what} was changed last", readOnly=True, format="date-time"),
+        "created_at": _text(f"The time at which the {what} was created", readOnly=True, format="date-time"),
+        "updated_at": _text(f"The time at which the {what} was last updated", readOnly=True, format="date-time"),
     }
 
 
@@ -79,14 +79,14 @@ _LINKS: Schema = {
 }
 OBJECT_FIELDS: Schema = {
     "name": _name("The object's name"),
-    "description": _text("What it stands for"),
+    "description": _text("A description of the object"),
     "required": {"$ref": "#/definitions/stringArray"},
     "properties": _PROPERTIES,
 }
 ASSOCIATION_FIELDS: Schema = {
-    "name": _name("A kind of thing; by Heat's name for it where there is one"),
-    "prefix": _name("What stands before a property's name on such a thing, with its separator"),
-    "properties_target": _name("Which properties are meant of a thing that has several sets of them"),
+    "name": _name("A resource type, by Heat's name if it has one"),
+    "prefix": _name("The prefix of property names on this resource type, with its separator"),
+    "properties_target": _name("The set of properties, if the resource type has several"),
 }
 TAG_FIELDS: Schema = {"name": _name("The tag")}
 
@@ -96,10 +96,10 @@ def _items(fields: Schema) -> Schema:
 
 
 NAMESPACE_FIELDS: Schema = {
-    "namespace": _name("The namespace's name, of which there is one"),
-    "display_name": _name("What people are shown as its name"),
-    "description": _text("What its definitions are about", maxLength=500),
-    "visibility": _text("Who sees it: everybody, or its owner", enum=list(MetadefNamespace.Visibility.values)),
+    "namespace": _name("The unique name of the namespace"),
+    "display_name": _name("The name that users see"),
+    "description": _text("A description of the namespace", maxLength=500),
+    "visibility": _text("Whether all users or only the owner see it", enum=list(MetadefNamespace.Visibility.values)),
     "protected": {"type": "boolean", "description": "Whether nothing of it may be deleted"},
     "owner": _text("The project that it belongs to", maxLength=255),
 }
@@ -109,7 +109,7 @@ _CONTENTS: Schema = {
     "objects": {"type": "array", "items": _items(OBJECT_FIELDS)},
     "tags": {"type": "array", "items": _items(TAG_FIELDS)},
 }
-"""What a request may put into a new namespace."""
+"""Contents that a request may put into a new namespace."""
 _SHOWN_CONTENTS: Schema = {
     **_CONTENTS,
     "resource_type_associations": {"type": "array", "items": _items(ASSOCIATION_FIELDS | _moments("association"))},
@@ -158,11 +158,11 @@ PUBLISHED: dict[str, Schema] = {
     "resource_type": _association,
     "resource_types": _list_of("resource_type_associations", _association),
 }
-"""What ``GET /v2/schemas/metadefs/{name}`` shows."""
+"""Schemas of ``GET /v2/schemas/metadefs/{name}``."""
 
 
 def _request(fields: Schema, required: list[str]) -> Schema:
-    """Return what a body is checked by, after ``READ_ONLY`` was looked for in it."""
+    """Return the schema of a body, without the ``READ_ONLY`` fields, which are checked separately."""
     known = {name: schema for name, schema in fields.items() if name not in READ_ONLY}
     named = {name: known[name] | {"minLength": 1} for name in ("name", "namespace") if name in known}
     return {

@@ -1,4 +1,4 @@
-"""Metadata definitions in Glance's words; what is not set is left out."""
+"""Metadata definitions in Glance's format; unset fields are omitted."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def namespace(row: MetadefNamespace) -> Shape:
 
 
 def with_associations(row: MetadefNamespace, associations: Iterable[MetadefAssociation]) -> Shape:
-    """Show a namespace as in a list."""
+    """Return a namespace as shown in lists."""
     found = [association(each) for each in associations]
     return {**namespace(row), **({"resource_type_associations": found} if found else {})}
 

@@ -23,14 +23,14 @@ class Tags(MetadefView):
     schemas: ClassVar[Schemas] = {"POST": TAGS_BODY}
 
     def get(self, request: Request, namespace: str) -> Response:
-        """List a part of the tags."""
+        """List a page of the tags."""
         found, page = selectors.namespace_for(self.context, namespace), page_of(request)
         read_choice(request, "visibility", ("public", "private", "shared"))
         rows = selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=read_sort(request))
         return Response({"tags": [{"name": row.name} for row in rows]})
 
     def post(self, request: Request, namespace: str) -> Response:
-        """Make tags in place of those there are, or beside them with ``X-OpenStack-Append``."""
+        """Replace the tags, or with ``X-OpenStack-Append`` add to them."""
         names = [each["name"] for each in self.definition().get("tags", ())]
         append = request.headers.get("X-Openstack-Append", "").strip().lower() in TRUE
         rows = services.set_tags(self.context, namespace, names, append=append)

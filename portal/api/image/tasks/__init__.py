@@ -1,1 +1,1 @@
-"""Work on images in the background: tasks, and imports of data."""
+"""Background work on images: tasks and imports."""

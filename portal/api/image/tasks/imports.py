@@ -1,4 +1,4 @@
-"""Imports: data that was staged, or that lies in the web, becomes an image's in the background."""
+"""Imports: staged data, or data at a URL, becomes an image's data in the background."""
 
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ class ImageImport(ImageView):
     schemas: ClassVar[Schemas] = {"POST": IMPORT}
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Begin the import; ``stores`` and the old header may name the one store."""
+        """Start the import; ``stores`` and the old header may contain only the one store."""
         body = self.checked_body()
         stores = body.get("stores")
         if stores is not None and body.get("all_stores"):
@@ -57,13 +57,13 @@ class ImageTasks(ImageView):
     rules = {"GET": "get_image"}
 
     def get(self, request: Request, image_id: str) -> Response:
-        """List what is and was done in the background for an image."""
+        """List running and finished tasks of an image."""
         image = selectors.image_for(self.context, image_id)
         return Response({"tasks": [shape_of_image(row) for row in tasks.tasks_of_image(self.context, image)]})
 
 
 def _known(body: dict[str, Any]) -> dict[str, Any]:
-    """Return what is understood of a request, for the task's record."""
+    """Return the supported members of a request, for the task's record."""
     method = {name: body["method"][name] for name in ("name", "uri") if name in body["method"]}
     return {
         "method": method,

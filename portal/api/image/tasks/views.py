@@ -1,4 +1,4 @@
-"""The Tasks API: the work on images in the background; for operators, as in Glance."""
+"""The Tasks API: background work on images; for operators, as in Glance."""
 
 import datetime
 from typing import Any, ClassVar
@@ -58,7 +58,7 @@ class Tasks(ImageView):
     queries: ClassVar[Schemas] = {"GET": TASK_QUERY}
 
     def get(self, request: Request) -> Response:
-        """List tasks without what was asked for and what came of it."""
+        """List tasks without their input and result."""
         query: dict[str, Any] = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = read_page(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
@@ -77,7 +77,7 @@ class Tasks(ImageView):
         return Response(body)
 
     def post(self, request: Request) -> Response:
-        """Make an image from what a URL names; the older form of an import."""
+        """Create an image from a URL; the older form of an import."""
         given = self.checked_body()["input"]
         properties = given["image_properties"]
         if not all(isinstance(value, str) for value in properties.values()):
@@ -117,7 +117,7 @@ def shape(row: ImageTask) -> Shape:
 
 
 def shape_of_image(row: ImageTask) -> Shape:
-    """Show a task of an image, where the reference has other names and times with microseconds."""
+    """Show a task of an image; the reference has different names there, and times with microseconds."""
     references = _references(row)
     return {
         "id": str(row.id),
