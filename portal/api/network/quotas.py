@@ -49,13 +49,13 @@ _QUOTA = {
 
 
 class QuotaView(NetworkView):
-    """Base: whose quotas they are."""
+    """Base of the quota views."""
 
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self.kwargs.get("project_id", "")}
 
     def project(self, project_id: str) -> uuid.UUID:
-        """Return the id of a project, which Identity need not know; NotFoundError for what is no id."""
+        """Return the id of a project, which need not exist in Identity; NotFoundError for an invalid id."""
         project = read_id(project_id)
         if project is None:
             raise NotFoundError(f"Project {project_id[:64]} could not be found.")
@@ -68,7 +68,7 @@ class Quotas(QuotaView):
     rules = {"GET": "novella:get_quotas"}
 
     def get(self, request: Request) -> Response:
-        """List the projects that have quotas of their own."""
+        """List the projects with quotas of their own."""
         found = selectors.projects_with_limits(NAMES.values())
         return Response({"quotas": [_limits_of(project) | _project(project) for project in found]})
 
@@ -83,7 +83,7 @@ class QuotaDetail(QuotaView):
         return Response({"quota": _limits_of(self.project(project_id))})
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Set some limits, none of them below what is used unless ``force``, or ``check_limit`` false."""
+        """Update limits; one below the usage is refused unless ``force`` is true or ``check_limit`` is false."""
         asked = self.checked_body()["quota"]
         project = self.project(project_id)
         force = asked.pop("force", False) or not asked.pop("check_limit", True)
@@ -92,7 +92,7 @@ class QuotaDetail(QuotaView):
         return Response({"quota": _limits_of(project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Give the project the defaults again; 404 when it has them."""
+        """Reset the project's limits to the defaults; 404 if it has no limits of its own."""
         if not reset_limits(self.project(project_id), NAMES.values()):
             raise TenantQuotaNotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
         return Response(status=204)
@@ -104,11 +104,11 @@ class QuotaDefaults(QuotaView):
     rules = {"GET": "get_quota"}
 
     def policy_target(self) -> dict[str, object]:
-        """The caller's own project: what is shown is no secret of another."""
+        """Return no target: the defaults are the same for every project."""
         return {}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """What a project has without quotas of its own."""
+        """Show the default limits."""
         self.project(project_id)
         defaults = selectors.default_limits()
         return Response({"quota": {name: defaults[resource] for name, resource in NAMES.items()}})
@@ -120,7 +120,7 @@ class QuotaUsage(QuotaView):
     rules = {"GET": "get_quota"}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Limits, what is used and what is reserved."""
+        """Show limits, usage and reservations."""
         found = selectors.detail_of(self.project(project_id))
         shape: dict[str, Any] = {
             name: {
@@ -139,11 +139,11 @@ class QuotaTenant(QuotaView):
     rules = {"GET": "get_quota"}
 
     def policy_target(self) -> dict[str, object]:
-        """The caller's own project: what is shown is no secret of another."""
+        """Return no target: the response has only the caller's own project."""
         return {}
 
     def get(self, request: Request) -> Response:
-        """Whose quotas bind the caller."""
+        """Show the caller's project, whose quotas apply."""
         if self.context.project_id is None:
             raise InvalidInputError("Quotas belong to a project: use a token that is scoped to one.")
         return Response({"tenant": _project(self.context.project_id)})

@@ -1,4 +1,4 @@
-"""Every resource of the Networking API that the frame serves."""
+"""All resources of the Networking API that are declared with the frame."""
 
 from portal.api.network.address_groups.resource import ADDRESS_GROUP
 from portal.api.network.address_scopes.resource import ADDRESS_SCOPE

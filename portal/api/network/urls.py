@@ -1,4 +1,4 @@
-"""Networking API under ``/network``; a slash or ``.json`` at the end makes no difference, as in Neutron."""
+"""Networking API under ``/network``; a trailing slash or ``.json`` is optional, as in Neutron."""
 
 from django.urls import re_path
 

@@ -1,4 +1,4 @@
-"""What the Networking API is: its version and its resources."""
+"""Version and resources of the Networking API."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,12 +10,12 @@ from portal.api.network.resources import RESOURCES
 
 
 class Versions(NetworkView):
-    """``GET /network``: the versions there are."""
+    """``GET /network``: all versions."""
 
     public = True
 
     def get(self, request: Request) -> Response:
-        """Name the one version."""
+        """List the only version."""
         link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
         versions = [{"id": "v2.0", "status": "CURRENT", "links": [link]}]
         return conditional.answer(self, lambda: {"versions": versions}, remember=False)
@@ -27,7 +27,7 @@ class Resources(NetworkView):
     public = True
 
     def get(self, request: Request) -> Response:
-        """Name every resource with its address."""
+        """List every resource with its address."""
         base = f"{endpoint(request, 'network')}/v2.0"
         resources = [
             {

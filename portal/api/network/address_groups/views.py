@@ -1,4 +1,4 @@
-"""Ranges that are added to address groups and taken away."""
+"""Addition and removal of ranges in address groups."""
 
 from typing import ClassVar
 
@@ -17,11 +17,11 @@ BODY = {
     "type": "object",
     "properties": {"address_group": _NAMED, "addresses": ADDRESSES.schema},
 }
-"""The reference's body has the group's name around the ranges, that of openstacksdk has not."""
+"""The body of the reference has the group's name around the ranges; that of openstacksdk does not."""
 
 
 class AddressesView(ResourceView):
-    """Base of the actions that change a group's ranges: reads them and answers with the group."""
+    """Base of the actions that change a group's ranges: read the ranges and return the group."""
 
     resource = ADDRESS_GROUP
     rules = {"PUT": "update_address_group"}
@@ -29,7 +29,7 @@ class AddressesView(ResourceView):
     schemas: ClassVar[Schemas] = {"PUT": BODY}
 
     def put(self, request: Request, identity: str) -> Response:
-        """Change the group and show it."""
+        """Update the group and show it."""
         row = self.row(identity)
         self.enforce(["update_address_group"], self.resource.target(row))
         body = request.data if isinstance(request.data, dict) else {}

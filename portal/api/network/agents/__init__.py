@@ -1,1 +1,1 @@
-"""Agents, zones and service providers: what Neutron says of hosts."""
+"""Agents, availability zones and service providers, derived from hosts."""

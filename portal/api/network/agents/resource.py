@@ -1,4 +1,4 @@
-"""Agents, availability zones and service providers (Networking API v2.0 reference); all of them to read only."""
+"""Agents, availability zones and service providers (Networking API v2.0 reference), all read-only."""
 
 import datetime
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from provisioning.network.selectors import agents
 
 @dataclass(frozen=True)
 class AgentTime(Moment):
-    """A time as agents have it: UTC, with a space in the middle."""
+    """A time in the format of agents: UTC, with a space as separator."""
 
     def write(self, value: datetime.datetime | None) -> str | None:
         return None if value is None else value.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,1 +1,1 @@
-"""How many addresses networks have."""
+"""Numbers of addresses in networks."""

@@ -19,7 +19,7 @@ VERSION = "ip_version"
 
 @dataclass(frozen=True)
 class Amount(Integer):
-    """A number of addresses, which in IPv6 has more digits than the JSON library takes for a number."""
+    """A number of addresses; for IPv6 it exceeds the integer range of the JSON library."""
 
     def write(self, value: int) -> Any:
         return orjson.Fragment(str(value))
@@ -29,7 +29,7 @@ MANY = Amount(0, 2**128)
 
 
 def _of_versions(rows: Sequence[Availability], part: Part) -> tuple[list[Availability], Part]:
-    """Count only subnets of the IP versions that are asked for; a network without one is left out."""
+    """Keep only subnets of the requested IP versions; networks without one are omitted."""
     wanted = [value for name, values in part.filters if name == f"{VERSION}__in" for value in values]
     if not wanted:
         return list(rows), part

@@ -1,1 +1,1 @@
-"""Rules that new security groups begin with."""
+"""Default rules of new security groups."""

@@ -18,7 +18,7 @@ PARENT = DefaultSecurityGroupRule.PARENT
 
 @dataclass(frozen=True)
 class RemoteGroup(Kind):
-    """The id of a security group, or ``PARENT`` for the new group itself; an empty text is none."""
+    """The id of a security group, or ``PARENT`` for the new group itself; empty text for none."""
 
     @property
     def schema(self) -> Schema:

@@ -49,13 +49,13 @@ PORT, RANGE = Integer(1, 65535), PortRange()
 
 
 def _of_port(side: str) -> Made:
-    """Match forwardings of this one port."""
+    """Match forwardings of exactly this port."""
     first, last = f"{side}_port_first", f"{side}_port_last"
     return Made(lambda values: Q(**{f"{first}__in": [number(value) for value in values], last: F(first)}))
 
 
 def _of_range(side: str) -> Made:
-    """Match forwardings of these ranges, written in whole; what is none matches nothing."""
+    """Match forwardings of exactly these ranges; malformed ranges match nothing."""
 
     def condition(values: list[str]) -> Q:
         found = Q(pk__in=[])
@@ -67,7 +67,7 @@ def _of_range(side: str) -> Made:
 
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
-    """Return the attributes of a side's ports; a side is said by one of them."""
+    """Return the attributes for the ports of a side; a body sets one of them."""
     said: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
     return (
         Attribute(name=f"{side}_port", kind=OrNone(PORT), show=partial(port_of, side=side), **said),
@@ -93,16 +93,16 @@ PORT_FORWARDING = Resource(
         **{f"{side}_port_range": _of_range(side) for side in SIDES},
     },
 )
-"""Found through its floating IP only: ``many`` takes that."""
+"""Reached only through its floating IP, which ``many`` takes as argument."""
 
 
 class ForwardingView(ResourceView):
-    """Base: finds the floating IP of the address and reads what a body says of a forwarding."""
+    """Base: finds the floating IP and reads the fields of a forwarding."""
 
     resource = FLOATING_IP
 
     def floating(self, identity: str) -> FloatingIP:
-        """Return the floating IP, if the caller may do with its forwardings what the method does."""
+        """Return the floating IP if the policy allows the method on its forwardings."""
         row: FloatingIP = self.row(identity)
         self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
@@ -126,7 +126,7 @@ class ForwardingView(ResourceView):
         return found
 
     def shapes(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
-        """Return forwardings in Neutron's words, only the ``fields`` when some are named."""
+        """Return forwardings in Neutron's format, with only the ``fields`` if any are specified."""
         shown = [each for each in PORT_FORWARDING.attributes if not fields or each.name in fields]
         return [{each.name: each.value_of(row) for each in shown} for row in rows]
 
@@ -143,7 +143,7 @@ class Forwardings(ForwardingView):
     queries: ClassVar[Schemas] = {"GET": query_of(PORT_FORWARDING.every_filter, PORT_FORWARDING.sort_keys)}
 
     def get(self, request: Request, identity: str) -> Response:
-        """List those that fit the filters, in the order and the part that is asked for."""
+        """List the forwardings that match the filters, sorted and paged."""
         resource, floating = PORT_FORWARDING, self.row(identity)
         query = read_query(request, resource.every_filter, resource.sort_keys)
         rows = page_of(resource, resource.many(floating), query.part)
@@ -153,7 +153,7 @@ class Forwardings(ForwardingView):
         return Response(body | ({f"{resource.plural}_links": links} if links else {}))
 
     def post(self, request: Request, identity: str) -> Response:
-        """Forward ports, or several at once: all or none."""
+        """Create one port forwarding or several; all or none."""
         floating = self.floating(identity)
         items, many = read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
@@ -162,7 +162,7 @@ class Forwardings(ForwardingView):
         return Response(self.answer(rows[0]), status=201)
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
-        """Return what makes one; HTTPBadRequestError for what is not said."""
+        """Return a function that creates one; HTTPBadRequestError for missing fields."""
         said = self.said(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
             if name not in said:
@@ -177,7 +177,7 @@ class Forwardings(ForwardingView):
 class Forwarding(ForwardingView):
     """``/network/v2.0/floatingips/{id}/port_forwardings/{id}``.
 
-    A forwarding has no revision, as in Neutron: ``If-Match`` is read, and changes nothing.
+    A forwarding has no revision, as in Neutron: ``If-Match`` is validated and otherwise ignored.
     """
 
     rules = {
@@ -195,14 +195,14 @@ class Forwarding(ForwardingView):
         return Response(self.answer(row, fields_of(request)))
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Change a port forwarding."""
+        """Update a port forwarding."""
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
         return Response(self.answer(services.update_port_forwarding(row, self.said(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Forward these ports no more."""
+        """Delete a port forwarding."""
         read_revision(request.headers.get("If-Match"))
         services.delete_port_forwarding(routing.port_forwarding_for(self.floating(identity), forwarding))
         return Response(status=204)

@@ -80,13 +80,13 @@ def _forwardings(row: FloatingIP) -> list[dict[str, Any]]:
 
 
 def port_of(row: PortForwarding, *, side: str) -> int | None:
-    """Return a forwarding's one port on a side, ``external`` or ``internal``; None for a range."""
+    """Return a forwarding's single port on a side, ``external`` or ``internal``; None for a range."""
     first, last = _ends(row, side)
     return first if first == last else None
 
 
 def range_of(row: PortForwarding, *, side: str) -> str:
-    """Return a forwarding's ports on a side as a range, single ones too."""
+    """Return a forwarding's ports on a side as a range, also for a single port."""
     first, last = _ends(row, side)
     return f"{first}:{last}"
 

@@ -1,1 +1,1 @@
-"""What a resource of the Networking API declares, and the views, checks and documents that follow from it."""
+"""Declarations of the Networking API's resources, and the views, checks and documents derived from them."""

@@ -1,4 +1,4 @@
-"""One attribute of a resource: what it is, who may set and see it, and what lists do with it."""
+"""Attributes of a resource: type, access, and use in lists."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,38 +13,38 @@ from provisioning.common.unset import UNSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """An attribute in Neutron's words."""
+    """An attribute with Neutron's name."""
 
     name: str
     kind: Kind
     post: bool = False
-    """Whether a body may set it when the object is made."""
+    """Whether a body may set it at creation."""
     put: bool = False
-    """Whether a body may change it."""
+    """Whether a body may update it."""
     required: bool = False
-    """Whether every body that makes one has it."""
+    """Whether every body of a creation must have it."""
     default: object = UNSET
-    """What is the same as saying nothing: no rule is asked for it at creation."""
+    """Value equal to omission: its policy rule is not checked at creation."""
     column: str = ""
-    """The record's, when it has another name than the attribute."""
+    """The record's column, if its name differs."""
     show: Callable[[Any], Any] | None = None
-    """Makes the value of the record, where it is no column; the kind writes it."""
+    """Computes the value from a record, if it is not a column; the kind then converts it."""
     shown: bool = True
     filter: Column | Constant | bool = True
-    """What lists are filtered by: the column itself when True, nothing when False."""
+    """Filter in lists: the column if True, none if False."""
     sort: bool | str = False
-    """Whether lists are sorted by it, or by which column."""
+    """Whether lists can be sorted by it, or the column to sort by."""
     guards: Sequence[str] = ()
-    """``create``, ``update``, ``get``: where a rule of its own is asked, ``create_network:shared``."""
+    """Verbs (``create``, ``update``, ``get``) for which it has its own policy rule, ``create_network:shared``."""
     parts: Sequence[str] = ()
-    """Keys of the object, or of a list's objects, with rules of their own: ``create_port:fixed_ips:ip_address``."""
+    """Keys of the object, or of objects in a list, with their own rules: ``create_port:fixed_ips:ip_address``."""
 
     @property
     def source(self) -> str:
         return self.column or self.name
 
     def value_of(self, row: Any) -> Any:
-        """Return what an answer says."""
+        """Return the value in responses."""
         return self.kind.write(self.show(row) if self.show else attrgetter(self.source.replace("__", "."))(row))
 
     @property
@@ -61,7 +61,7 @@ class Attribute:
 
 
 def standard(*, named: bool = True, name_required: bool = False, owner: str = "project_id") -> tuple[Attribute, ...]:
-    """Return what every resource has: id, owner, description, times and revision; and a name unless it has none.
+    """Return the attributes of every resource: id, owner, description, times, revision and, by default, name.
 
     ``owner``: the column of the project.
     """
@@ -79,9 +79,9 @@ def standard(*, named: bool = True, name_required: bool = False, owner: str = "p
 
 
 def shared(*, sort: bool = True, **setting: Any) -> Attribute:
-    """Return ``shared``: whether a policy shares it with everybody or with the caller's project.
+    """Return ``shared``: whether a policy shares the object with all projects or with the caller's.
 
-    ``setting``: how bodies share it with everybody; the selector fills in ``shared_with_caller``.
+    ``setting``: how bodies share it with all projects; the selector fills in ``shared_with_caller``.
     """
     seen = "shared_with_caller"
     return Attribute(
@@ -100,6 +100,6 @@ ZONES = (
     ),
     Attribute(name="availability_zones", kind=Many(Text()), filter=False, show=lambda row: ()),
 )
-"""Of networks and routers: what was hinted at, and where it is now, which a list reads for all of its objects."""
+"""Zones of networks and routers: the hints, and the current ones, which a list reads for all its objects together."""
 TAGS = Attribute(name="tags", kind=Many(Text()), filter=False, show=lambda row: ())
-"""Shown by every resource that has tags; the list reads those of all its objects at once."""
+"""Shown by every resource with tags; a list reads those of all its objects together."""

@@ -1,4 +1,4 @@
-"""Reads bodies as Neutron does: what is required, what may be set, and each value by its attribute's kind."""
+"""Parsing of bodies as in Neutron: required and settable attributes, and each value by its kind."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _IF_MATCH = re.compile(r"revision_number=(-?[0-9]{1,18})", re.ASCII)
 
 
 class HTTPBadRequestError(InvalidInputError):
-    """A body that is not in Neutron's form."""
+    """A body that does not have Neutron's format."""
 
 
 class HTTPNotFoundError(NotFoundError):
@@ -22,7 +22,7 @@ class HTTPNotFoundError(NotFoundError):
 
 
 def read_new(resource: Resource, body: object) -> tuple[list[Values], bool]:
-    """Return the values of each object of a POST, and whether it is a list of them."""
+    """Return the values of each object of a POST, and whether the body is a list."""
     if not isinstance(body, dict) or not body:
         raise HTTPBadRequestError("Resource body required")
     if resource.plural in body:
@@ -43,9 +43,9 @@ def read_changes(resource: Resource, body: object) -> Values:
 
 
 def read_revision(header: str | None) -> int | None:
-    """Return the revision that ``If-Match`` asks for; None: any.
+    """Return the revision in ``If-Match``, or None without one.
 
-    As in Neutron, other entity tags are ignored.  Raises BadRequestError for several revisions and for no number.
+    As in Neutron, other entity tags are ignored. Raises BadRequestError for several revisions or a malformed one.
     """
     tags = [tag.strip().strip('"') for tag in (header or "").split(",")]
     wanted = [tag for tag in tags if tag.startswith("revision_number=")]
@@ -61,7 +61,7 @@ def read_revision(header: str | None) -> int | None:
 
 
 def _unwrapped(resource: Resource, item: object) -> object:
-    """Return an object of a list, which may be wrapped in the name of its kind."""
+    """Return an object of a list, without the wrapper that some clients add."""
     return item[resource.name] if isinstance(item, dict) and resource.name in item else item
 
 
@@ -97,7 +97,7 @@ def _value(attribute: Attribute, value: object, verb: str) -> Any:
 
 
 def _with_project(values: Values) -> Values:
-    """Take ``tenant_id``, the old name, for ``project_id``."""
+    """Use ``tenant_id``, the old name, as ``project_id``."""
     tenant = values.pop("tenant_id", None)
     if tenant is not None and values.setdefault("project_id", tenant) != tenant:
         raise HTTPBadRequestError("'project_id' and 'tenant_id' do not match", field="tenant_id")
@@ -105,7 +105,7 @@ def _with_project(values: Values) -> Values:
 
 
 def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the rules of what a body sets, besides that of the operation."""
+    """Return the policy rules of the attributes in a body, in addition to that of the operation."""
     found = []
     for name, value in values.items():
         attribute = resource.by_name[name]
@@ -120,5 +120,5 @@ def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[st
 
 
 def columns(resource: Resource, values: Mapping[str, Any]) -> Values:
-    """Return values by the columns of the record, as services take them."""
+    """Return values by column, as arguments of services."""
     return {resource.by_name[name].source: value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""Kinds of values: how they are read from a body, as Neutron reads them, written in answers, and asked for by filters.
+"""Kinds of values: parsed from a body as in Neutron, converted for responses, and used in filters.
 
 ``read`` raises ValueError with Neutron's reason, which follows "Invalid input for x. Reason: ".
 """
@@ -21,12 +21,12 @@ from provisioning.network import addressing
 NAME = 255
 """Characters of names and descriptions."""
 NO_MAC = ((0,) * 6, (255,) * 6)
-"""Bytes of addresses that no interface has: all zeros, and every interface."""
+"""Addresses that no interface has: all zeros, and broadcast."""
 _SHOWN = 120
 
 
 def quoted(value: object) -> str:
-    """Return a wrong value as a reason repeats it: between quotes, and not all of a long one."""
+    """Return an invalid value in quotes for an error message, shortened if long."""
     words = str(value)
     return f"'{words if len(words) <= _SHOWN else words[: _SHOWN - 1] + '…'}'"
 
@@ -35,26 +35,26 @@ class Kind(ABC):
     """One kind of value."""
 
     def read_filter(self, value: str) -> object:
-        """Return the value of a filter's text."""
+        """Return the value in the text of a filter."""
         return value
 
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """What the OpenAPI document says of it."""
+        """The schema in the OpenAPI document."""
 
     @abstractmethod
     def read(self, value: object) -> Any:
-        """Return the value of a body in its usual form; ValueError."""
+        """Return the value of a body in normal form; ValueError."""
 
     def write(self, value: Any) -> Any:
-        """Return a record's value for an answer."""
+        """Return a record's value for a response."""
         return value
 
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """A string of at most so many characters."""
+    """A string with a maximum length."""
 
     longest: int = NAME
     shortest: int = 0
@@ -75,7 +75,7 @@ class Text(Kind):
 
 @dataclass(frozen=True)
 class Choice(Kind):
-    """One of some words."""
+    """One of several fixed values."""
 
     words: Sequence[str]
 
@@ -91,7 +91,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True)
 class Boolean(Kind):
-    """Yes or no, in the spellings that Neutron takes."""
+    """A boolean, in the spellings that Neutron accepts."""
 
     def read_filter(self, value: str) -> object:
         return boolean(value)
@@ -111,7 +111,7 @@ class Boolean(Kind):
 
 @dataclass(frozen=True)
 class Integer(Kind):
-    """A whole number; text that spells one is taken, too."""
+    """A whole number; text with one is accepted as well."""
 
     lowest: int
     highest: int
@@ -201,7 +201,7 @@ class Address(Kind):
 
 @dataclass(frozen=True)
 class Cidr(Kind):
-    """A range of addresses, as it is written: bits behind the prefix are kept."""
+    """An address range as it is written; host bits are kept."""
 
     def read_filter(self, value: str) -> object:
         return prefix(value)
@@ -220,9 +220,9 @@ class Cidr(Kind):
 
 @dataclass(frozen=True)
 class Mac(Kind):
-    """A MAC address in a form that netaddr reads; lower case with colons afterwards.
+    """A MAC address in any form that netaddr reads, converted to lower case with colons.
 
-    As in Neutron, all zeros and the broadcast address are refused, and those of groups are not.
+    As in Neutron, all zeros and the broadcast address are rejected, but other multicast addresses are not.
     """
 
     def read_filter(self, value: str) -> object:
@@ -241,7 +241,7 @@ class Mac(Kind):
 
 @dataclass(frozen=True)
 class OrNone(Kind):
-    """Another kind of value, or null.  ``empty``: an empty string is null, too."""
+    """Another kind of value, or null. ``empty``: an empty string is also null."""
 
     kind: Kind
     empty: bool = False
@@ -262,7 +262,7 @@ class OrNone(Kind):
 
 @dataclass(frozen=True)
 class Many(Kind):
-    """A list; ``distinct`` ones name everything once.  Null is an empty list where ``null`` says so."""
+    """A list; ``distinct`` ones reject duplicates. With ``null``, null is an empty list."""
 
     kind: Kind
     distinct: bool = True
@@ -292,7 +292,7 @@ class Many(Kind):
 
 @dataclass(frozen=True)
 class Record(Kind):
-    """An object with these fields; ``required`` ones must be there."""
+    """An object with these fields, of which ``required`` ones must be present."""
 
     fields: Mapping[str, Kind]
     required: Sequence[str] = ()
@@ -323,7 +323,7 @@ class Record(Kind):
 
 @dataclass(frozen=True)
 class Free(Kind):
-    """An object whose fields nobody looks at, as text no longer than this; null is an empty one."""
+    """An object with arbitrary fields, limited by its length as text; null is an empty one."""
 
     longest: int = 4095
 

@@ -10,7 +10,7 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True)
 class DnsName(Text):
-    """One label of a host name, or nothing."""
+    """One label of a host name, or empty."""
 
     longest: int = 63
 
@@ -23,7 +23,7 @@ class DnsName(Text):
 
 @dataclass(frozen=True)
 class DnsDomain(Text):
-    """A domain, with Neutron's dot at its end or without, or nothing."""
+    """A domain, with or without Neutron's trailing dot, or empty."""
 
     longest: int = 253
 

@@ -1,4 +1,4 @@
-"""Neutron's query strings: filters on attributes, ``fields``, sorting by several keys, and pages behind a marker."""
+"""Neutron's query strings: filters on attributes, ``fields``, several sort keys, and marker paging."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ def identity(value: str) -> object:
 
 
 def number(value: str) -> object:
-    """Read a whole number; what is none matches nothing."""
+    """Read a whole number; an invalid one matches nothing."""
     digits = value.removeprefix("-")
     return int(value) if digits.isascii() and digits.isdigit() and len(value) < 10 else -2
 
 
 def boolean(value: str) -> object:
-    """Read Neutron's spellings of yes and no."""
+    """Read a boolean in one of Neutron's spellings."""
     known = {"true": True, "1": True, "false": False, "0": False}.get(value.lower())
     if known is None:
         raise InvalidInputError(f"'{value[:80]}' cannot be converted to boolean.")
@@ -51,7 +51,7 @@ def boolean(value: str) -> object:
 
 
 def address(value: str) -> object:
-    """Read an address in its usual form; what is none matches nothing."""
+    """Read an address in normal form; an invalid one matches nothing."""
     try:
         return str(addressing.read_address(value))
     except ValueError:
@@ -59,7 +59,7 @@ def address(value: str) -> object:
 
 
 def range_as_sent(value: str) -> object:
-    """Read a range as a rule keeps it; what is none matches nothing."""
+    """Read a range as rules store it; an invalid one matches nothing."""
     try:
         return str(addressing.read_prefix(value, loose=True))
     except ValueError:
@@ -67,7 +67,7 @@ def range_as_sent(value: str) -> object:
 
 
 def prefix(value: str) -> object:
-    """Read a range in its usual form; what is none matches nothing."""
+    """Read a range in normal form; an invalid one matches nothing."""
     try:
         return str(addressing.read_prefix(value, loose=True).cidr)
     except ValueError:
@@ -76,7 +76,7 @@ def prefix(value: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An attribute that can be filtered by: Django's lookup and how a value is read."""
+    """A filter on an attribute: Django's lookup and the reader of values."""
 
     lookup: str
     read: Read = text
@@ -92,7 +92,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A filter that makes a condition of all its values."""
+    """A filter that builds a condition from all its values."""
 
     make: Callable[[list[str]], Q]
 
@@ -102,7 +102,7 @@ Filters = Mapping[str, Column | Constant | Made]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query string, read."""
+    """A parsed query string."""
 
     part: Part
     page: Page
@@ -110,7 +110,7 @@ class Query:
     fields: frozenset[str]
 
     def cut(self, shape: dict[str, Any]) -> dict[str, Any]:
-        """Return only the fields that were asked for; all of them when none were."""
+        """Return only the requested fields, or all if none are requested."""
         return {name: value for name, value in shape.items() if name in self.fields} if self.fields else shape
 
 
@@ -133,7 +133,7 @@ def fields_of(request: Request) -> frozenset[str]:
 
 
 def page_links(request: Request, query: Query, ids: list[str], url: str) -> list[dict[str, str]]:
-    """Return the links to the pages around this one, as Neutron gives them: none without a limit."""
+    """Return the links to the next and previous page as in Neutron; none without a limit."""
     if not query.page.asked:
         return []
     whole, kept = len(ids) >= query.page.limit, _others(request)
@@ -153,7 +153,7 @@ def _others(request: Request) -> list[tuple[str, str]]:
 
 
 def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str]) -> Query:
-    """Read a list's query; InvalidInputError for a filter, a sort key or a page that does not exist."""
+    """Read a list's query; InvalidInputError for an unknown filter, sort key or page."""
     conditions: dict[str, list[object]] = {}
     made_conditions: list[Q] = []
     for name, values in request.query_params.lists():
@@ -181,7 +181,7 @@ def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str])
 
 
 def _parts(name: str, values: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the filters that a parameter means: ``fixed_ips=ip_address=…`` names another one in its value."""
+    """Return the filters in a parameter: ``fixed_ips=ip_address=…`` contains another filter in its value."""
     if name != "fixed_ips":
         return [(name, values)]
     parts = [value.partition("=") for value in values]

@@ -1,4 +1,4 @@
-"""One resource of the Networking API: its attributes, where its objects come from, and what may be done with them."""
+"""A resource of the Networking API: its attributes, the source of its objects, and its operations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from provisioning.common.listing import Part
 from provisioning.network.selectors import tags
 
 Values = dict[str, Any]
-"""Attribute → value of a body, read."""
+"""Attribute → value of a body, parsed."""
 Create = Callable[[RequestContext, Values], Any]
 Update = Callable[[RequestContext, Any, Values, int | None], object]
 Delete = Callable[[RequestContext, Any, int | None], object]
@@ -29,18 +29,18 @@ def own_project(row: Any) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A declaration.
+    """The declaration of a resource.
 
-    What no table holds is a sequence of objects with a ``pk``; it has no filters but those of its attributes.
+    A resource without a table is a sequence of objects with a ``pk``; its only filters are those of its attributes.
 
-    ``many(context, all_projects=…)`` returns the objects that a caller sees, ``one(context, id, all_projects=…)`` one
-    of them or raises its NotFoundError.  ``create(context, values)`` returns a new row; ``update(context, row, values,
-    revision)`` and ``delete(context, row, revision)`` lock the row and compare its revision unless that is None.  Each
-    calls one service.  What is None is not offered.
+    ``many(context, all_projects=…)`` returns the objects that a caller may see, ``one(context, id, all_projects=…)``
+    one of them, or raises its NotFoundError. ``create(context, values)`` returns a new row; ``update(context, row,
+    values, revision)`` and ``delete(context, row, revision)`` lock the row and compare its revision unless that is
+    None. Each calls one service. Operations that are None are not supported.
     """
 
     name: str
-    """As in bodies and rules, ``security_group``."""
+    """As in bodies and rules: ``security_group``."""
     attributes: Sequence[Attribute]
     many: Callable[..., QuerySet[Any] | Sequence[Any]]
     one: Callable[..., Any] | None = None
@@ -50,27 +50,27 @@ class Resource:
     plural: str = ""
     path: str = ""
     related: Sequence[str] = ()
-    """What a list reads along."""
+    """Relations that a list prefetches."""
     narrow: Callable[[Any, Part], tuple[Sequence[Any], Part]] | None = None
-    """Applies filters that are no attributes to what no table holds, and returns the others."""
+    """Applies filters on other than attributes to a sequence without a table, and returns the remaining filters."""
     more: Callable[[RequestContext, Sequence[Any]], Mapping[UUID, Mapping[str, Any]]] | None = None
-    """Returns values by the rows' ids that are not the rows' own; they replace those of the attributes."""
+    """Returns values by row id that replace those of the attributes."""
     target: Callable[[Any], Mapping[str, object]] = own_project
-    """What a rule may name of an object."""
+    """Policy target of an object."""
     parent: Callable[[RequestContext, Values], Mapping[str, object]] | None = None
-    """What a rule may name besides of an object that is about to be made, e.g. the owner of its network."""
+    """Additional policy target of a new object, e.g. the owner of its network."""
     filters: Filters = field(default_factory=dict)
-    """Besides those of the attributes."""
+    """In addition to those of the attributes."""
     before: Callable[[RequestContext], object] | None = None
-    """Called before anything is read."""
+    """Called before objects are read."""
     tagged: bool = True
     quota: str = ""
-    """The quota that new ones are counted by."""
+    """The quota that new objects count against."""
     in_quota: Callable[[Values], bool] = lambda values: True
-    """Says of a new one whether it is counted."""
+    """Whether a new object counts against the quota."""
 
     def __post_init__(self) -> None:
-        """Fill in the names that follow from the first."""
+        """Derive plural and path from the name."""
         object.__setattr__(self, "plural", self.plural or f"{self.name}s")
         object.__setattr__(self, "path", self.path or self.plural.replace("_", "-"))
         if self.tagged:
@@ -78,7 +78,7 @@ class Resource:
 
     @property
     def rules(self) -> list[str]:
-        """The rules that its operations and attributes ask."""
+        """The policy rules of its operations and attributes."""
         verbs = {"get": True, "create": self.create, "update": self.update, "delete": self.delete}
         found = [f"{verb}_{self.name}" for verb, offered in verbs.items() if offered]
         found += [self.rule(verb, each.name) for each in self.attributes for verb in each.guards]
@@ -114,7 +114,7 @@ class Resource:
 
     @cached_property
     def secret(self) -> Mapping[str, str]:
-        """Attribute → the rule of who sees it."""
+        """Attribute → the policy rule for seeing it."""
         return {each.name: self.rule("get", each.name) for each in self.attributes if "get" in each.guards}
 
 

@@ -1,4 +1,4 @@
-"""The views of a resource, made of its declaration: list and create, show, update and delete, and its tags."""
+"""Views derived from the declaration of a resource: list, create, show, update, delete, and tags."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -38,20 +38,20 @@ VERBS = {"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
 class ResourceView(NetworkView):
-    """Base: finds and shows the objects that the caller may see, without the attributes that are not the caller's."""
+    """Base: finds and shows the objects that the caller may see, without attributes that the caller may not see."""
 
     resource: ClassVar[Resource]
     http_method_names: list[str] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Let the resource prepare itself once it is known that the caller may ask."""
+        """Call the resource's ``before`` after the policy check."""
         super().initial(request, *args, **kwargs)
         hidden = request.method in {"GET", "HEAD"} and not self.allows(self.resource.rule("get"))
         if self.resource.before is not None and not hidden:
             self.resource.before(self.context)
 
     def policy_target(self) -> dict[str, object]:
-        """What a rule is asked about before the object is known: the caller's own."""
+        """Return the caller's project, the target of rules before the object is read."""
         own = self.context.project_id
         return {"project_id": own, "network:project_id": own, "network:tenant_id": own}
 
@@ -61,17 +61,17 @@ class ResourceView(NetworkView):
         return self.allows(ALL_PROJECTS)
 
     def row(self, identity: str) -> Any:
-        """Return the object of the address; another project's is not found."""
+        """Return the object of the path; NotFoundError for another project's."""
         one = cast("Callable[..., Any]", self.resource.one)
         return one(self.context, identity, all_projects=self.operator)
 
     def enforce(self, rules: Sequence[str], target: Mapping[str, object]) -> None:
-        """Refuse what one of the rules does not let the caller do with the object; ForbiddenError."""
+        """Check policy rules on the object; ForbiddenError."""
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target() | dict(target))
 
     def shapes(self, rows: Sequence[Any], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
-        """Return the objects in Neutron's words, only the ``fields`` when some are named."""
+        """Return the objects in Neutron's format, with only the ``fields`` if any are specified."""
         resource = self.resource
         hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
         shown = [
@@ -90,7 +90,7 @@ class ResourceView(NetworkView):
         return found
 
     def shape_of(self, identity: object) -> dict[str, Any]:
-        """Return one object as it is now."""
+        """Return the current representation of an object."""
         return self.shapes([self.row(str(identity))])[0]
 
 
@@ -98,12 +98,12 @@ class ListView(ResourceView):
     """``/network/v2.0/{resources}``."""
 
     def check_rule(self, request: Request) -> None:
-        """Let everybody list: as in Neutron, the policy hides objects, and the list of a kind is never refused."""
+        """Allow lists without a policy check: as in Neutron, the policy hides objects instead."""
         if request.method not in {"GET", "HEAD"}:
             super().check_rule(request)
 
     def get(self, request: Request) -> Response:
-        """List those that fit the filters, in the order and the part that is asked for."""
+        """List the objects that match the filters, sorted and paged."""
         resource = self.resource
         hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
         filters = {name: each for name, each in resource.every_filter.items() if name not in hidden}
@@ -118,7 +118,7 @@ class ListView(ResourceView):
         return Response(body | ({f"{resource.plural}_links": links} if links else {}))
 
     def post(self, request: Request) -> Response:
-        """Make one, or several at once: all or none."""
+        """Create one object or several; all or none."""
         resource = self.resource
         create = cast("Create", resource.create)
         items, many = read_new(resource, request.data)
@@ -137,7 +137,7 @@ class ListView(ResourceView):
         return Response({resource.plural: shapes} if many else {resource.name: shapes[0]}, status=201)
 
     def _as_it_is(self, row: Any) -> Any:
-        """Return a row that was made as its caller sees it now."""
+        """Return a created row as its caller sees it now."""
         one = cast("Callable[..., Any]", self.resource.one)
         try:
             found = one(self.context, row.pk, all_projects=True)
@@ -155,7 +155,7 @@ class ListView(ResourceView):
         return [rows.get(row.pk, row) for row in made]
 
     def _own(self, values: Values) -> None:
-        """Fill in the project; for another one only operators ask."""
+        """Set the project; only operators may specify another one."""
         project = values.setdefault("project_id", self.context.project_id)
         if project != self.context.project_id and not self.operator:
             msg = (
@@ -181,7 +181,7 @@ class DetailView(ResourceView):
         return Response({self.resource.name: shape})
 
     def put(self, request: Request, identity: str) -> Response:
-        """Change one; with ``If-Match: revision_number=N`` only while it is at that revision."""
+        """Update an object; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
         update = cast("Update", resource.update)
         changes, revision = read_changes(resource, request.data), read_revision(request.headers.get("If-Match"))
@@ -191,7 +191,7 @@ class DetailView(ResourceView):
         return Response({resource.name: self.shape_of(identity)})
 
     def delete(self, request: Request, identity: str) -> Response:
-        """Delete one, unless it is in use; with ``If-Match: revision_number=N`` only while it is at that revision."""
+        """Delete an object that is not in use; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
         delete = cast("Delete", resource.delete)
         revision, row = read_revision(request.headers.get("If-Match")), self.row(identity)
@@ -204,7 +204,7 @@ class TagsView(ResourceView):
     """``/network/v2.0/{resources}/{id}/tags``."""
 
     def checked(self, identity: str) -> Any:
-        """Return the object if the caller may do with its tags what the method does."""
+        """Return the object if the policy allows the method on its tags."""
         row = self.row(identity)
         self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
@@ -229,7 +229,7 @@ class TagsView(ResourceView):
         return Response({"tags": services.set_tags(self.checked(identity), self.names(request))})
 
     def post(self, request: Request, identity: str) -> Response:
-        """Add tags to those that are there."""
+        """Add tags to the existing ones."""
         return Response({"tags": services.add_tags(self.checked(identity), self.names(request))}, status=201)
 
     def delete(self, request: Request, identity: str) -> Response:
@@ -242,7 +242,7 @@ class TagView(TagsView):
     """``/network/v2.0/{resources}/{id}/tags/{tag}``."""
 
     def get(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Answer 204 when the object has the tag."""
+        """Answer 204 if the object has the tag."""
         row = self.row(identity)
         if tag not in tags_of([row.pk]).get(row.pk, []):
             raise TagNotFoundError(f"Tag {tag[:64]} could not be found.")
@@ -254,13 +254,13 @@ class TagView(TagsView):
         return Response(status=201)
 
     def delete(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Remove the tag; 404 when the object does not have it."""
+        """Remove the tag; 404 if the object does not have it."""
         services.remove_tag(self.checked(identity), tag)
         return Response(status=204)
 
 
 def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part) -> list[Any]:
-    """Return the part of a list that is asked for, whether a table holds it or not."""
+    """Return the requested page of a queryset or a sequence."""
     if isinstance(every, QuerySet):
         return LISTING.page(every.prefetch_related(*resource.related).distinct(), part)
     if resource.narrow is not None:
@@ -269,7 +269,7 @@ def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part
 
 
 def views_of(resource: Resource) -> dict[str, type[ResourceView]]:
-    """Return path below ``/network/v2.0``, as a pattern → view; a view has the methods that the resource offers."""
+    """Return path pattern below ``/network/v2.0`` → view; a view has the methods that the resource supports."""
     one = rf"{resource.path}/(?P<identity>[^/]+?)"
     offered = {"GET": True, "POST": resource.create, "PUT": resource.update, "DELETE": resource.delete}
     rules = {method: resource.rule(verb) for method, verb in VERBS.items() if offered[method]}

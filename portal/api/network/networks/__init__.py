@@ -1,1 +1,1 @@
-"""Networks: what the API says of them and does with them."""
+"""Networks."""

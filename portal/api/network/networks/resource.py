@@ -24,7 +24,7 @@ PROVIDER = ("get", "create")
 
 @dataclass(frozen=True)
 class Mtu(Integer):
-    """Bytes; the service says what is too little, in Neutron's words."""
+    """Bytes; the service rejects values that are too small, with Neutron's message."""
 
     lowest: int = 0
     highest: int = 65535
@@ -51,7 +51,7 @@ def _subnets(row: Network) -> list[UUID]:
 
 
 def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[str, Any]]:
-    """Return the address scopes of networks' subnets, and the zones of the hosts where networks are now."""
+    """Return the address scopes of networks' subnets, and the zones of the hosts that the networks are on."""
     ids = [row.id for row in rows]
     found, zones = selectors.scopes_of_networks(ids), zones_of_networks(ids)
     return {

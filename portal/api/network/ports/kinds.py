@@ -22,7 +22,7 @@ class PairAddress(Kind):
 
 @dataclass(frozen=True)
 class Line(Text):
-    """A text on one line."""
+    """A single-line text."""
 
     def read(self, value: object) -> str:
         found = super().read(value)
@@ -33,7 +33,7 @@ class Line(Text):
 
 @dataclass(frozen=True)
 class DhcpOption(Record):
-    """A DHCP option; only those that an empty value switches off may have one."""
+    """A DHCP option; only options that an empty value disables may be empty."""
 
     def read(self, value: object) -> dict[str, Any]:
         found = super().read(value)
@@ -45,7 +45,7 @@ class DhcpOption(Record):
 
 @dataclass(frozen=True)
 class FixedIps(Many):
-    """Addresses: several of one subnet are usual, and the same one twice is refused; unknown fields are ignored."""
+    """Addresses: several of one subnet are allowed, duplicates are rejected, and unknown fields are ignored."""
 
     distinct: bool = False
     null: bool = True
@@ -75,4 +75,4 @@ OPTIONS = Many(
     null=True,
 )
 PAIRS = Many(Record({"ip_address": PairAddress(), "mac_address": MAC}, required=("ip_address",)), most=10, null=True)
-"""As many as Neutron's ``max_allowed_address_pair``."""
+"""The maximum is Neutron's ``max_allowed_address_pair``."""

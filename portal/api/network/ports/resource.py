@@ -37,7 +37,7 @@ BINDING = ("get", *SET)
 
 
 def _network(context: RequestContext, values: Values) -> Network:
-    """Return the network of a new port: one that its project may use, any for operators."""
+    """Return the network of a new port: one that its project may use, or any for operators."""
     everything = policy.allows(context, ALL_PROJECTS)
     if everything:
         return selectors.network_for(context, values["network_id"], all_projects=True)
@@ -57,7 +57,7 @@ def _owner(network: Network) -> Mapping[str, object]:
 
 
 def _trust(said: Values, row: Port | None) -> None:
-    """Keep ``trusted`` in the binding profile, where Neutron shows it too."""
+    """Store ``trusted`` in the binding profile, where Neutron shows it as well."""
     before = row.binding_profile if row is not None else {}
     if "trusted" in said:
         said["binding_profile"] = {**said.get("binding_profile", before), "trusted": said.pop("trusted")}
@@ -68,7 +68,7 @@ def _trust(said: Values, row: Port | None) -> None:
 def _said(
     context: RequestContext, values: Values, owner_rule: str, target: Mapping[str, object], row: Port | None = None
 ) -> Values:
-    """Return a body as the services take it; ``owner_rule`` is asked for an owner that is the cloud's own."""
+    """Return a body as arguments of the services; ``owner_rule`` is checked for device owners reserved to the cloud."""
     if str(values.get("device_owner", "")).startswith(CLOUD):
         policy.enforce(context, owner_rule, target)
     said = columns(PORT, values)

@@ -22,11 +22,11 @@ SHAREABLE: dict[str, Callable[..., Any]] = {
     "address_scope": selectors.address_scope_for,
     "subnetpool": selectors.subnet_pool_for,
 }
-"""``object_type`` → what finds the record."""
+"""``object_type`` → selector of the record."""
 
 
 def _target(context: RequestContext, said: str, rule: str, project_id: object) -> str:
-    """Return whom a body names; all projects only for those whom ``rule`` lets."""
+    """Return the target in a body; all projects only if ``rule`` allows it."""
     if said == RbacPolicy.EVERYBODY:
         policy.enforce(context, rule, {"project_id": project_id})
         return said
@@ -46,7 +46,7 @@ def _create(context: RequestContext, values: Values) -> RbacPolicy:
         msg = "Invalid input for operation: Only admins can manipulate policies on objects they do not own."
         raise InvalidInputError(msg, field="object_id")
     if kind == "network" and values["action"] == RbacPolicy.EXTERNAL:
-        # Hosts have addresses of their own on external networks.
+        # Hosts have their own addresses on external networks.
         policy.enforce(context, "update_network:router:external", {"project_id": row.project_id})
     return services.create_rbac_policy(owner, kind, row, values["action"], target)
 

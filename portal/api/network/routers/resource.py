@@ -34,7 +34,7 @@ INFO = "external_gateway_info"
 
 @dataclass(frozen=True)
 class WayOut(Kind):
-    """A gateway, or null or an empty object for none."""
+    """An external gateway; null or an empty object for none."""
 
     @property
     def schema(self) -> Schema:
@@ -49,7 +49,7 @@ WAY_OUT = WayOut()
 
 @dataclass(frozen=True)
 class Distributed(Boolean):
-    """True, or null, which asks for nothing: every router is on each host with guests behind it."""
+    """True, or null for the default: every router is on each host with guests behind it."""
 
     def read(self, value: object) -> bool:
         if value is not None and not super().read(value):
@@ -58,7 +58,7 @@ class Distributed(Boolean):
 
 
 def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
-    """Return the way out that a body asks for; null and {} are none.
+    """Return the external gateway in a body; null and {} are none.
 
     Raises NetworkNotFoundError, ForbiddenError.
     """
@@ -102,7 +102,7 @@ def _info(row: Router) -> dict[str, Any] | None:
 
 
 def _zones(context: RequestContext, rows: Sequence[Router]) -> dict[UUID, dict[str, Any]]:
-    """Return the zones of the hosts where routers are now."""
+    """Return the zones of the hosts that the routers are on."""
     zones = zones_of_routers([row.id for row in rows])
     return {row.id: {"availability_zones": zones.get(row.id, [])} for row in rows}
 

@@ -1,4 +1,4 @@
-"""What is done with routers besides: interfaces and single routes."""
+"""Actions of routers: interfaces and single routes."""
 
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ class RouterAction(ResourceView):
     http_method_names = ["put"]
 
     def perform(self, request: Request, identity: str) -> Response:
-        """Act, if the caller may with this router."""
+        """Check the policy for this router and run the action."""
         row = self.row(identity)
         self.enforce([self.rules["PUT"]], self.resource.target(row))
         return Response(self.act(row, request.data))
@@ -49,7 +49,7 @@ class AddInterface(RouterAction):
     schemas: ClassVar[Schemas] = {"PUT": INTERFACE.schema}
 
     def put(self, request: Request, identity: str) -> Response:
-        """Put the router on a network."""
+        """Attach the router to a network."""
         return self.perform(request, identity)
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
@@ -66,13 +66,13 @@ class AddInterface(RouterAction):
 
 
 class RemoveInterface(RouterAction):
-    """``remove_router_interface``: by subnet, by port, or by both, which must belong together."""
+    """``remove_router_interface``: by subnet, by port, or by both, which must match."""
 
     rules = {"PUT": "remove_router_interface"}
     schemas: ClassVar[Schemas] = {"PUT": INTERFACE.schema}
 
     def put(self, request: Request, identity: str) -> Response:
-        """Take the router off a network."""
+        """Detach the router from a network."""
         return self.perform(request, identity)
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class AddRoutes(RouterAction):
     schemas: ClassVar[Schemas] = {"PUT": ROUTES_BODY.schema}
 
     def put(self, request: Request, identity: str) -> Response:
-        """Add routes to those that are there."""
+        """Add routes to the existing ones."""
         return self.perform(request, identity)
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class RemoveRoutes(AddRoutes):
 
 
 def info(interface: RouterInterface) -> dict[str, Any]:
-    """Return what Neutron answers about an interface that came or went."""
+    """Return Neutron's representation of an interface that was added or removed."""
     router, port, subnet = interface.router, interface.port, interface.subnet
     return {
         "id": str(router.id),

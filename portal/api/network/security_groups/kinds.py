@@ -1,4 +1,4 @@
-"""Kinds of values that only security rules have."""
+"""Kinds of values that only security group rules have."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ DIRECTION = Choice(("ingress", "egress"))
 
 @dataclass(frozen=True)
 class Ethertype(Kind):
-    """IPv4 or IPv6, in capitals or not."""
+    """IPv4 or IPv6, case-insensitive."""
 
     @property
     def schema(self) -> Schema:
@@ -35,7 +35,7 @@ class Ethertype(Kind):
 
 @dataclass(frozen=True)
 class PortNumber(Integer):
-    """A port, a type or a code; which ones a protocol has is the service's to say."""
+    """A port, or an ICMP type or code; the service checks the valid range of the protocol."""
 
     lowest: int = 0
     highest: int = flows.HIGHEST_PORT
@@ -50,7 +50,7 @@ class PortNumber(Integer):
 
 @dataclass(frozen=True)
 class GroupReference(Identity):
-    """The id of a security or address group as text: what is no UUID is the id of none, and not found."""
+    """The id of a security or address group; an invalid UUID is kept as text, which is not found."""
 
     def read(self, value: object) -> Any:
         return read_id(value) or Text(36).read(value)
@@ -58,7 +58,7 @@ class GroupReference(Identity):
 
 @dataclass(frozen=True)
 class Protocol(Kind):
-    """A name or a number; null and "any" are all of them."""
+    """A name or a number; null and "any" are all protocols."""
 
     @property
     def schema(self) -> Schema:

@@ -17,7 +17,7 @@ from provisioning.network.services import WantedRule
 
 
 def _make_default_group(context: RequestContext) -> None:
-    """Make the project's default security group before the first look at it, as Neutron does."""
+    """Create the project's default security group if it does not exist, as Neutron does."""
     if context.project_id:
         services.ensure_default_security_group(context.project_id)
 
@@ -57,7 +57,7 @@ def _rules(row: SecurityGroup) -> list[dict[str, Any]]:
 
 
 def rule_shape(row: SecurityGroupRule) -> dict[str, Any]:
-    """Return a rule as its group shows it."""
+    """Return a rule as shown in its group."""
     return {each.name: each.value_of(row) for each in RULE_ATTRIBUTES} | {"tags": []}
 
 
@@ -97,7 +97,7 @@ def _delete_rule(context: RequestContext, row: SecurityGroupRule, revision: int 
 
 
 def _of_group(context: RequestContext, values: Values) -> dict[str, object]:
-    """A rule belongs to whom its group belongs to."""
+    """Return the owner of the rule's group."""
     group = selectors.security_group_for(context, values["security_group_id"], all_projects=True)
     return {"project_id": group.project_id}
 

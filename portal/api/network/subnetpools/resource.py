@@ -27,7 +27,7 @@ LENGTH = Length(0, 128)
 
 
 def _with_scope(context: RequestContext, values: Values) -> Any:
-    """Return the values with the scope that is named; one that the caller does not see is not found."""
+    """Return the values with the address scope's record; NotFoundError for a scope that the caller may not see."""
     said = dict(values)
     if "address_scope_id" in said:
         identity = said.pop("address_scope_id")

@@ -1,4 +1,4 @@
-"""Prefixes that are added to subnet pools and removed from them."""
+"""Addition and removal of prefixes in subnet pools."""
 
 from typing import ClassVar
 
@@ -18,14 +18,14 @@ BODY = {"type": "object", "properties": {"prefixes": PREFIXES.schema}, "required
 
 
 class PrefixesView(ResourceView):
-    """Base of the actions that change a pool's prefixes: reads some and answers with all that the pool has then."""
+    """Base of the actions that change a pool's prefixes: read prefixes and return all that the pool then has."""
 
     resource = SUBNETPOOL
     http_method_names = ["put"]
     schemas: ClassVar[Schemas] = {"PUT": BODY}
 
     def perform(self, request: Request, identity: str) -> Response:
-        """Act, if the caller may with this pool."""
+        """Check the policy for this pool and run the action."""
         row = self.row(identity)
         self.enforce([self.rules["PUT"]], self.resource.target(row))
         said = request.data.get("prefixes") if isinstance(request.data, dict) else None
@@ -60,7 +60,7 @@ class RemovePrefixes(PrefixesView):
     rules = {"PUT": "remove_prefixes"}
 
     def put(self, request: Request, identity: str) -> Response:
-        """Remove prefixes that no subnet is taken from."""
+        """Remove prefixes that no subnet is allocated from."""
         return self.perform(request, identity)
 
     def change(self, row: SubnetPool, prefixes: list[str]) -> SubnetPool:

@@ -29,7 +29,7 @@ from provisioning.network.models import Network, Subnet, SubnetPool
 
 
 class Pools(Many):
-    """Allocation pools; null is none of them, and refused in Neutron's words."""
+    """Allocation pools; null is rejected with Neutron's message."""
 
     def read(self, value: object) -> list[Any]:
         if not isinstance(value, list):
@@ -41,7 +41,7 @@ MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
 POOLS = Pools(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")))
 ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
 NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
-"""What of a body the service takes by other names."""
+"""Fields of a body that the service has other names for."""
 
 
 def _network(context: RequestContext, values: Values) -> Network:
@@ -54,7 +54,7 @@ def _parent(context: RequestContext, values: Values) -> Mapping[str, object]:
 
 
 def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
-    """Return the pool that the range is taken from: the one that is named, or the default one."""
+    """Return the pool to allocate from: the specified one, or the default pool."""
     everything = policy.allows(context, ALL_PROJECTS)
     if values.get("subnetpool_id") is not None:
         return selectors.subnet_pool_for(context, values["subnetpool_id"], all_projects=everything)

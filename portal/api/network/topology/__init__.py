@@ -1,1 +1,1 @@
-"""A project's own network and router, made in one go."""
+"""Auto-allocated topology: a network and a router for a project."""

@@ -14,11 +14,11 @@ from provisioning.network import services
 
 DRY_RUN = "dry-run"
 OWN = {"none", "null"}
-"""Neutron's words for the caller's own project."""
+"""Neutron's names for the caller's own project."""
 
 
 class AutoAllocatedTopologyView(NetworkView):
-    """A project's network and router."""
+    """The auto-allocated topology of a project."""
 
     rules = {"GET": "get_auto_allocated_topology", "DELETE": "delete_auto_allocated_topology"}
     queries = {
@@ -33,8 +33,9 @@ class AutoAllocatedTopologyView(NetworkView):
         return {"project_id": self._asked()}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Return the id of the network, which is made with its router when it is not there; ``fields=dry-run`` only
-        says whether it could be.
+        """Return the id of the network, which is created with its router if missing.
+
+        ``fields=dry-run`` only checks whether it could be created.
         """
         self.checked_query()
         project, fields = self._project(), fields_of(request)
@@ -50,17 +51,17 @@ class AutoAllocatedTopologyView(NetworkView):
         )
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Delete both, unless something is on the network; nothing happens when there are none."""
+        """Delete network and router, unless the network is in use; a missing topology is ignored."""
         services.delete_topology(self._project())
         return Response(status=204)
 
     def _asked(self) -> uuid.UUID | None:
-        """Return the id that stands in the address; None for what is none."""
+        """Return the id in the path; None for an invalid one."""
         text = str(self.kwargs["project_id"])
         return self.context.project_id if text.lower() in OWN else read_id(text)
 
     def _project(self) -> uuid.UUID:
-        """Return the id of a project that there is.
+        """Return the id of an existing project.
 
         Raises NotFoundError, and InvalidInputError for a caller without a project.
         """
