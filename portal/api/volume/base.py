@@ -1,4 +1,4 @@
-"""The base of the Block Storage views."""
+"""Base of the Block Storage views."""
 
 import uuid
 from typing import Any, ClassVar
@@ -14,13 +14,13 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 
 MICROVERSIONS = Microversions("volume", (3, 0), (3, 71))
-"""The range that is implemented: every field appears and disappears where the reference says, up to 3.71."""
+"""The supported range; fields appear and disappear as in the reference, up to 3.71."""
 
 
 class VolumeView(ServiceView):
     """A resource of the Block Storage API.
 
-    Its address may have the caller's project in it, ``/v3/{project_id}/volumes``, which the routes take out.
+    Its path may contain the caller's project, ``/v3/{project_id}/volumes``; the routes remove it.
     """
 
     service: ClassVar[str] = "volume"
@@ -28,12 +28,14 @@ class VolumeView(ServiceView):
     url_project: str | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
-        """Keep the project of the address; handlers are called without it."""
+        """Store the project of the path; handlers are called without it."""
         self.url_project = url_project
         return super().dispatch(request, *args, **kwargs)
 
     def check_rule(self, request: Request) -> None:
-        """Refuse another project's address as Cinder does, then ask the policy; names with NUL are nobody's."""
+        """Reject the path of another project, as Cinder does, then check the policy; a path with NUL characters
+        is 404.
+        """
         if self.url_project is not None and read_id(self.url_project) != self.context.project_id:
             raise InvalidInputError("Malformed request url")
         super().check_rule(request)
@@ -42,12 +44,12 @@ class VolumeView(ServiceView):
 
     @property
     def own_project(self) -> uuid.UUID:
-        """The project that the caller asks for."""
+        """The caller's project."""
         return self.context.project_id or NOBODY
 
     @property
     def base(self) -> str:
-        """The endpoint's address as the caller knows it: with the project when the request has it."""
+        """The endpoint's address, with the project if the request's path has it."""
         whole = links.endpoint(self.request, "volume")
         return whole if self.url_project is None else f"{whole}/{self.url_project}"
 

@@ -1,4 +1,4 @@
-"""Block Storage API under ``/volume``, with the caller's project behind the version or without it."""
+"""Block Storage API under ``/volume``; the caller's project after the version is optional."""
 
 from django.urls import path, re_path
 

@@ -30,7 +30,7 @@ def _create(version: Version) -> Schema:
 
 
 class AttachmentBase(VolumeView):
-    """What the views of attachments share."""
+    """Base of the attachment views."""
 
     versions = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), SINCE)
 
@@ -43,7 +43,7 @@ class AttachmentBase(VolumeView):
         }
 
     def shape(self, found: Attachment) -> dict[str, Any]:
-        """A whole attachment; where its data is reached is for operators."""
+        """An attachment in full; its connection information is for operators."""
         data: dict[str, Any] = {}
         if found.connection:
             data = {"driver_volume_type": "nbd", "access_mode": found.mode, "volume_id": str(found.volume_id)}
@@ -91,7 +91,7 @@ class AttachmentsView(AttachmentBase, ListingView):
         return [self.summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Reserve a volume for a server or somebody else; with a connector, let that host in at once."""
+        """Reserve a volume for a server or an outside consumer; a connector authorizes its host immediately."""
         asked = self.checked_body()["attachment"]
         connector = asked.get("connector") or {}
         mode = asked.get("mode") or connector.get("mode") or "rw"
@@ -131,12 +131,12 @@ class AttachmentView(AttachmentBase):
         return self.answer(attachment_for(self.context, attachment_id))
 
     def put(self, request: Request, attachment_id: str) -> Response:
-        """Let the host of the connector in."""
+        """Authorize the host of the connector."""
         connector = self.checked_body()["attachment"]["connector"]
         return self.answer(outside.connect(self.context, attachment_id, connector))
 
     def delete(self, request: Request, attachment_id: str) -> Response:
-        """Give the volume back; the attachments that are left are told, as in Cinder."""
+        """Release the volume; returns its remaining attachments, as in Cinder."""
         found = attachment_for(self.context, attachment_id)
         outside.release(self.context, found.id)
         rest = visible_attachments(self.context, all_projects=True).filter(volume_id=found.volume_id)
@@ -162,5 +162,5 @@ class AttachmentActionView(ActionsView):
     schemas = {"POST": actions_schema(ATTACHMENT_ACTIONS)}
 
     def post(self, request: Request, attachment_id: str) -> Response:
-        """Say that the volume is attached."""
+        """Mark the volume as attached."""
         return self.act(request, attachment_id)

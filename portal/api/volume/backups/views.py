@@ -1,4 +1,4 @@
-"""Backups: lists, one, its making, changes, restores and records."""
+"""Backups: list, show, create, update, restore, and records."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ CHANGED_SINCE, PROJECT_SINCE, USER_SINCE = (3, 9), (3, 18), (3, 56)
 
 
 class BackupBase(VolumeView):
-    """What the views of backups share."""
+    """Base of the backup views."""
 
     def summary(self, backup: Backup) -> dict[str, Any]:
         return {"id": str(backup.id), "name": backup.name or None, "links": self.links(f"backups/{backup.id}")}
 
     def shape(self, backup: Backup) -> dict[str, Any]:
-        """One backup in Cinder's words."""
+        """One backup in Cinder's format."""
         version = self.microversion
         found: dict[str, Any] = {
             **self.summary(backup),
@@ -103,7 +103,7 @@ class BackupsView(BackupBase, ListingView):
         return [self.summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one of a volume, or of a snapshot."""
+        """Create a backup of a volume or a snapshot."""
         asked = self.checked_body()["backup"]
         backup = create_backup(
             self.context,
@@ -146,7 +146,7 @@ class BackupView(BackupBase):
         return Response({"backup": self.shape(backup_for(self.context, backup_id))})
 
     def put(self, request: Request, backup_id: str) -> Response:
-        """Change its name, description and metadata."""
+        """Update name, description and metadata."""
         asked = self.checked_body()["backup"]
         changes: dict[str, Any] = {name: text_of(asked, name) for name in ("name", "description") if name in asked}
         if "metadata" in asked:
@@ -154,7 +154,7 @@ class BackupView(BackupBase):
         return Response({"backup": self.summary(update_backup(self.context, backup_id, changes))})
 
     def delete(self, request: Request, backup_id: str) -> Response:
-        """Delete one on which no other builds."""
+        """Delete a backup without incremental backups based on it."""
         delete_backup(self.context, backup_id)
         return self.accepted()
 
@@ -166,7 +166,7 @@ class RestoreView(VolumeView):
     schemas = {"POST": schemas.RESTORE}
 
     def post(self, request: Request, backup_id: str) -> Response:
-        """Write it over a volume, or into a new one."""
+        """Restore to an existing volume, or to a new one."""
         asked = self.checked_body()["restore"]
         found = restore_backup(self.context, backup_id, asked.get("volume_id") or "", text_of(asked, "name"))
         said = {
@@ -183,7 +183,7 @@ class ExportRecordView(VolumeView):
     rules = {"GET": "backup:export-import"}
 
     def get(self, request: Request, backup_id: str) -> Response:
-        """Show what another cloud imports."""
+        """Return the record that another cloud can import."""
         record = export_record(self.context, backup_id)
         said = {"backup_service": record.backup_service, "backup_url": record.backup_url}
         return Response({"backup-record": said})
@@ -196,7 +196,7 @@ class ImportRecordView(BackupBase):
     schemas = {"POST": schemas.RECORD}
 
     def post(self, request: Request) -> Response:
-        """Make the record of a backup that is in the store."""
+        """Create the record of a backup that exists in the store."""
         asked = self.checked_body()["backup-record"]
         backup = import_record(self.context, BackupRecord(asked["backup_service"], asked["backup_url"]))
         return Response({"backup": self.summary(backup)}, status=201)
@@ -229,5 +229,5 @@ class BackupActionView(ActionsView):
     schemas = {"POST": actions_schema(ACTIONS)}
 
     def post(self, request: Request, backup_id: str) -> Response:
-        """Carry out the action that the body names."""
+        """Run the action in the body."""
         return self.act(request, backup_id)

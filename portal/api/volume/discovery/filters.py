@@ -1,4 +1,4 @@
-"""What lists are filtered by (reference, "Resource Filters"), from 3.33 on."""
+"""Filters of lists (reference, "Resource Filters"), from 3.33 on."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ LISTS: dict[str, Lists] = {
     "volume_type": TypesView.lists,
 }
 POOL_FILTERS = ("name", "volume_type")
-"""What ``GET /scheduler-stats/get_pools`` is filtered by."""
+"""Filters of ``GET /scheduler-stats/get_pools``."""
 
 
 class ResourceFiltersView(VolumeView):
@@ -38,7 +38,7 @@ class ResourceFiltersView(VolumeView):
     versions = {"GET": ((3, 33), NEWEST)}
 
     def get(self, request: Request) -> Response:
-        """List what each list is filtered by; ``resource`` names one of them."""
+        """List the filters of each list, or of the one in ``resource``."""
         wanted = request.query_params.get("resource")
         names = {name: self._names(each) for name, each in LISTS.items()} | {"pool": [*POOL_FILTERS]}
         found: list[dict[str, Any]] = [

@@ -27,13 +27,13 @@ def document(base: str) -> dict[str, Any]:
 
 
 class VersionsView(VolumeView):
-    """``GET /volume/``: the versions there are."""
+    """``GET /volume/``: all versions."""
 
     public = True
     microversions = None
 
     def get(self, request: Request) -> Response:
-        """Name the one version; 300, as in Cinder."""
+        """List the only version; 300, as in Cinder."""
         return Response({"versions": [document(links.endpoint(request, "volume"))]}, status=300)
 
 

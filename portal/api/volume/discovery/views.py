@@ -38,7 +38,7 @@ EXTENSIONS = {
     "qos-specs": "Qos_specs_manage",
     "scheduler-stats": "Scheduler_stats",
 }
-"""Alias → name of Cinder's extensions that are here."""
+"""Alias → name of the supported extensions of Cinder."""
 OPEN = "novella:get_block_storage"
 
 
@@ -48,7 +48,7 @@ class ExtensionsView(VolumeView):
     rules = {"GET": OPEN}
 
     def get(self, request: Request) -> Response:
-        """List Cinder's extensions that are offered."""
+        """List the supported extensions of Cinder."""
         found = [
             {
                 "alias": alias,

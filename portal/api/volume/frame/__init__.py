@@ -1,1 +1,1 @@
-"""What the resources of the Block Storage API share: lists, bodies, actions and times."""
+"""Common parts of the Block Storage resources: lists, bodies, actions and times."""

@@ -1,6 +1,6 @@
-"""Cinder's lists: filters, also those that match parts (``name~``), sorting, pages by marker and offset, links, counts.
+"""Cinder's lists: filters, also by parts of a text (``name~``), sorting, pages by marker and offset, links, counts.
 
-A resource declares its filters by their names in queries; each makes a condition of Django's of the value.
+A resource declares its filters by their query names; each builds a Django condition from the value.
 """
 
 import ast
@@ -24,13 +24,13 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort
 
 NAMED = (3, 31)
-"""From this version on an unknown filter is refused; before, it changes nothing."""
+"""From this version on an unknown filter is rejected; before, it is ignored."""
 LIKE = (3, 34)
-"""From this version on ``name~=part`` matches what has the part in it."""
+"""From this version on ``name~=part`` matches texts that contain the part."""
 COUNTED = (3, 45)
-"""From this version on ``with_count`` adds how many there are on all pages."""
+"""From this version on ``with_count`` adds the total number of items."""
 TIMES = (3, 60)
-"""From this version on volumes are filtered by ``created_at`` and ``updated_at`` with comparisons."""
+"""From this version on volumes can be filtered by ``created_at`` and ``updated_at`` with comparisons."""
 LONGEST_PAIRS = 16_384
 """Characters of a filter by key-value pairs."""
 PAGES = ("limit", "marker", "offset", "sort", "sort_key", "sort_dir")
@@ -43,24 +43,24 @@ _COMPARISONS = {"gt": "gt", "gte": "gte", "eq": "exact", "neq": "exact", "lt": "
 
 
 def text(lookup: str) -> Condition:
-    """Return what compares a column with the text of a filter."""
+    """Return a condition that compares a column with the text of a filter."""
     return lambda value: Q(**{lookup: value})
 
 
 def identity(lookup: str) -> Condition:
-    """Return what compares a column with the id of a filter; what is no id matches nothing."""
+    """Return a condition that compares a column with the id of a filter; an invalid id matches nothing."""
     return lambda value: Q(**{lookup: read_id(value) or NOBODY})
 
 
 def number(lookup: str) -> Condition:
-    """Return what compares a column with a whole number; what is none matches nothing."""
+    """Return a condition that compares a column with a whole number; an invalid one matches nothing."""
     return lambda value: Q(**{lookup: int(value) if value.isascii() and value.isdigit() and len(value) < 10 else -1})
 
 
 def boolean(lookup: str, name: str = "") -> Condition:
-    """Return what compares a column with Cinder's spellings of yes and no; InvalidInputError for others.
+    """Return a condition that compares a column with Cinder's spellings of a boolean; InvalidInputError for others.
 
-    ``name``: what the filter is called, when it is not the column's name.
+    ``name``: the name of the filter, if it differs from the column.
     """
     filter_name = name or lookup
 
@@ -74,7 +74,7 @@ def boolean(lookup: str, name: str = "") -> Condition:
 
 
 class TextAt(KeyTextTransform):
-    """The text at a key of an object in a column of JSON; unlike Django's, digits are a key and no place in a list."""
+    """The text at a key of a JSON object column; unlike in Django, digits are a key and not a list index."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> tuple[str, tuple[Any, ...]]:
         column, values = compiler.compile(self.lhs)
@@ -87,7 +87,7 @@ class TextAt(KeyTextTransform):
 
 
 def pairs(column: str) -> Condition:
-    """Return what looks for all key-value pairs of a filter, ``{'key': 'value'}``, in a column of JSON."""
+    """Return a condition for all key-value pairs of a filter, ``{'key': 'value'}``, in a JSON column."""
 
     def condition(value: str) -> Q:
         found = Q()
@@ -110,12 +110,12 @@ def read_pairs(value: str) -> dict[str, str]:
 
 
 def _is_text(value: object) -> bool:
-    """Whether a database can look this up: text without NUL and without halves of characters."""
+    """Whether a database can compare it: text without NUL and surrogates."""
     return isinstance(value, str) and "\0" not in value and value == value.encode(errors="ignore").decode()
 
 
 def moments(column: str) -> Condition:
-    """Return what compares a time: ``gt:2026-01-01T00:00:00,lt:…``; several must all hold."""
+    """Return a condition on a time: ``gt:2026-01-01T00:00:00,lt:…``; several comparisons must all match."""
 
     def condition(value: str) -> Q:
         found = Q()
@@ -132,24 +132,24 @@ def moments(column: str) -> Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """How a resource is listed."""
+    """The declaration of a resource's list."""
 
     plural: str
-    """Its name in answers, ``volumes``."""
+    """Its name in responses, ``volumes``."""
     filters: Mapping[str, Condition]
     like: Mapping[str, str] = field(default_factory=dict)
-    """Filter → column, where a part of the text is enough from 3.34 on (``name~``)."""
+    """Filter → column in which a part of the text matches from 3.34 on (``name~``)."""
     since: Mapping[str, Version] = field(default_factory=dict)
-    """Filter → the first version that has it; earlier ones look past it."""
+    """Filter → the first version that has it; earlier ones ignore it."""
     before: Mapping[str, tuple[Version, Condition]] = field(default_factory=dict)
-    """Filter → the version up to which it was read otherwise, and how."""
+    """Filter → the version up to which it had another condition, and that condition."""
     sort: Mapping[str, str] = field(default_factory=dict)
     """Sort key → column."""
     sort_since: Mapping[str, Version] = field(default_factory=dict)
     order: Sequence[Sort] = (Sort("created_at"), Sort("id"))
     usual_way: str = "desc"
     strict: bool = True
-    """Whether unknown filters are refused from 3.31 on."""
+    """Whether unknown filters are rejected from 3.31 on."""
 
     def schema(self, version: Version) -> Schema:
         """Return the schema of a list's query, for the OpenAPI document."""
@@ -165,11 +165,11 @@ class Listed:
     rows: list[Any]
     page: Page
     count: int | None
-    """How many there are on all pages, when that was asked for."""
+    """The total number of items, if it was requested."""
 
 
 def wants_all(request: Request) -> bool:
-    """Whether the query asks for every project's."""
+    """Whether the query requests the resources of every project."""
     value = request.query_params.get("all_tenants") or request.query_params.get("all_projects") or ""
     if value.lower() not in {"", "1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"}:
         raise InvalidInputError(f"all_tenants param must be true or false, not {value[:64]!r}.", field="all_tenants")
@@ -177,20 +177,20 @@ def wants_all(request: Request) -> bool:
 
 
 def narrowed(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> QuerySet[Any]:
-    """Return those of the rows that a query's filters leave; InvalidInputError."""
+    """Return the rows that match a query's filters; InvalidInputError."""
     if any("\0" in value for _, values in request.query_params.lists() for value in values):
         raise InvalidInputError("A query has no NUL characters.")
     return rows.filter(_condition(lists, request, version))
 
 
 def page_asked(request: Request) -> Page:
-    """Return the page that a query asks for; unlike with Nova, ``limit=0`` is an empty one.  InvalidInputError."""
+    """Return the requested page; unlike in Nova, ``limit=0`` is an empty one. InvalidInputError."""
     page = read_page(request, LARGEST)
     return replace(page, limit=0) if page.asked and int(request.query_params["limit"]) == 0 else page
 
 
 def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> Listed:
-    """Return the part of the rows that a query asks for; InvalidInputError, NotFoundError for an unknown marker."""
+    """Return the requested page of the rows; InvalidInputError, and NotFoundError for an unknown marker."""
     params = request.query_params
     chosen = narrowed(lists, rows, request, version)
     page = page_asked(request)
@@ -205,7 +205,7 @@ def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Versio
 
 
 def more_links(request: Request, listed: Listed, url: str) -> list[dict[str, str]]:
-    """Return the link to the next page; Cinder gives one when the page is as long as was allowed."""
+    """Return the link to the next page, which Cinder adds to every page that is full."""
     if not listed.rows or len(listed.rows) < listed.page.limit:
         return []
     kept = [

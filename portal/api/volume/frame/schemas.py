@@ -1,4 +1,4 @@
-"""Fields that the schemas of several resources share."""
+"""Schema fragments shared by several resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _CLEAN = r"^[^\x00]*\Z"
 NAME: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": _CLEAN}
 """A name or a description, which may be null."""
 NEW_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?=.*\S)[^\x00-\x1f\x7f]*\Z"}
-"""A name that says something: of a type, a QoS spec."""
+"""A name that is not blank, e.g. of a type or QoS spec."""
 TEXT: Schema = {"type": "string", "maxLength": 255, "pattern": _CLEAN}
 ID: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": _CLEAN}
 ID_OR_NULL: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": _CLEAN}
@@ -24,13 +24,13 @@ METADATA: Schema = {
     "patternProperties": {r"^[^\x00]{1,255}\Z": TEXT},
     "additionalProperties": False,
 }
-"""Text to text."""
+"""Text keys and values."""
 SPECS: Schema = {
     "type": "object",
     "patternProperties": {r"^[a-zA-Z0-9_.:\- ]{1,255}\Z": TEXT},
     "additionalProperties": False,
 }
-"""Extra specs, group specs and QoS specs: their keys are words."""
+"""Extra specs, group specs and QoS specs, with restricted keys."""
 # fmt: off
 BOOLEAN: Schema = {
     "enum": [
@@ -39,22 +39,22 @@ BOOLEAN: Schema = {
     ]
 }
 # fmt: on
-"""The words that Cinder takes for a boolean."""
+"""The values that Cinder accepts as booleans."""
 SIZE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MAX_INTEGER}
-"""GiB, from 1."""
+"""GiB, at least 1."""
 LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 """A quota; -1 is unlimited."""
 EMPTY: Schema = {"type": ["object", "null", "string"]}
-"""The argument of an action that has none."""
+"""The argument of an action without one."""
 
 
 def boolean(value: object) -> bool:
-    """Read one of the words of ``BOOLEAN``; the schema has refused all others."""
+    """Read one of the values of ``BOOLEAN``; the schema has rejected all others."""
     return bool(strutils.bool_from_string(value))
 
 
 def asked_for(request: Request, name: str) -> bool:
-    """Whether a query says yes to something; InvalidInputError for a word that is neither yes nor no."""
+    """Return a boolean of the query; InvalidInputError for an invalid one."""
     word = request.query_params.get(name, "false").strip()
     if word not in BOOLEAN["enum"]:
         raise InvalidInputError(f"Invalid value {word[:64]!r} for {name}: it is true or false.", field=name)
@@ -62,7 +62,7 @@ def asked_for(request: Request, name: str) -> bool:
 
 
 def inner(properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of an object; ``closed``: with no other names."""
+    """Return the schema of an object; ``closed``: without additional names."""
     found: Schema = {"type": "object", "properties": dict(properties)}
     if closed:
         found["additionalProperties"] = False
@@ -80,17 +80,17 @@ def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] 
 
 
 def of_metadata(name: str = "metadata", schema: Schema = METADATA) -> Schema:
-    """Return the schema of a body that is a map of text: ``{"metadata": {…}}``."""
+    """Return the schema of a body with a map of texts: ``{"metadata": {…}}``."""
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
 
 
 def text_of(values: Mapping[str, Any], name: str) -> str:
-    """Return a name or description of a body, trimmed as Cinder does; null is empty."""
+    """Return a name or description of a body, stripped as in Cinder; null becomes empty."""
     return (values.get(name) or "").strip()
 
 
 def texts_of(asked: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the name and description that a change gives, under their older names too; None: stays."""
+    """Return the name and description of an update, also from their older names; None for unchanged."""
     found: dict[str, str | None] = {}
     for column in ("name", "description"):
         named = next((name for name in (column, f"display_{column}") if name in asked), None)

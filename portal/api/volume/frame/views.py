@@ -1,4 +1,4 @@
-"""Views of lists, and of actions that the body of a POST names."""
+"""Views of lists, and of actions in the body of a POST."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ from provisioning.identity import policy
 
 
 class ListingView(VolumeView):
-    """Base of lists: filters, sorts and cuts what ``rows`` returns, and writes it with ``shape``."""
+    """Base of lists: filters, sorts and pages the result of ``rows``, and converts it with ``shape``."""
 
     lists: ClassVar[Lists]
     path: ClassVar[str]
-    """Behind the endpoint's address, for the link to the next page."""
+    """Path below the endpoint, for the link to the next page."""
 
     def rows(self, *, all_projects: bool) -> QuerySet[Any]:
-        """Return what exists for the caller."""
+        """Return the rows that the caller may see."""
         raise NotImplementedError
 
     def shapes(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """Return the rows in Cinder's words."""
+        """Return the rows in Cinder's format."""
         raise NotImplementedError
 
     def listed(self, request: Request) -> Response:
@@ -44,12 +44,12 @@ class ListingView(VolumeView):
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """One action: ``act`` gets the view, the object's id and the action's argument, and returns the answer."""
+    """One action: ``act`` gets the view, the object's id and the action's argument, and returns the response."""
 
     rule: str
     act: Callable[[Any, str, Any], Response]
     schema: Schema | Callable[[Version], Schema] | None = None
-    """Of the argument; None: there is none."""
+    """Schema of the argument; None without one."""
     since: Version = (3, 0)
 
     def schema_at(self, version: Version) -> Schema:
@@ -63,7 +63,7 @@ class ActionsView(VolumeView):
     actions: ClassVar[Mapping[str, Action]]
 
     def act(self, request: Request, identity: str) -> Response:
-        """Do what the body names, if the policy allows it."""
+        """Run the action in the body, if the policy allows it."""
         name = self.named(request.data)
         action = self.actions[name]
         policy.enforce(self.context, action.rule, self.policy_target())
@@ -77,7 +77,7 @@ class ActionsView(VolumeView):
         return action.act(self, identity, self.body(whole)[name])
 
     def named(self, body: object) -> str:
-        """Return the action that a body names; InvalidInputError."""
+        """Return the action in a body; InvalidInputError."""
         names = [str(name) for name in body] if isinstance(body, dict) else []
         if len(names) != 1:
             raise InvalidInputError("Malformed request body: it must name one action.")
@@ -87,7 +87,7 @@ class ActionsView(VolumeView):
 
 
 def actions_schema(actions: Mapping[str, Action]) -> Callable[[Version], Schema]:
-    """Return what makes the schema of the body of every action, for the OpenAPI document."""
+    """Return a function for the schema of a body with any of the actions, for the OpenAPI document."""
 
     def schema(version: Version) -> Schema:
         return {

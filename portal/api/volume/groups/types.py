@@ -22,7 +22,7 @@ _WHOLE = {"name": NEW_NAME, "description": NAME, "is_public": BOOLEAN}
 
 
 class GroupTypeBase(VolumeView):
-    """What the views of group types share."""
+    """Base of the group type views."""
 
     versions = dict.fromkeys(("GET", "POST", "PUT", "DELETE"), SINCE)
 
@@ -56,7 +56,7 @@ class GroupTypesView(GroupTypeBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List those that the caller may use."""
+        """List the group types that the caller may use."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[GroupType]:
@@ -66,7 +66,7 @@ class GroupTypesView(GroupTypeBase, ListingView):
         return [self.shape(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Create a type of groups."""
+        """Create a group type."""
         asked = self.checked_body()["group_type"]
         made = services.create_group_type(
             asked["name"].strip(),
@@ -84,11 +84,11 @@ class GroupTypeView(GroupTypeBase):
     schemas = {"PUT": body("group_type", _WHOLE)}
 
     def get(self, request: Request, group_type_id: str) -> Response:
-        """Show a type of groups."""
+        """Show a group type."""
         return self.answer(group_type_for(self.context, group_type_id))
 
     def put(self, request: Request, group_type_id: str) -> Response:
-        """Change its name, its description, or whether it is public."""
+        """Update the name, the description, or whether it is public."""
         asked = self.checked_body()["group_type"]
         changes = {name: value for name, value in asked.items() if value is not None}
         if not changes:
@@ -98,7 +98,7 @@ class GroupTypeView(GroupTypeBase):
         return self.answer(services.update_group_type(group_type_for(self.context, group_type_id), changes))
 
     def delete(self, request: Request, group_type_id: str) -> Response:
-        """Delete one without groups."""
+        """Delete a group type without groups."""
         services.delete_group_type(group_type_for(self.context, group_type_id))
         return self.accepted()
 
@@ -110,11 +110,11 @@ class GroupSpecsView(GroupTypeBase):
     schemas = {"POST": of_metadata("group_specs", SPECS)}
 
     def get(self, request: Request, group_type_id: str) -> Response:
-        """List the specifications of a type."""
+        """List the specs of a group type."""
         return Response({"group_specs": group_type_for(self.context, group_type_id).group_specs})
 
     def post(self, request: Request, group_type_id: str) -> Response:
-        """Add some, or change some."""
+        """Add or update specs."""
         specs = self.checked_body()["group_specs"]
         services.set_group_specs(group_type_for(self.context, group_type_id), specs)
         return Response({"group_specs": specs}, status=202)
@@ -131,14 +131,14 @@ class GroupSpecView(GroupTypeBase):
     schemas = {"PUT": SPECS | {"minProperties": 1, "maxProperties": 1}}
 
     def get(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Show a specification of a type."""
+        """Show a spec of a group type."""
         found = group_type_for(self.context, group_type_id)
         if key not in found.group_specs:
             raise NotFoundError(f"Group Type {found.id} has no specs with key {key[:64]}.")
         return Response({key: found.group_specs[key]})
 
     def put(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Set a specification of a type."""
+        """Set a spec of a group type."""
         asked = self.checked_body()
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -146,6 +146,6 @@ class GroupSpecView(GroupTypeBase):
         return Response(asked)
 
     def delete(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Delete a specification of a type."""
+        """Delete a spec of a group type."""
         services.delete_group_spec(group_type_for(self.context, group_type_id), key)
         return self.accepted()

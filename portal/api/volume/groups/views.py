@@ -44,12 +44,12 @@ _GROUP = body(
 
 
 class GroupBase(VolumeView):
-    """What the views of groups share."""
+    """Base of the group views."""
 
     versions = dict.fromkeys(_METHODS, SINCE)
 
     def shape(self, found: Group) -> dict[str, Any]:
-        """A whole group, with the fields of the microversion."""
+        """A group in full, with the fields of the microversion."""
         shown: dict[str, Any] = {
             "id": str(found.id),
             "status": found.status,
@@ -84,7 +84,7 @@ class GroupsView(GroupBase, ListingView):
         filters={
             "name": listing.text("name"),
             "status": listing.text("status"),
-            "list_volume": lambda value: Q(),  # what is shown, not which
+            "list_volume": lambda value: Q(),  # controls the shown fields, not the filter
         },
         like={"name": "name", "status": "status"},
         sort=_SORT,
@@ -92,7 +92,7 @@ class GroupsView(GroupBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List groups, by id and name."""
+        """List groups by id and name."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Group]:
@@ -103,7 +103,7 @@ class GroupsView(GroupBase, ListingView):
         return [{"id": str(row.id), "name": row.name} for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one without volumes."""
+        """Create a group without volumes."""
         asked = self.checked_body()["group"]
         made = services.create_group(
             self.context,
@@ -144,7 +144,7 @@ class GroupView(GroupBase):
         return Response({"group": self.shape(group_for(self.context, volume_group_id))})
 
     def put(self, request: Request, volume_group_id: str) -> Response:
-        """Change its name or description; ``add_volumes`` and ``remove_volumes`` are ids with commas between."""
+        """Update name and description; ``add_volumes`` and ``remove_volumes`` are comma-separated ids."""
         asked = self.checked_body()["group"]
         change = services.GroupChange(
             name=None if asked.get("name") is None else text_of(asked, "name"),
@@ -212,7 +212,7 @@ class GroupActionView(ActionsView):
     schemas = {"POST": actions_schema(GROUP_ACTIONS)}
 
     def post(self, request: Request, volume_group_id: str) -> Response:
-        """Delete a group, or reset its status; groups are not replicated."""
+        """Delete a group or reset its status; replication is not supported."""
         names = list(request.data) if isinstance(request.data, dict) else []
         if names and str(names[0]).endswith(("_replication", "_replication_targets")):
             raise NotOfferedError("Pools are not replicated.")
@@ -228,12 +228,12 @@ class GroupFromView(ActionsView):
     schemas = {"POST": actions_schema(FROM_ACTIONS)}
 
     def post(self, request: Request) -> Response:
-        """Make a group of a group snapshot or of another group."""
+        """Create a group from a group snapshot or from another group."""
         return self.act(request, "")
 
 
 class GroupSnapshotBase(VolumeView):
-    """What the views of group snapshots share."""
+    """Base of the group snapshot views."""
 
     versions = dict.fromkeys(_METHODS, SNAPSHOTS_SINCE)
 
@@ -241,7 +241,7 @@ class GroupSnapshotBase(VolumeView):
         return {"id": str(found.id), "name": found.name, "group_type_id": str(found.group_type_id)}
 
     def shape(self, found: GroupSnapshot) -> dict[str, Any]:
-        """A whole group snapshot."""
+        """A group snapshot in full."""
         shown: dict[str, Any] = {
             "id": str(found.id),
             "group_id": str(found.group_id),
@@ -286,7 +286,7 @@ class GroupSnapshotsView(GroupSnapshotBase, ListingView):
         return [self.summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Take a snapshot of each volume of a group."""
+        """Create a snapshot of each volume of a group."""
         asked = self.checked_body()["group_snapshot"]
         made = services.create_group_snapshot(
             self.context,
@@ -305,7 +305,7 @@ class GroupSnapshotsDetailView(GroupSnapshotsView):
     path = "group_snapshots/detail"
 
     def get(self, request: Request) -> Response:
-        """List whole group snapshots."""
+        """List group snapshots in full."""
         return self.listed(request)
 
     def shapes(self, rows: list[GroupSnapshot]) -> list[dict[str, Any]]:
@@ -322,7 +322,7 @@ class GroupSnapshotView(GroupSnapshotBase):
         return Response({"group_snapshot": self.shape(group_snapshot_for(self.context, group_snapshot_id))})
 
     def delete(self, request: Request, group_snapshot_id: str) -> Response:
-        """Delete one with its snapshots."""
+        """Delete a group snapshot with its snapshots."""
         services.delete_group_snapshot(self.context, group_snapshot_id)
         return self.accepted()
 

@@ -1,4 +1,4 @@
-"""Messages (Block Storage API v3 reference, "Messages"), from 3.3 on: why a task failed."""
+"""Messages (Block Storage API v3 reference, "Messages"), from 3.3 on: reasons of failed tasks."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ SINCE = ((3, 3), NEWEST)
 
 
 class MessageBase(VolumeView):
-    """What the views of messages share."""
+    """Base of the message views."""
 
     def shape(self, message: Message) -> dict[str, Any]:
-        """One message in Cinder's words."""
+        """One message in Cinder's format."""
         return {
             "id": str(message.id),
             "event_id": f"{message.resource_type}_{message.action_id}_{message.detail_id}",
@@ -39,7 +39,7 @@ class MessageBase(VolumeView):
 
 
 def _event(value: str) -> Q:
-    """Return what compares all three parts of a message's ``event_id``; what has fewer matches nothing."""
+    """Return a condition on the three parts of a message's ``event_id``; fewer parts match nothing."""
     kind, action, detail = ["", "", "", *value.rsplit("_", 2)][-3:]
     return Q(resource_type=kind, action_id=action, detail_id=detail)
 
@@ -74,7 +74,7 @@ class MessagesView(MessageBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List messages to the project."""
+        """List messages of the project."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Message]:
@@ -91,10 +91,10 @@ class MessageView(MessageBase):
     versions = {"GET": SINCE, "DELETE": SINCE}
 
     def get(self, request: Request, message_id: str) -> Response:
-        """Show a message to the project."""
+        """Show a message of the project."""
         return Response({"message": self.shape(message_for(self.context, message_id))})
 
     def delete(self, request: Request, message_id: str) -> Response:
-        """Delete a message to the project."""
+        """Delete a message of the project."""
         delete_message(message_for(self.context, message_id))
         return Response(status=204)

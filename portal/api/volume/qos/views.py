@@ -56,7 +56,7 @@ DELETE_KEYS: Schema = {
 
 
 class QosBase(VolumeView):
-    """What the views of QoS specs share."""
+    """Base of the QoS spec views."""
 
     def shape(self, spec: QosSpec) -> dict[str, Any]:
         return {"id": str(spec.id), "name": spec.name, "consumer": spec.consumer, "specs": spec.specs}
@@ -65,7 +65,7 @@ class QosBase(VolumeView):
         return Response({"qos_specs": self.shape(spec), "links": self.links(f"qos-specs/{spec.id}")})
 
     def named_type(self) -> VolumeType:
-        """Return the type that the query names; InvalidInputError without one."""
+        """Return the volume type in the query; InvalidInputError without one."""
         named = self.request.query_params.get("vol_type_id")
         if not named:
             raise InvalidInputError("Volume Type id must not be None.", field="vol_type_id")
@@ -90,7 +90,7 @@ class QosSpecsView(QosBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List limits of transfer rates."""
+        """List QoS specs."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[QosSpec]:
@@ -100,7 +100,7 @@ class QosSpecsView(QosBase, ListingView):
         return [self.shape(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Create limits of transfer rates."""
+        """Create a QoS spec."""
         asked = dict(self.checked_body()["qos_specs"])
         name, consumer = asked.pop("name").strip(), asked.pop("consumer", "back-end")
         return self.answer(services.create_qos_spec(name, consumer, asked))
@@ -117,17 +117,17 @@ class QosSpecView(QosBase):
     schemas = {"PUT": UPDATE}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """Show limits of transfer rates."""
+        """Show a QoS spec."""
         return self.answer(offers.qos_spec(qos_id))
 
     def put(self, request: Request, qos_id: str) -> Response:
-        """Add keys, or change some."""
+        """Add or update keys."""
         asked = self.checked_body()["qos_specs"]
         services.update_qos_spec(offers.qos_spec(qos_id), asked)
         return Response({"qos_specs": asked})
 
     def delete(self, request: Request, qos_id: str) -> Response:
-        """Delete one that no type has; ``force=True`` takes it from them."""
+        """Delete a QoS spec without volume types; ``force=True`` disassociates them first."""
         force = asked_for(request, "force")
         services.delete_qos_spec(offers.qos_spec(qos_id), force=force)
         return self.accepted()
@@ -140,7 +140,7 @@ class QosKeysView(QosBase):
     schemas = {"PUT": DELETE_KEYS}
 
     def put(self, request: Request, qos_id: str) -> Response:
-        """Delete limits by their keys."""
+        """Delete keys of a QoS spec."""
         keys = self.checked_body()["keys"]
         services.delete_keys(offers.qos_spec(qos_id), keys)
         return self.accepted()
@@ -152,7 +152,7 @@ class QosAssociationsView(QosBase):
     rules = {"GET": "volume_extension:qos_specs_manage:get_all"}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """List the types that have it."""
+        """List the associated volume types."""
         types = offers.qos_spec(qos_id).types.order_by("name")
         found = [{"association_type": "volume_type", "name": each.name, "id": str(each.id)} for each in types]
         return Response({"qos_associations": found})
@@ -164,7 +164,7 @@ class QosAssociateView(QosBase):
     rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """Give it to a type."""
+        """Associate it with a volume type."""
         services.associate(offers.qos_spec(qos_id), self.named_type())
         return self.accepted()
 
@@ -175,7 +175,7 @@ class QosDisassociateView(QosBase):
     rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """Take it from a type."""
+        """Disassociate it from a volume type."""
         services.disassociate(offers.qos_spec(qos_id), self.named_type())
         return self.accepted()
 
@@ -186,6 +186,6 @@ class QosDisassociateAllView(QosBase):
     rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """Take it from every type."""
+        """Disassociate it from all volume types."""
         services.disassociate(offers.qos_spec(qos_id))
         return self.accepted()

@@ -20,7 +20,7 @@ from provisioning.volumes.selectors.offers import type_names
 
 
 def _names() -> list[str]:
-    """Every quota of Block Storage: the general ones, and three for each type."""
+    """Every quota of Block Storage: the general ones, and three for each volume type."""
     return [*VOLUME, *(f"{kind}{name}" for name in type_names() for kind in PER_TYPE)]
 
 
@@ -34,7 +34,9 @@ def _defaults() -> dict[str, int]:
 
 
 def _schema(name: str) -> Schema:
-    """Of a body with limits by their names; those of types are looked up, and ``tenant_id`` changes nothing."""
+    """Return the schema of a body with limits; those of volume types are checked later, and ``tenant_id`` is
+    ignored.
+    """
     properties: Schema = dict.fromkeys(VOLUME, LIMIT) | {"tenant_id": {}, "class_name": {}, "force": BOOLEAN}
     patterns: Schema = {rf"^(?:{'|'.join(PER_TYPE)})[^\x00]{{1,255}}\Z": LIMIT}
     whole: Schema = {
@@ -48,7 +50,7 @@ def _schema(name: str) -> Schema:
 
 
 def _limits(asked: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the limits of a body; InvalidInputError for one of a type that there is not."""
+    """Return the limits of a body; InvalidInputError for one of an unknown volume type."""
     known = {*_names()}
     found: dict[str, int | None] = {}
     for name, value in asked.items():
@@ -61,7 +63,7 @@ def _limits(asked: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 class QuotaBase(VolumeView):
-    """What the views of one project's quotas share."""
+    """Base of the views of a project's quotas."""
 
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self.kwargs.get("project_id", "")}
@@ -73,7 +75,7 @@ class QuotaBase(VolumeView):
         return found
 
     def check_rule(self, request: Request) -> None:
-        """Refuse another project's to who may not change quotas."""
+        """Refuse quotas of other projects to callers who may not update quotas."""
         super().check_rule(request)
         if read_id(self.kwargs.get("project_id", "")) != self.context.project_id:
             policy.enforce(self.context, "volume_extension:quotas:update", self.policy_target())
@@ -90,7 +92,7 @@ class QuotaSetView(QuotaBase):
     schemas = {"PUT": _schema("quota_set")}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show a project's limits; with ``usage=True`` what is in use and reserved, too."""
+        """Show a project's limits; with ``usage=True`` also usage and reservations."""
         project = self.project(project_id)
         if asked_for(request, "usage"):
             found = selectors.detail_of(project)
@@ -107,14 +109,14 @@ class QuotaSetView(QuotaBase):
         return {name: selectors.Detail(UNLIMITED, used[name], 0) for name in used if name.startswith(PER_TYPE)}
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Set some limits, none of them below what is used unless ``force`` is asked for."""
+        """Update limits; one below the usage is refused unless ``force``."""
         project = self.project(project_id)
         asked = self.checked_body()["quota_set"]
         set_limits(project, _limits(asked), force=boolean(asked.get("force", False)))
         return Response({"quota_set": _write(selectors.limits_of(project), _names())})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Give the project the defaults again."""
+        """Reset the project's limits to the defaults."""
         reset_limits(self.project(project_id), _names())
         return Response(status=200)
 
@@ -125,7 +127,7 @@ class QuotaDefaultsView(QuotaBase):
     rules = {"GET": "volume_extension:quotas:show"}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show what a project has without limits of its own."""
+        """Show the default limits."""
         self.project(project_id)
         return Response({"quota_set": {"id": project_id, **_defaults()}})
 
@@ -137,12 +139,12 @@ class QuotaClassView(VolumeView):
     schemas = {"PUT": _schema("quota_class_set")}
 
     def get(self, request: Request, class_name: str) -> Response:
-        """Show the limits of projects that have none of their own; every class has the same."""
+        """Show the default limits, which are the same for every class."""
         shape = _defaults()
         return Response({"quota_class_set": {"id": class_name[:255], **shape}})
 
     def put(self, request: Request, class_name: str) -> Response:
-        """Change some of them."""
+        """Update default limits."""
         asked = _limits(self.checked_body()["quota_class_set"])
         if class_name != "default":
             raise InvalidInputError("There is no quota class but 'default'.", field="class_name")
@@ -172,7 +174,7 @@ class LimitsView(VolumeView):
     rules = {"GET": "limits_extension:used_limits"}
 
     def get(self, request: Request) -> Response:
-        """Show the project's limits and what it uses; from 3.39 on ``project_id`` names another one, for operators."""
+        """Show the project's limits and usage; from 3.39 on operators may specify another ``project_id``."""
         project = self.own_project
         asked = request.query_params.get("project_id") or request.query_params.get("tenant_id")
         if asked and self.microversion >= (3, 39) and self.allows("volume_extension:quotas:update"):

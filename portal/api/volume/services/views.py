@@ -65,7 +65,7 @@ class ServiceChangeView(VolumeView):
     }
 
     def put(self, request: Request, verb: str) -> Response:
-        """Change the pool that ``host`` names, ``HOST@DRIVER``."""
+        """Update the pool in ``host``, ``HOST@DRIVER``."""
         if verb not in VERBS:
             raise NotFoundError("Unknown action")
         if verb in {"failover_host", "failover"}:
@@ -81,7 +81,7 @@ class ServiceChangeView(VolumeView):
             policy.enforce(self.context, f"volume:{verb}_host", {})
             try:
                 pool = selectors.pool_named(asked["host"])
-            except NotFoundError as error:  # of these two alone Cinder says so by 400
+            except NotFoundError as error:  # Cinder answers 400 for these two only
                 raise InvalidInputError(str(error), field="host") from error
             set_frozen(pool, frozen=verb == "freeze")
             return Response(status=200)
@@ -112,7 +112,7 @@ class HostsView(VolumeView):
     rules = {"GET": "volume_extension:hosts"}
 
     def get(self, request: Request) -> Response:
-        """List where services are; ``zone`` narrows it."""
+        """List the hosts of services, filtered by ``zone``."""
         zone = request.query_params.get("zone")
         found = [each for each in selectors.services() if each.enabled and (not zone or each.zone == zone)]
         return Response(
@@ -139,7 +139,7 @@ class HostView(VolumeView):
     schemas = {"PUT": inner({"status": {"enum": ["enable", "disable"]}}, ("status",))}
 
     def get(self, request: Request, backend: str) -> Response:
-        """Show what all projects, and each, have there."""
+        """Show the usage of a pool, in total and by project."""
         pool = selectors.pool_named(backend)
         shapes = [
             {
@@ -157,14 +157,14 @@ class HostView(VolumeView):
         return Response({"host": shapes})
 
     def put(self, request: Request, backend: str) -> Response:
-        """Let new volumes be put there, or not."""
+        """Enable or disable a pool for new volumes."""
         enabled = self.checked_body()["status"] == "enable"
         set_enabled(selectors.pool_named(backend), enabled=enabled)
         return Response({"host": backend, "status": "enabled" if enabled else "disabled"})
 
 
 def capabilities(pool: StoragePool) -> dict[str, Any]:
-    """Return what Cinder's scheduler knows of a pool; GiB."""
+    """Return a pool as Cinder's scheduler sees it; GiB."""
     return {
         "total_capacity_gb": round(pool.total_gb, 2),
         "free_capacity_gb": round(pool.free_gb, 2),
@@ -184,7 +184,7 @@ class PoolsView(VolumeView):
     rules = {"GET": "scheduler_extension:scheduler_stats:get_pools"}
 
     def get(self, request: Request) -> Response:
-        """List the pools; ``detail=True`` with their room.  ``volume_type`` (3.35) and others (3.28) filter."""
+        """List the pools; ``detail=True`` includes their capacity. Filters: ``volume_type`` (3.35), others (3.28)."""
         asked = request.query_params
         found = selectors.pools()
         if self.microversion >= (3, 28):
@@ -214,7 +214,7 @@ class CapabilitiesView(VolumeView):
     rules = {"GET": "volume_extension:capabilities"}
 
     def get(self, request: Request, backend: str) -> Response:
-        """Show what a pool can do."""
+        """Show the capabilities of a pool."""
         pool = selectors.pool_named(backend)
         known = capabilities(pool)
         return Response(
@@ -244,13 +244,13 @@ class CapabilitiesView(VolumeView):
 
 
 class ClustersView(VolumeView):
-    """``GET /clusters`` and ``/clusters/detail``, from 3.7 on: there are none."""
+    """``GET /clusters`` and ``/clusters/detail``, from 3.7 on: always empty."""
 
     rules = {"GET": "clusters:get_all"}
     versions = {"GET": ((3, 7), NEWEST)}
 
     def get(self, request: Request) -> Response:
-        """List no clusters: every pool is served by its own hosts."""
+        """Return an empty list; every pool is served by its own hosts."""
         return Response({"clusters": []})
 
 
@@ -261,11 +261,11 @@ class ClusterView(VolumeView):
     versions = dict.fromkeys(("GET", "PUT"), ((3, 7), NEWEST))
 
     def get(self, request: Request, cluster_name: str) -> Response:
-        """Say that there is none of this name."""
+        """Answer 404."""
         raise NotFoundError(f"Cluster {cluster_name[:64]} could not be found.")
 
     def put(self, request: Request, cluster_name: str) -> Response:
-        """Say that there is none of this name."""
+        """Answer 404."""
         name = request.data.get("name") if isinstance(request.data, dict) else None
         raise NotFoundError(f"Cluster {str(name)[:64]} could not be found.")
 
@@ -277,5 +277,5 @@ class CleanupView(VolumeView):
     versions = {"POST": ((3, 24), NEWEST)}
 
     def post(self, request: Request) -> Response:
-        """Say that the cloud cleans up by itself."""
-        raise NotOfferedError("What a lost worker has left is taken up by the others without being asked for.")
+        """Refused: the cloud cleans up automatically."""
+        raise NotOfferedError("Work of a lost worker is taken up by the other workers automatically.")

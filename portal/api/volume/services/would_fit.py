@@ -1,4 +1,4 @@
-"""How many volumes of a size would find a place now: Novella's own operation of the Block Storage API."""
+"""The number of volumes that would fit: Novella's own operation of the Block Storage API."""
 
 from typing import Any, ClassVar
 
@@ -25,9 +25,10 @@ class WouldFitView(VolumeView):
     }
 
     def post(self, request: Request) -> Response:
-        """Say how many volumes of a size (GiB) would find a place now, as the scheduler finds it; nothing is written.
+        """Return how many volumes of a size (GiB) the scheduler could place now; nothing is written.
 
-        ``fits`` stops at ``most``; quotas are not asked.  The pools with how many each would take are for operators.
+        ``fits`` is at most ``most``; quotas are not considered. Only operators see the pools with the number that each
+        could take.
         """
         asked = self.checked_body()["would_fit"]
         fit = would_fit(

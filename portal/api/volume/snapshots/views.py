@@ -32,9 +32,9 @@ from provisioning.volumes.models import Snapshot
 from provisioning.volumes.selectors.access import snapshot_for, visible_snapshots
 
 NEWEST_OF_THE_SDK = (3, 65)
-"""The newest version in which openstacksdk creates snapshots; ``openstack`` drops its ``--force`` there."""
+"""The newest version with which openstacksdk creates snapshots; ``openstack`` omits its ``--force`` there."""
 FORCE_IS_USUAL = (3, 66)
-"""From this version on volumes are snapshotted while servers have them without being asked to by force."""
+"""From this version on volumes in use can be snapshotted without ``force``."""
 SNAPSHOTS = Lists(
     plural="snapshots",
     filters={
@@ -67,7 +67,7 @@ SNAPSHOTS = Lists(
 
 
 def summary(found: Snapshot) -> dict[str, Any]:
-    """Return what lists say of a snapshot."""
+    """Return a snapshot as shown in lists."""
     return {
         "id": str(found.id),
         "created_at": timestamp(found.created_at),
@@ -82,7 +82,7 @@ def summary(found: Snapshot) -> dict[str, Any]:
 
 
 def shape(view: VolumeView, found: Snapshot, *, extended: bool = True) -> dict[str, Any]:
-    """Return a snapshot in Cinder's words; without ``extended`` as in answers to POST and PUT."""
+    """Return a snapshot in Cinder's format; without ``extended`` as in responses to POST and PUT."""
     shown = summary(found)
     if view.microversion >= (3, 14):
         shown["group_snapshot_id"] = str(found.group_snapshot_id) if found.group_snapshot_id else None
@@ -109,7 +109,7 @@ def _create(version: Version) -> Schema:
 
 
 class SnapshotBase(VolumeView):
-    """What the views of snapshots share."""
+    """Base of the snapshot views."""
 
     def found(self, snapshot_id: str) -> Snapshot:
         return snapshot_for(self.context, snapshot_id)
@@ -135,9 +135,9 @@ class SnapshotsView(SnapshotBase, ListingView):
         return [summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Create one of a volume.
+        """Create a snapshot of a volume.
 
-        While a server has the volume, ``force`` must be true before 3.65, and must not be false in 3.65.
+        For a volume in use, ``force`` must be true before 3.65, and must not be false in 3.65.
         """
         asked = self.checked_body()["snapshot"]
         force = asked.get("force")
@@ -191,7 +191,7 @@ class SnapshotView(SnapshotBase):
         return Response({"snapshot": shape(self, self.found(snapshot_id))})
 
     def put(self, request: Request, snapshot_id: str) -> Response:
-        """Change its name or description."""
+        """Update name and description."""
         asked = self.checked_body()["snapshot"]
         changes = texts_of(asked)
         if set(changes.values()) == {None}:
@@ -220,11 +220,11 @@ class SnapshotMetadataView(SnapshotBase):
         return Response({"metadata": self.found(snapshot_id).metadata})
 
     def post(self, request: Request, snapshot_id: str) -> Response:
-        """Add some, or change some."""
+        """Add or update items."""
         return self._write(snapshot_id, replace=False)
 
     def put(self, request: Request, snapshot_id: str) -> Response:
-        """Replace all of it."""
+        """Replace the metadata."""
         return self._write(snapshot_id, replace=True)
 
     def _write(self, snapshot_id: str, *, replace: bool) -> Response:
@@ -320,26 +320,26 @@ class SnapshotActionView(ActionsView):
     schemas = {"POST": actions_schema(SNAPSHOT_ACTIONS)}
 
     def post(self, request: Request, snapshot_id: str) -> Response:
-        """Do what the body names with a snapshot."""
+        """Run the action in the body."""
         return self.act(request, snapshot_id)
 
 
 class ManageableSnapshotsView(ManageableBase):
-    """``GET`` and ``POST /manageable_snapshots`` and its like, from 3.8 on."""
+    """``GET`` and ``POST /manageable_snapshots`` and similar paths, from 3.8 on."""
 
     rules = {"GET": "snapshot_extension:list_manageable", "POST": "snapshot_extension:snapshot_manage"}
 
     def get(self, request: Request) -> Response:
-        """List nothing: disks that are nobody's are volumes to be, whatever they began with."""
+        """Return an empty list: unmanaged disks can only become volumes."""
         return Response({"manageable-snapshots": []})
 
     def post(self, request: Request) -> Response:
-        """Refuse, in Cinder's words for drivers that take nothing over."""
+        """Refused, with Cinder's message for drivers without this feature."""
         raise InvalidInputError("Manage existing snapshot not implemented.")
 
 
 class ManageableSnapshotsListView(ManageableSnapshotsView):
-    """``GET /manageable_snapshots/detail`` and its like."""
+    """``GET /manageable_snapshots/detail`` and similar paths."""
 
     rules = {"GET": "snapshot_extension:list_manageable"}
     http_method_names = ["get", "head"]

@@ -29,7 +29,7 @@ def _create(version: Version) -> Schema:
 
 
 class TransferBase(VolumeView):
-    """What the views of transfers share."""
+    """Base of the transfer views."""
 
     place = "os-volume-transfer"
 
@@ -74,7 +74,7 @@ class TransfersView(TransferBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List what the project offers."""
+        """List the project's transfers."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Transfer]:
@@ -84,7 +84,7 @@ class TransfersView(TransferBase, ListingView):
         return [self.summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Offer a volume; the answer has the key, which is not shown again."""
+        """Create a transfer of a volume; only this response contains the key."""
         asked = self.checked_body()["transfer"]
         made, key = create_transfer(
             self.context,
@@ -121,7 +121,7 @@ class TransferView(TransferBase):
         return Response({"transfer": self.shape(transfer_for(self.context, transfer_id))})
 
     def delete(self, request: Request, transfer_id: str) -> Response:
-        """Withdraw a transfer of a volume."""
+        """Delete a transfer of a volume."""
         delete_transfer(self.context, transfer_id)
         return self.accepted()
 
@@ -133,7 +133,7 @@ class TransferAcceptView(TransferBase):
     schemas = {"POST": body("accept", {"auth_key": ID}, ("auth_key",))}
 
     def post(self, request: Request, transfer_id: str) -> Response:
-        """Take a volume over, with the key."""
+        """Accept a transfer, with its key."""
         key = self.checked_body()["accept"]["auth_key"]
         return Response({"transfer": self.summary(accept_transfer(self.context, transfer_id, key))}, status=202)
 

@@ -25,7 +25,7 @@ def _shape(found: DefaultType) -> dict[str, Any]:
 
 
 def known_project(text: str) -> uuid.UUID:
-    """Return the id of a project that there is; NotFoundError."""
+    """Return the id of an existing project; NotFoundError."""
     project = read_id(text)
     if project is None or project not in projects_by_id([project]):
         raise NotFoundError(f"Project {text[:64]} could not be found.")
@@ -39,7 +39,7 @@ class DefaultTypesView(VolumeView):
     versions = {"GET": SINCE}
 
     def get(self, request: Request) -> Response:
-        """List the projects that have a default of their own."""
+        """List the projects with a default volume type of their own."""
         return Response({"default_types": [_shape(found) for found in default_types()]})
 
 
@@ -55,7 +55,7 @@ class DefaultTypeView(VolumeView):
     schemas = {"PUT": body("default_type", {"volume_type": ID}, ("volume_type",))}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show a project's default."""
+        """Show the project's default volume type."""
         return Response({"default_type": _shape(default_type_record(known_project(project_id)))})
 
     def put(self, request: Request, project_id: str) -> Response:

@@ -1,4 +1,4 @@
-"""Parts of volume types: extra specs, who has access, encryption (reference, "Volume types (types)")."""
+"""Parts of volume types: extra specs, access, encryption (reference, "Volume types (types)")."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ _ENCRYPTION: dict[str, Schema] = {
 
 
 class OfType(VolumeView):
-    """What the views of a type's parts share."""
+    """Base of the views of a type's parts."""
 
     def found(self, volume_type_id: str) -> VolumeType:
         return type_for(self.context, volume_type_id)
@@ -42,11 +42,11 @@ class ExtraSpecsView(OfType):
     schemas = {"POST": of_metadata("extra_specs", SPECS)}
 
     def get(self, request: Request, volume_type_id: str) -> Response:
-        """List what the caller sees of them."""
+        """List the extra specs that the caller may see."""
         return Response({"extra_specs": visible_specs(self, self.found(volume_type_id).extra_specs)})
 
     def post(self, request: Request, volume_type_id: str) -> Response:
-        """Add some, or change some."""
+        """Add or update extra specs."""
         specs = self.checked_body()["extra_specs"]
         services.set_extra_specs(self.found(volume_type_id), specs)
         return Response({"extra_specs": specs})
@@ -63,7 +63,7 @@ class ExtraSpecView(OfType):
     schemas = {"PUT": SPECS | {"minProperties": 1, "maxProperties": 1}}
 
     def get(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Show a specification of a volume type."""
+        """Show an extra spec of a volume type."""
         found = self.found(volume_type_id)
         specs = visible_specs(self, found.extra_specs)
         if key not in specs:
@@ -71,7 +71,7 @@ class ExtraSpecView(OfType):
         return Response({key: specs[key]})
 
     def put(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Set a specification of a volume type."""
+        """Set an extra spec of a volume type."""
         asked = self.checked_body()
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -79,7 +79,7 @@ class ExtraSpecView(OfType):
         return Response(asked)
 
     def delete(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Delete a specification of a volume type."""
+        """Delete an extra spec of a volume type."""
         services.delete_extra_spec(self.found(volume_type_id), key)
         return self.accepted()
 
@@ -90,7 +90,7 @@ class AccessView(OfType):
     rules = {"GET": "volume_extension:volume_type_access:get_all_for_type"}
 
     def get(self, request: Request, volume_type_id: str) -> Response:
-        """List the projects that see a type which is not public."""
+        """List the projects that may use a private type."""
         found = self.found(volume_type_id)
         if found.is_public:
             raise NotFoundError("Access list not available for public volume types.")
@@ -124,7 +124,7 @@ TYPE_ACTIONS = {
 
 
 class TypeActionView(ActionsView):
-    """``POST /types/{id}/action``: let a project see a type, or no longer."""
+    """``POST /types/{id}/action``: grant or revoke a project's access to a type."""
 
     rules = {"POST": "volume_extension:type_get"}
     action_rules = {name: action.rule for name, action in TYPE_ACTIONS.items()}
@@ -132,7 +132,7 @@ class TypeActionView(ActionsView):
     schemas = {"POST": actions_schema(TYPE_ACTIONS)}
 
     def post(self, request: Request, volume_type_id: str) -> Response:
-        """Let a project see a type, or no longer."""
+        """Grant or revoke a project's access to a type."""
         return self.act(request, volume_type_id)
 
 
@@ -153,7 +153,7 @@ class EncryptionView(OfType):
     schemas = {"POST": body("encryption", _ENCRYPTION, ("provider", "control_location"))}
 
     def get(self, request: Request, volume_type_id: str) -> Response:
-        """Show how its volumes are encrypted; an empty object when they are not."""
+        """Show the encryption settings; an empty object without encryption."""
         return Response(self._shape(self.found(volume_type_id)))
 
     def _shape(self, found: VolumeType) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class EncryptionView(OfType):
         }
 
     def post(self, request: Request, volume_type_id: str) -> Response:
-        """Have its volumes encrypted."""
+        """Enable encryption for new volumes."""
         asked = _asked(self.checked_body())
         made = services.create_encryption(self.found(volume_type_id), asked)
         shown = {"volume_type_id": str(made.volume_type_id), "encryption_id": str(made.id)}
@@ -200,13 +200,13 @@ class EncryptionItemView(EncryptionView):
         return Response({encryption_id: shape[encryption_id]})
 
     def put(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:
-        """Change how new volumes are encrypted."""
+        """Update the encryption settings for new volumes."""
         asked = _asked(self.checked_body())
         services.update_encryption(self._type(volume_type_id, encryption_id), asked)
         return Response({"encryption": asked})
 
     def delete(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:
-        """Have new volumes encrypted no longer."""
+        """Disable encryption for new volumes."""
         services.delete_encryption(self._type(volume_type_id, encryption_id))
         return self.accepted()
 

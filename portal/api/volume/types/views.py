@@ -20,7 +20,7 @@ from provisioning.volumes.services import types as services
 
 PUBLIC = "os-volume-type-access:is_public"
 VISIBLE = frozenset({"multiattach", "RESKEY:availability_zones", "replication_enabled"})
-"""Extra specs that everybody sees."""
+"""Extra specs that every user may see."""
 SPECS_FILTER = (3, 52)
 CREATE: Schema = body(
     "volume_type", {"name": NEW_NAME, "description": NAME, "extra_specs": SPECS, PUBLIC: BOOLEAN}, ("name",)
@@ -32,24 +32,24 @@ UPDATE: Schema = body(
 
 
 def visible_specs(view: VolumeView, specs: dict[str, str]) -> dict[str, str]:
-    """Return the extra specs that the caller sees."""
+    """Return the extra specs that the caller may see."""
     if view.allows("volume_extension:types_extra_specs:read_sensitive"):
         return specs
     return {name: value for name, value in specs.items() if name in VISIBLE}
 
 
 def public(value: str) -> Q:
-    """Read ``is_public``, which may be ``None`` for both."""
+    """Read ``is_public``; ``None`` matches both."""
     if value.lower() in {"none", ""}:
         return Q()
     return listing.boolean("is_public")(value)
 
 
 class TypeBase(VolumeView):
-    """What the views of types share."""
+    """Base of the volume type views."""
 
     def shape(self, found: VolumeType) -> dict[str, Any]:
-        """One type in Cinder's words, as show and lists have it."""
+        """One type in Cinder's format, as shown singly and in lists."""
         shape = self.plain(found)
         if self.allows("volume_extension:access_types_extra_specs"):
             shape["extra_specs"] = visible_specs(self, found.extra_specs)
@@ -66,11 +66,11 @@ class TypeBase(VolumeView):
         }
 
     def changed(self, found: VolumeType) -> dict[str, Any]:
-        """One type as the update answers it; whoever may change types sees all their extra specs."""
+        """One type as in the response to an update; callers who may update types see all their extra specs."""
         return self.plain(found) | {"extra_specs": found.extra_specs}
 
     def access(self, found: VolumeType) -> dict[str, Any]:
-        """Return what show, lists and create add."""
+        """Return the fields that an update omits."""
         return {PUBLIC: found.is_public} if self.allows("volume_extension:volume_type_access") else {}
 
     def answer(self, found: VolumeType) -> Response:
@@ -94,7 +94,7 @@ class TypesView(TypeBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List the types that the caller may use; operators see those that are not public, too."""
+        """List the types that the caller may use; operators also see private ones."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[VolumeType]:
@@ -138,7 +138,7 @@ class TypeView(TypeBase):
         return self.answer(type_for(self.context, volume_type_id))
 
     def put(self, request: Request, volume_type_id: str) -> Response:
-        """Change its name, its description, or whether it is public."""
+        """Update the name, the description, or whether it is public."""
         asked = self.checked_body()["volume_type"]
         changes = {name: value for name, value in asked.items() if value is not None}
         if not changes:
@@ -151,6 +151,6 @@ class TypeView(TypeBase):
         return Response({"volume_type": self.changed(found)})
 
     def delete(self, request: Request, volume_type_id: str) -> Response:
-        """Delete one without volumes."""
+        """Delete a volume type without volumes."""
         services.delete_type(type_for(self.context, volume_type_id))
         return self.accepted()

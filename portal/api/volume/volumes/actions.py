@@ -169,12 +169,12 @@ def _migrate(view: ActionsView, volume_id: str, asked: Any) -> Response:
 
 def _complete_migration(view: ActionsView, volume_id: str, asked: Any) -> Response:
     volume_for(view.context, volume_id)
-    raise NotOfferedError("A migration ends by itself: nobody has to say so.")
+    raise NotOfferedError("Migrations are completed automatically: this action is not needed.")
 
 
 def _complete_extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
     found = volume_for(view.context, volume_id)
-    raise InvalidVolumeError(f"Volume {found.id} does not wait to be told that it has grown: it grows by itself.")
+    raise InvalidVolumeError(f"Volume {found.id} does not wait for this action: it is extended automatically.")
 
 
 def _revert(view: ActionsView, volume_id: str, asked: Any) -> Response:
@@ -260,5 +260,5 @@ class VolumeActionView(ActionsView):
     schemas = {"POST": actions_schema(VOLUME_ACTIONS)}
 
     def post(self, request: Request, volume_id: str) -> Response:
-        """Do what the body names with a volume."""
+        """Run the action in the body."""
         return self.act(request, volume_id)

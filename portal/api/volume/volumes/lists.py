@@ -1,4 +1,4 @@
-"""What lists of volumes are filtered and sorted by."""
+"""Filters and sort keys of lists of volumes."""
 
 from django.db.models import Q
 
@@ -6,7 +6,7 @@ from portal.api.volume.frame import listing
 from portal.api.volume.frame.listing import Lists
 
 _SPELLED = (3, 2)
-"""From this version on ``bootable`` is true or false and nothing else; before, whatever is not false is true."""
+"""From this version on ``bootable`` must be true or false; before, every value except false is true."""
 
 
 def _anything_but_false(value: str) -> Q:

@@ -1,4 +1,4 @@
-"""Disks in pools that could become volumes (reference, "Volume manage extension"), from 3.8 on."""
+"""Unmanaged disks in pools, which can become volumes (reference, "Volume manage extension"), from 3.8 on."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ MANAGE = body(
 
 
 def pool_of(named: str) -> StoragePool:
-    """Return the pool that ``HOST@DRIVER#POOL`` names; InvalidInputError when there is none."""
+    """Return the pool in ``HOST@DRIVER#POOL``; InvalidInputError for an unknown one."""
     try:
         return pool_named(named)
     except NotFoundError as error:
@@ -48,12 +48,12 @@ def pool_of(named: str) -> StoragePool:
 
 
 class ManageableBase(VolumeView):
-    """What lists of disks and of snapshots that could be taken over share."""
+    """Base of the views of unmanaged disks and snapshots."""
 
     versions = dict.fromkeys(("GET", "POST"), ((3, 8), NEWEST))
 
     def pool(self) -> StoragePool:
-        """Return the pool that the query names."""
+        """Return the pool in the query."""
         named = self.request.query_params.get("host", "")
         if not named:
             raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
@@ -61,13 +61,13 @@ class ManageableBase(VolumeView):
 
 
 class ManageableView(ManageableBase):
-    """``GET`` and ``POST /manageable_volumes`` and its like."""
+    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
 
     rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
     schemas = {"POST": MANAGE}
 
     def get(self, request: Request) -> Response:
-        """List the disks in a pool that are nobody's, by name; ``sort=size:desc``, ``limit`` and ``offset``."""
+        """List the unmanaged disks of a pool by name; ``sort=size:desc``, ``limit`` and ``offset``."""
         disks = manageable(self.pool())
         key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
         if key not in SORTS or way not in ("", "asc", "desc"):
@@ -83,7 +83,7 @@ class ManageableView(ManageableBase):
         return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
 
     def post(self, request: Request) -> Response:
-        """Make a volume of one."""
+        """Manage a disk as a new volume."""
         asked = self.checked_body()["volume"]
         if asked["ref"].keys() != {REFERENCE}:
             raise InvalidInputError(f"A disk is named by its {REFERENCE}, and by nothing else.", field="ref")
@@ -107,7 +107,7 @@ class ManageableView(ManageableBase):
 
 
 class ManageableListView(ManageableView):
-    """``GET /manageable_volumes/detail`` and its like."""
+    """``GET /manageable_volumes/detail`` and similar paths."""
 
     rules = {"GET": "volume_extension:list_manageable"}
     http_method_names = ["get", "head"]

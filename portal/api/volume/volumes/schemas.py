@@ -7,7 +7,7 @@ from portal.api.common.validation import Schema
 from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, SIZE, UUID, inner
 
 STRICT = (3, 53)
-"""From this version on names that are not documented are refused."""
+"""From this version on undocumented members are rejected."""
 _NULLABLE_SIZE: Schema = SIZE | {"type": ["integer", "string", "null"]}
 _METADATA: Schema = METADATA | {"type": ["object", "null"]}
 
@@ -96,7 +96,7 @@ MIGRATE_COMPLETION = inner({"new_volume": ID, "error": BOOLEAN}, ("new_volume",)
 
 
 def migrate(version: Version) -> Schema:
-    """Return the schema of ``os-migrate_volume``; from 3.16 on a cluster may be named, of which there are none."""
+    """Return the schema of ``os-migrate_volume``; from 3.16 on with ``cluster``, although there are no clusters."""
     properties: dict[str, Any] = {
         "host": ID,
         "force_host_copy": BOOLEAN,

@@ -1,4 +1,4 @@
-"""Volumes in Cinder's words."""
+"""Volumes in Cinder's format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,22 +11,22 @@ from provisioning.volumes.states import AttachStatus
 
 
 def summary(view: VolumeView, volume: Volume) -> dict[str, Any]:
-    """Return a volume as short lists show it."""
+    """Return a volume as shown in short lists."""
     return {"id": str(volume.id), "name": volume.name, "links": view.links(f"volumes/{volume.id}")}
 
 
 def shape(view: VolumeView, volume: Volume) -> dict[str, Any]:
-    """Return a whole volume as show and detailed lists do: with what only they add, as far as the caller may see it."""
+    """Return a volume in full, as in show and detailed lists, with the fields that the caller may see."""
     return accepted(view, volume) | _guarded(view, volume)
 
 
 def accepted(view: VolumeView, volume: Volume) -> dict[str, Any]:
-    """Return a volume as create and update do, with the fields of the microversion."""
+    """Return a volume as in responses to create and update, with the fields of the microversion."""
     return legacy(view, volume) | _later(view, volume)
 
 
 def legacy(view: VolumeView, volume: Volume) -> dict[str, Any]:
-    """Return a volume as it is answered when a disk becomes one: whatever the microversion, without its fields."""
+    """Return a volume as in the response to managing a disk, without the fields of any microversion."""
     attached = [each for each in volume.attachments.all() if each.status == AttachStatus.ATTACHED]
     found: dict[str, Any] = {
         "id": str(volume.id),
@@ -56,7 +56,7 @@ def legacy(view: VolumeView, volume: Volume) -> dict[str, Any]:
 
 
 def metadata_of(volume: Volume) -> dict[str, str]:
-    """Return the metadata, with whether the volume is read-only since somebody has said so, as in Cinder."""
+    """Return the metadata, with ``readonly`` once it has been set, as in Cinder."""
     said = "True" if volume.read_only else str(volume.admin_metadata.get("readonly") or "")
     return {**volume.metadata, **({"readonly": said} if said else {})}
 

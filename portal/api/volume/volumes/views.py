@@ -28,12 +28,12 @@ HINTS = ("OS-SCH-HNT:scheduler_hints", "scheduler_hints")
 
 
 def with_parts(rows: QuerySet[Volume]) -> QuerySet[Volume]:
-    """Read what the shapes show beside the volumes, a few statements however many there are."""
+    """Prefetch the related rows of the representations, with a constant number of queries."""
     return rows.prefetch_related("attachments__host", servings("pool__"))
 
 
 class VolumeBase(VolumeView):
-    """What the views of volumes share."""
+    """Base of the volume views."""
 
     def answer(self, volume: Volume, status: int = 200) -> Response:
         """Answer a create or an update."""
@@ -53,7 +53,7 @@ class VolumesView(VolumeBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List volumes, by id and name."""
+        """List volumes by id and name."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Volume]:
@@ -63,7 +63,7 @@ class VolumesView(VolumeBase, ListingView):
         return [summary(self, row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one: empty, or from an image, a snapshot, a volume or a backup."""
+        """Create a volume: empty, or from an image, a snapshot, a volume or a backup."""
         body = self.checked_body()
         asked = body["volume"]
         hints: dict[str, Any] = next((body[name] for name in HINTS if body.get(name)), {})
@@ -116,7 +116,7 @@ class SummaryView(VolumeBase):
     versions = {"GET": ((3, 12), NEWEST)}
 
     def get(self, request: Request) -> Response:
-        """Sum up volumes and their sizes; from 3.36 on with every value of their metadata."""
+        """Show the number and total size of volumes, from 3.36 on with all values of their metadata."""
         rows = visible_volumes(self.context, all_projects=wants_all(request))
         every = list(narrowed(VOLUMES, rows, request, self.microversion).values_list("size_gb", "metadata"))
         found: dict[str, Any] = {"total_count": len(every), "total_size": sum(size for size, _ in every)}
@@ -140,14 +140,14 @@ class VolumeOneView(VolumeBase):
         return Response({"volume": shape(self, self.found(volume_id))})
 
     def put(self, request: Request, volume_id: str) -> Response:
-        """Change its name, description or metadata."""
+        """Update name, description and metadata."""
         asked = self.checked_body()["volume"]
         changes = texts_of(asked)
         services.update_volume(self.context, volume_id, **changes, metadata=asked.get("metadata"))
         return self.answer(self.found(volume_id))
 
     def delete(self, request: Request, volume_id: str) -> Response:
-        """Delete one; ``cascade=True`` with its snapshots; ``force=True`` (3.23) whatever its status, for operators."""
+        """Delete a volume; ``cascade=True`` with its snapshots; ``force=True`` (3.23, operators) in any status."""
         cascade = asked_for(request, "cascade")
         force = self.microversion >= (3, 23) and asked_for(request, "force")
         if force:
@@ -162,12 +162,12 @@ def etag_of(values: dict[str, str]) -> str:
 
 
 def is_expected(view: VolumeView, found: Volume) -> bool:
-    """Whether the metadata is still what If-Match names, as from 3.15 on Cinder asks before it writes."""
+    """Whether the metadata matches If-Match, which Cinder checks from 3.15 on."""
     named = view.request.headers.get("If-Match", "").strip()
     if not named or named == "*" or view.microversion < (3, 15):
         return True
-    # Cinder's own ETags come without quotes in answers of some of its releases, and clients send them as they came.
-    # The ETag of a compressed answer is weak.
+    # Some releases of Cinder send their ETags without quotes, and clients send them back unchanged. The ETag of a
+    # compressed response is weak.
     return etag_of(metadata_of(found)) in {each.strip().removeprefix("W/").strip('"') for each in named.split(",")}
 
 
@@ -186,13 +186,13 @@ class MetadataView(VolumeBase):
         return self._said(metadata_of(self.found(volume_id)))
 
     def post(self, request: Request, volume_id: str) -> Response:
-        """Add some, or change some."""
+        """Add or update items."""
         found = self.found(volume_id)
         asked = self.checked_body()["metadata"]
         return self._write(found, asked, replace=False)
 
     def put(self, request: Request, volume_id: str) -> Response:
-        """Replace all of it."""
+        """Replace the metadata."""
         found = self.found(volume_id)
         asked = self.checked_body()["metadata"]
         if not is_expected(self, found):
@@ -271,7 +271,7 @@ class EncryptionView(VolumeBase):
         }
 
     def get(self, request: Request, volume_id: str) -> Response:
-        """Show how it is encrypted; never its key."""
+        """Show the encryption settings, without the key."""
         return Response(self.values(volume_id))
 
 
