@@ -1,4 +1,4 @@
-"""The doctor: compares records with each other and with the hosts, says what is wrong, and repairs it on request.
+"""The doctor compares records with each other and with the hosts, reports what is wrong, and repairs it on request.
 
-``checks`` has one module for each subject; a check yields findings, and each finding knows its repair.
+``checks`` has one module for each subject. A check yields findings; a finding may have a repair.
 """

@@ -1,4 +1,4 @@
-"""Looking once or twice, and mending what is still wrong."""
+"""Runs checks, once or twice, and the repairs of their findings."""
 
 import itertools
 import logging
@@ -12,35 +12,39 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.doctor.finding import SEVERITIES, Finding, checks
 
 PAUSE = 3.0
-"""Seconds between the two looks."""
+"""Seconds between the two runs of the checks."""
 MOST = 200
-"""Findings of one check in one look; the next one finds the others."""
+"""Maximum number of findings of one check in one run; the next run finds the others."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Treated:
-    """A finding, and what was done about it; None: nothing."""
+    """A finding and the result of its repair; None: it was not repaired."""
 
     finding: Finding
     repaired: str | None = None
 
 
 def chosen(names: Collection[str] | None) -> list[str]:
-    """Return the checks that are meant, all when none is named.  Raises InvalidInputError for one that is none."""
+    """Return the names of the chosen checks: all checks if ``names`` is empty.
+
+    Raises InvalidInputError for an unknown check.
+    """
     unknown = sorted(set(names or ()) - checks.keys())
     if unknown:
-        raise InvalidInputError(f"There is no check {unknown[0]!r}; there are {', '.join(checks)}.", field="check")
+        raise InvalidInputError(f"There is no check {unknown[0]!r}. The checks are {', '.join(checks)}.", field="check")
     return [name for name in checks if not names or name in names]
 
 
 def examine(
     names: Collection[str] | None = None, *, pause: float = PAUSE, wait: Callable[[float], object] = time.sleep
 ) -> list[Finding]:
-    """Return what is wrong at two looks, ``pause`` seconds apart, worst first; changes nothing.
+    """Run the checks twice, ``pause`` seconds apart, and return the findings of both runs, worst first. Changes
+    nothing.
 
-    Things move while the cloud works: what the second look does not find unmoved was on its way.
+    A running cloud changes: findings that the second run does not confirm were only transient.
     """
     first = {finding.key for finding in findings(names)}
     if not first:
@@ -52,20 +56,20 @@ def examine(
 
 
 def treat(findings: Sequence[Finding], *, repair: bool) -> list[Treated]:
-    """Mend what can be mended, when that is wanted; each repair is a transaction of its own and looks a last time."""
+    """Repair the findings if ``repair`` is set. Each repair is a separate transaction and checks its finding again."""
     return [Treated(finding, _mend(finding) if repair else None) for finding in findings]
 
 
 def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
-    """Yield what one look finds, which is wrong where nothing moves meanwhile."""
+    """Yield the findings of one run; they are only reliable if nothing changes during the run."""
     for name in chosen(names):
         try:
             yield from itertools.islice(checks[name](), MOST)
-        except (OperationalError, InterfaceError):  # the database's trouble, and so everybody's
+        except (OperationalError, InterfaceError):  # a fault of the database affects all checks
             raise
         except Exception as error:
             log.exception("The check %s failed.", name)
-            sentence = f"The check itself failed ({type(error).__name__}); the log says more."
+            sentence = f"The check itself failed ({type(error).__name__}); see the log."
             yield Finding("error", "doctor", sentence, check=name)
 
 
@@ -77,7 +81,7 @@ def _mend(finding: Finding) -> str | None:
     except (OperationalError, InterfaceError):
         raise
     except Exception:
-        log.exception("What the check %s found of %s could not be mended.", finding.check, finding.subject)
+        log.exception("The finding of the check %s about %s could not be repaired.", finding.check, finding.subject)
         return None
     if said:
         log.warning("Doctor: %s: %s %s", finding.subject, finding.sentence, said)

@@ -1,26 +1,28 @@
-"""What a check finds, and how checks are registered."""
+"""The findings of checks, and the registration of checks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
-"""``error``: records contradict each other, or something is lost; ``warning``: somebody should look; ``note``: only
-told, all is well.
+"""``error``: records contradict each other, or something is lost; ``warning``: an operator should investigate;
+``note``: information only.
 """
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 Mend = Callable[[], str | None]
-"""Looks again under the locks that services take, mends, and says what was done; None when there was nothing to do."""
+"""Checks the finding again under the locks of the services, repairs it, and returns what was done; None: nothing to do.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """A fault that a check has found.
 
-    ``subject`` says of what (``instance <id>``, ``host <name>``), ``sentence`` what is wrong, ``repair`` what mending
-    it does (None: a person must).  ``evidence`` is what must be the same at the second look; the sentence itself when
-    there is none.
+    * ``subject``: the resource, as ``instance <id>`` or ``host <name>``
+    * ``sentence``: the fault
+    * ``repair``: what the repair does; None: an operator must act
+    * ``evidence``: must be equal in both runs; without it, the sentence must be equal
     """
 
     severity: Severity
@@ -33,18 +35,18 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells whether two looks have seen the same."""
+        """The identity of the finding, which is compared between two runs."""
         return self.check, self.subject, self.sentence if self.evidence is None else repr(self.evidence)
 
 
 Check = Callable[[], Iterator[Finding]]
 
 checks: dict[str, Check] = {}
-"""Every check by its name, in the order in which they are made."""
+"""All checks by name, in the order in which they run."""
 
 
 def check(name: str) -> Callable[[Check], Check]:
-    """Register a check; what it yields bears its name."""
+    """Register a check. Its findings carry its name."""
 
     def register(function: Check) -> Check:
         def named() -> Iterator[Finding]:
@@ -58,5 +60,5 @@ def check(name: str) -> Callable[[Check], Check]:
 
 
 def number(many: int, noun: str) -> str:
-    """Count things in words: ``1 server``, ``2 servers``."""
+    """Return a count with its noun: ``1 server``, ``2 servers``."""
     return f"{many} {noun}" if many == 1 else f"{many} {noun}s"

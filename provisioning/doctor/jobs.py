@@ -1,4 +1,4 @@
-"""The doctor's rounds by the clock: a job in the queue, because looking at everything may take a while."""
+"""The scheduled runs of the doctor. They are queued jobs, because examining everything may take a while."""
 
 import logging
 
@@ -12,24 +12,24 @@ from provisioning.jobs.selectors import waiting_jobs
 JOB = "doctor.examine"
 TOPIC = "conductor"
 TOLD = 20
-"""Findings of one round in the log."""
+"""Findings of one run that are logged."""
 
 log = logging.getLogger(__name__)
 
 
 @job(JOB, topic=TOPIC, long=True)
 def examine() -> None:
-    """Examine the cloud, mend it where NOVELLA_DOCTOR_REPAIR says so, and keep and log what was found."""
+    """Examine the cloud, repair it if NOVELLA_DOCTOR_REPAIR is set, and store and log the findings."""
     run = runs.run("clock", repair=settings.DOCTOR_REPAIR)
     wrong = [each for each in run.findings if each["severity"] != "note" and each["repaired"] is None]
     for each in wrong[:TOLD]:
         log.warning("Doctor: %s: %s", each["subject"], each["sentence"])
     if wrong:
-        log.warning("The doctor found %s things wrong; 'manage.py doctor' says more.", len(wrong))
+        log.warning("The doctor has %s unrepaired findings; run 'manage.py doctor' for all of them.", len(wrong))
 
 
 def ask() -> None:
-    """Ask for a round, unless one waits or is being made."""
+    """Queue a run, unless one is queued or running."""
     if next(waiting_jobs(JOB), None) is None:
         cast(TOPIC, JOB)
 

@@ -1,4 +1,4 @@
-"""How checks mend: in a transaction of their own, behind the instance's lock, after a last look."""
+"""Repairs of checks. Each runs in a transaction and checks its finding again before it changes anything."""
 
 import uuid
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from provisioning.doctor.finding import Mend
 
 
 def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) -> Mend:
-    """Return a repair that has the instance for itself while it looks and mends."""
+    """Return a repair that locks the instance while it checks and repairs."""
 
     @when_broken_off
     def mend() -> str | None:
@@ -25,7 +25,7 @@ def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) 
 
 
 def alone(work: Callable[[], str | None]) -> Mend:
-    """Return a repair that is one transaction; it takes its own locks."""
+    """Return a repair that runs in one transaction; ``work`` takes its own locks."""
 
     @when_broken_off
     def mend() -> str | None:
@@ -36,10 +36,10 @@ def alone(work: Callable[[], str | None]) -> Mend:
 
 
 def named(instance: Instance) -> str:
-    """Return the subject of what is wrong with an instance."""
+    """Return the subject of a finding about an instance."""
     return f"instance {instance.id}"
 
 
 def moment_of(instance: Instance) -> tuple[object, ...]:
-    """Return what changes whenever anything moves the instance."""
+    """Return values of which at least one changes with every change of the instance's state."""
     return instance.version, instance.attempt, instance.task_state, instance.host_id

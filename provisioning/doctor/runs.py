@@ -1,4 +1,4 @@
-"""An examination and its record."""
+"""Runs an examination and stores its report."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -24,9 +24,10 @@ def run(
     repair: bool = False,
     pause: float | None = None,
 ) -> DoctorRun:
-    """Examine, mend if asked, and keep the record, of which there are at most ``KEPT``.
+    """Examine the cloud, repair findings if ``repair`` is set, and store the report. The last ``KEPT`` reports are
+    kept.
 
-    Safe at any time, beside any load and beside another run.  Raises InvalidInputError for a check that is none.
+    May run at any time, also concurrently with another run. Raises InvalidInputError for an unknown check.
     """
     made = examination.chosen(names)
     started = timezone.now()
@@ -62,11 +63,11 @@ def run(
 
 
 def run_for(context: RequestContext, *, repair: bool) -> DoctorRun:
-    """Examine for an operator.  Raises ForbiddenError."""
+    """Examine the cloud for an operator.  Raises ForbiddenError."""
     policy.enforce(context, RULE)
     return run("operator", asked_by=context.user_name, repair=repair)
 
 
 def left(row: DoctorRun) -> int:
-    """Return how many errors and warnings of a run were not mended."""
+    """Return the number of errors and warnings of a run that were not repaired."""
     return sum(each["severity"] != "note" and each["repaired"] is None for each in row.findings)

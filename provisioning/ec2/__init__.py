@@ -1,1 +1,1 @@
-"""What EC2 adds to the cloud's records: its ids, its tags, and which signed requests were used."""
+"""Records for the EC2 API: ids, tags, and used signatures."""

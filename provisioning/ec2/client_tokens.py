@@ -1,4 +1,4 @@
-"""Requests that a client may send again: a token makes nothing twice (EC2 API reference, "Ensuring idempotency")."""
+"""Idempotent requests: a client token creates resources only once (EC2 API reference, "Ensuring idempotency")."""
 
 import hashlib
 import uuid
@@ -16,7 +16,7 @@ from provisioning.ec2.models import ClientToken
 KEPT = timedelta(days=2)
 LONGEST = 128
 HELD = timedelta(minutes=5)
-"""How long a name is held at most (``alone``): a process that ended does not give it back."""
+"""Maximum age of a lock of ``alone``; a process that died does not release it."""
 
 
 class MismatchError(ConflictError):
@@ -25,7 +25,7 @@ class MismatchError(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose token it is, and of which action."""
+    """The project, user and action of a token."""
 
     project_id: uuid.UUID
     user_id: uuid.UUID
@@ -33,10 +33,10 @@ class Owner:
 
 
 def once(owner: Owner, token: str, arguments: str, work: Callable[[], str]) -> str:
-    """Do the work and keep what it says, or return what it said when the token was used before.
+    """Run ``work`` and store its result, or return the stored result if the token was used before.
 
-    In the caller's transaction: when the work fails the token is free again; who comes at the same moment waits for it.
-    Raises MismatchError when the arguments were others, InvalidInputError for a token that is too long.
+    Runs in the caller's transaction: if the work fails, the token can be used again; a concurrent request with the
+    token waits. Raises MismatchError if the arguments differ, InvalidInputError for a token that is too long.
     """
     if not token.isascii() or len(token) > LONGEST:
         raise InvalidInputError(f"ClientToken must have at most {LONGEST} ASCII characters", field="ClientToken")
@@ -56,9 +56,9 @@ def once(owner: Owner, token: str, arguments: str, work: Callable[[], str]) -> s
 
 @contextmanager
 def alone(owner: Owner, name: str) -> Iterator[bool]:
-    """Hold a name while something is made that is not one transaction; yield whether nobody else held it.
+    """Lock a name during work that is not a single transaction. Yields False if another process has the lock.
 
-    The row stands where those of client tokens do, with a name in the place of the token and no digest.
+    The lock is a ClientToken row with the name as its token and no digest.
     """
     rows = ClientToken.objects.filter(**asdict(owner), token=name)
     rows.filter(created_at__lt=timezone.now() - HELD).delete()

@@ -1,4 +1,4 @@
-"""Tags that a launch asks for resources which are created for its instances later, once a host is known."""
+"""Tags that a launch specifies for resources which are created for its instances later, once a host is chosen."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _ASKED = Prepared(
 
 
 def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mapping[str, Mapping[str, str]]) -> None:
-    """Keep the tags by resource type (``volume``), in the transaction of the launch."""
+    """Store tags by resource type (``volume``), in the transaction of the launch."""
     CreationTags.objects.bulk_create(
         CreationTags(project_id=project_id, instance_id=instance_id, resource_type=resource_type, tags=dict(found))
         for instance_id in instance_ids
@@ -30,7 +30,7 @@ def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mappi
 
 
 def give(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UUID]) -> None:
-    """Give resources that were created for an instance the tags of its launch, if it asked for some."""
+    """Tag resources that were created for an instance as its launch specified."""
     row = _ASKED.first(instance_id=instance_id, resource_type=resource_type)
     if row is None:
         return

@@ -1,6 +1,6 @@
-"""Values that clients of EC2 have given and that nothing else of this cloud keeps: they are shown again as they came.
+"""Values that EC2 clients have specified and that no other record of the cloud holds. They are returned unchanged.
 
-A client compares what it has asked for with what it is shown, and replaces what differs.
+Clients compare the returned values with those they requested, and replace resources that differ.
 """
 
 import uuid
@@ -16,27 +16,28 @@ from provisioning.common.wired import Wired
 from provisioning.ec2.models import GivenValue
 
 DEVICE = "device"
-"""The name of a disk, of a block device."""
+"""The device name of a block device."""
 VOLUME_TYPE = "volume type"
-"""One of Amazon's types of volumes with what belongs to it, of a volume, or of the block device that it is created for:
-``{"VolumeType": "gp3", "Iops": 3000}``."""
+"""An EC2 volume type with its attributes, of a volume or of the block device for which it is created: ``{"VolumeType":
+"gp3", "Iops": 3000}``.
+"""
 MODIFICATION = "modification"
-"""Of a volume: the types that EC2 shows of its last modification, ``{"OriginalVolumeType": "gp2", …}``."""
+"""Of a volume: the volume types that its last modification shows, ``{"OriginalVolumeType": "gp2", …}``."""
 INSTANCE_TYPE = "instance type"
-"""Of an instance: [a name of its flavor, the flavor's own name]."""
+"""Of an instance: [EC2 name of its flavor, the flavor's name]."""
 IMAGE = "image"
 """The image, as 32 hexadecimal digits, of an instance that boots from a volume."""
 AFTER_RESIZE = "after resize"
-"""Of an instance whose resize is confirmed when it is done: ``stop``, or ``start`` when it is to run then."""
+"""Of an instance whose resize is confirmed automatically: ``stop``, or ``start`` if it is started afterwards."""
 ROUTES = "routes"
-"""Of an internet gateway: the destinations that are routed through it."""
+"""Of an internet gateway: the destinations of its routes."""
 
 OWNERS = Wired[type[Model]]("The owners of values of EC2")
-"""Models whose rows have values; the values of deleted rows are purged."""
+"""Models whose rows may have values. Values of deleted rows are purged."""
 
 
 def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any]) -> None:
-    """Keep values of a resource by their names, in the place of earlier ones."""
+    """Store values of a resource by name, replacing earlier ones."""
     rows = [
         GivenValue(project_id=project_id, resource_id=resource_id, name=name, value=value)
         for name, value in values.items()
@@ -49,7 +50,7 @@ def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any
 
 
 def values_of(resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]:
-    """Return resource → its values by their names, of those that have some."""
+    """Return resource → its values by name; resources without values are omitted."""
     found: dict[uuid.UUID, dict[str, Any]] = defaultdict(dict)
     wanted = set(resources)
     for row in _VALUES(ids=wanted) if wanted else ():
@@ -58,13 +59,13 @@ def values_of(resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]
 
 
 def value_of(resource_id: uuid.UUID, name: str) -> Any:
-    """Return one value, None without one."""
+    """Return one value, or None."""
     row = _VALUE.first(resource_id=resource_id, name=name)
     return row.value if row is not None else None
 
 
 def resources_with(name: str) -> QuerySet[GivenValue, uuid.UUID]:
-    """Return the resources that have a value of this name, for conditions of queries."""
+    """Return the ids of resources that have a value of this name, for use in queries."""
     return GivenValue.objects.filter(name=name).values_list("resource_id", flat=True)
 
 
@@ -73,7 +74,7 @@ def forget(resource_id: uuid.UUID, *given: str) -> None:
 
 
 def pass_on(source: uuid.UUID, target: uuid.UUID, name: str) -> None:
-    """Give what was created for something a value that was given for that."""
+    """Copy a value to a resource that was created from another one."""
     row = _VALUE.first(resource_id=source, name=name)
     if row is not None:
         keep(row.project_id, target, {name: row.value})

@@ -1,8 +1,9 @@
 """EC2 ids: ``i-`` and 17 hexadecimal characters.
 
-A resource has the first 17 of its UUID, which its host tells the guest too (``compute_agent.metadata``); a number has
-digits that it follows from.  So reading writes nothing.  A table keeps the ids that are others: those that were given
-at random because another of the kind had the digits, or by earlier versions, and those that are the record of a tie.
+The id of a resource consists of the first 17 digits of its UUID, which hosts also give to the guest
+(``compute_agent.metadata``). Integer keys are converted to 17 digits in a reversible way. Reading ids therefore writes
+nothing. A table stores the exceptions: random ids of resources whose digits another resource of the kind has, ids of
+earlier versions, and ids of associations.
 """
 
 import re
@@ -19,20 +20,20 @@ from provisioning.ec2.models import Ec2Id
 
 DIGITS = 17
 AT_ONCE = 100
-"""Ids that one query looks for among UUIDs."""
+"""Number of ids in one query for UUIDs."""
 _FORM = re.compile(r"([a-z-]+)-(?:[0-9a-f]{17}|[0-9a-f]{8})", re.ASCII)
 
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.ASCII)
 _NUMBERS = 1 << 64
 _SPREAD = 0x9E3779B97F4A7C15
-"""An odd number (2^64 divided by the golden ratio): numbers of rows multiplied by it look like no row of numbers."""
+"""An odd number (2^64 divided by the golden ratio). Multiplying row numbers by it hides their sequence."""
 _MOST_NUMBER = (1 << 63) - 1
 _OF_TIES = ("eipassoc", "eni-attach", "rtbassoc")
-"""Kinds whose ids stand for what is tied to something, and which has an id of its own."""
+"""Kinds whose ids stand for an association of a resource that also has its own id."""
 
 
 def is_id(kind: str, text: str) -> bool:
-    """Whether the text has the form of an id of this kind (``i``, ``vol``), the long or the old short one."""
+    """Return whether a text has the form of an id of this kind (``i``, ``vol``), long or short."""
     found = _FORM.fullmatch(text)
     return found is not None and found[1] == kind
 
@@ -43,7 +44,7 @@ def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
-    """Return kind → resource → EC2 id, in one query for all kinds together."""
+    """Return kind → resource → EC2 id, in one query for all kinds."""
     wanted = {kind: set(each) for kind, each in resources.items()}
     found = _known(wanted)
     for kind, each in wanted.items():
@@ -52,9 +53,10 @@ def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[u
 
 
 def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Write down the ids of resources, and return them; digits that another of the kind has become random ones.
+    """Store the ids of resources, and return them. Digits that another resource of the kind has are replaced by random
+    ones.
 
-    For what is created with a UUID that somebody has chosen, and for ids that are the record of a tie.
+    For resources whose UUID a client has chosen, and for ids of associations.
     """
     wanted = set(resources)
     found = _known({kind: wanted})[kind]
@@ -66,25 +68,25 @@ def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
             digits = _digits(resource) if _digits(resource) not in used else f"0{secrets.token_hex(DIGITS // 2)}"
             used.add(_digits(resource))
             rows.append(Ec2Id(ec2_id=f"{kind}-{digits}", kind=kind, resource_id=resource))
-        Ec2Id.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be writing down theirs
+        Ec2Id.objects.bulk_create(rows, ignore_conflicts=True)  # another process may store ids at the same time
         found |= _known({kind: missing})[kind]
     return found
 
 
 def _digits(resource: uuid.UUID) -> str:
-    """Return the first digits of a UUID; of a number, digits that lead back to it."""
+    """Return the first digits of a UUID; for an integer key, digits from which it can be computed."""
     if resource.int >> 64:
         return resource.hex[:DIGITS]
     return f"{resource.int * _SPREAD % _NUMBERS:0{DIGITS}x}"
 
 
 def given(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return resource → EC2 id, of those whose id is written down."""
+    """Return resource → EC2 id, for resources with a stored id."""
     return _known({kind: set(resources)})[kind]
 
 
 def forget(kind: str, resource: uuid.UUID) -> None:
-    """Remove the id of this kind that is written down for a resource."""
+    """Delete the stored id of this kind of a resource."""
     Ec2Id.objects.filter(kind=kind, resource_id=resource).delete()
 
 
@@ -93,7 +95,7 @@ def id_of(kind: str, resource: uuid.UUID) -> str:
 
 
 def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
-    """Return EC2 id → resource, of those that are there; whose they are is for the resource's own service to say."""
+    """Return EC2 id → resource, for existing resources. The caller must check access to the resources."""
     wanted = set(ec2_ids)
     if len(wanted) == 1:
         found = dict(_RESOURCE(ec2_id=next(iter(wanted)), kind=kind))
@@ -103,7 +105,7 @@ def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
 
 
 def in_words(text: str) -> str:
-    """Return a text in which UUIDs of what has an EC2 id are replaced by that; it costs a query for each kind."""
+    """Replace the UUIDs of resources in a text by their EC2 ids. Takes one query for each kind."""
     left = {uuid.UUID(each) for each in _UUID.findall(text)}
     known: dict[uuid.UUID, str] = {}
     for kind in (each for each in KINDS if each.prefix not in _OF_TIES):
@@ -115,7 +117,7 @@ def in_words(text: str) -> str:
 
 
 def _made_of_keys(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
-    """Return what ids stand for that follow from the keys of resources."""
+    """Return EC2 id → resource, for ids that are derived from keys."""
     long = {each.rpartition("-")[2] for each in ec2_ids if len(each.rpartition("-")[2]) == DIGITS}
     found = ids_of(kind, _with_digits(kind, long)) if long else {}
     return {ec2_id: resource for resource, ec2_id in found.items() if ec2_id in ec2_ids}

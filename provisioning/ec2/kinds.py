@@ -1,4 +1,4 @@
-"""The records that have ids of EC2."""
+"""The kinds of records that have EC2 ids."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,18 +11,18 @@ from provisioning.common.wired import Wired
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of resource: ``prefix`` stands before the dash of its ids, ``resource_type`` is what tags call it."""
+    """A kind of resource: ``prefix`` is the part of its ids before the dash, ``resource_type`` its name in tags."""
 
     prefix: str
     resource_type: str
     model: type[Model]
-    """Whose primary key the id stands for; a number is the UUID of this number."""
+    """The model whose primary key the ids represent; an integer key n is ``UUID(int=n)``."""
     others: tuple[type[Model], ...] = ()
-    """More models whose keys ids of this kind stand for."""
+    """More models whose keys the ids represent."""
 
 
 KINDS = Wired[Kind]("The kinds of EC2 ids")
-"""An id and its tags are purged when no row of its kind's models has it any more."""
+"""An id and its tags are purged when no model of its kind has a row for it."""
 
 
 @cache
@@ -31,12 +31,12 @@ def by_prefix() -> dict[str, Kind]:
 
 
 class UuidOfNumber(Func):
-    """The UUID of a number, as ``uuid.UUID(int=…)`` is."""
+    """The UUID with an integer value, as ``uuid.UUID(int=…)``."""
 
     arity = 1
     output_field: Any = UUIDField()
     template = "CAST(lpad(to_hex(%(expressions)s), 32, '0') AS uuid)"
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        """SQLite keeps UUIDs as 32 hexadecimal characters."""
+        """SQLite stores UUIDs as 32 hexadecimal characters."""
         return self.as_sql(compiler, connection, template="printf('%%032x', %(expressions)s)", **extra)

@@ -1,4 +1,4 @@
-"""The metadata options of instances, as far as a client has set some."""
+"""The metadata options of instances, if a client has set any."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ DEFAULT_TOKENS, REQUIRED, DEFAULT_HOPS = "optional", "required", 1
 
 
 def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mapping[str, Any]) -> None:
-    """Set these options of instances; the others stay as they are."""
+    """Set options of instances; options that are not in ``columns`` are not changed."""
     defaults = {"project_id": project_id, "http_tokens": DEFAULT_TOKENS, "hop_limit": DEFAULT_HOPS}
     for instance_id in instances if columns else ():
         MetadataOptions.objects.update_or_create(
@@ -19,5 +19,5 @@ def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mappin
 
 
 def options_of(instances: Iterable[uuid.UUID]) -> dict[uuid.UUID, MetadataOptions]:
-    """Return instance → its options, of those for which some were set."""
+    """Return instance → its options; instances without options are omitted."""
     return {row.instance_id: row for row in MetadataOptions.objects.filter(instance_id__in=list(instances))}

@@ -1,10 +1,10 @@
-"""Rows that only the EC2 API reads."""
+"""Records that only the EC2 API reads."""
 
 from django.db import models
 
 
 class Ec2Id(models.Model):
-    """The id by which EC2 knows a resource, where it does not follow from the resource's key (``ec2.ids``)."""
+    """The EC2 id of a resource, if it is not derived from the resource's key (``ec2.ids``)."""
 
     ec2_id = models.CharField(max_length=32, primary_key=True)  # i-0123456789abcdef0
     kind = models.CharField(max_length=12)  # the part before the dash: i, vol, snap
@@ -18,7 +18,7 @@ class Ec2Id(models.Model):
 
 
 class Ec2Tag(models.Model):
-    """A tag of a resource, as CreateTags makes it."""
+    """A tag of a resource, created by CreateTags."""
 
     project_id = models.UUIDField()
     kind = models.CharField(max_length=12)
@@ -35,12 +35,14 @@ class Ec2Tag(models.Model):
 
 
 class CreationTags(models.Model):
-    """The tags that a launch asked for what is created later for its instance: volumes, network interfaces."""
+    """Tags that a launch specified for resources that are created later for its instance: volumes,
+    network interfaces.
+    """
 
     project_id = models.UUIDField(db_index=True)
     instance_id = models.UUIDField()
     resource_type = models.CharField(max_length=40)  # volume, network-interface
-    tags = models.JSONField()  # key to value
+    tags = models.JSONField()  # key → value
 
     class Meta:
         constraints = [
@@ -64,7 +66,7 @@ class MetadataOptions(models.Model):
 
 
 class GivenValue(models.Model):
-    """A value that a client of EC2 has given for a resource, and that is shown again as it came (``ec2.given``)."""
+    """A value that an EC2 client has specified for a resource and that is returned unchanged (``ec2.given``)."""
 
     project_id = models.UUIDField(db_index=True)
     resource_id = models.UUIDField()
@@ -79,7 +81,7 @@ class GivenValue(models.Model):
 
 
 class ClientToken(models.Model):
-    """What a client called a request that makes something, and what it was answered: sent again, it makes nothing."""
+    """A client token and the response to its request. The request is not carried out again (``ec2.client_tokens``)."""
 
     project_id = models.UUIDField()
     user_id = models.UUIDField()
@@ -99,10 +101,10 @@ class ClientToken(models.Model):
 
 
 class SpentSignature(models.Model):
-    """A signed request that changed something, kept until its time is over: nobody sends it a second time."""
+    """A used signature of a request that changed something, kept until it expires, so that it cannot be replayed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of access key and signature, hex
-    spent_at = models.DateTimeField(null=True)  # null: recorded before there was this column
+    spent_at = models.DateTimeField(null=True)  # null: recorded before this column was added
     ends_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Retention of EC2's records, and those that are deleted with a project."""
+"""Retention of EC2's records, and their deletion with projects."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ def _forget(project_ids: Sequence[UUID]) -> None:
 
 
 def _without_resource() -> Q:
-    """Match rows whose resource no table has any more."""
+    """Match rows whose resource no longer exists."""
     found = Q(pk__in=[])
     for kind in KINDS:
         there = Q(pk__in=[])
@@ -95,9 +95,9 @@ PURGED = (
 )
 OF_PROJECTS = (Owned("EC2 tags and client tokens", remove=_forget),)
 UNLIMITED = {
-    "ec2.Ec2Tag": "Fifty of a resource at most, and resources are counted.",
-    "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
-    "ec2.MetadataOptions": "One of an instance, deleted with it.",
-    "ec2.GivenValue": "A few of each resource, deleted with it, and resources are counted.",
+    "ec2.Ec2Tag": "At most 50 of each resource, and resources are limited by quotas.",
+    "ec2.CreationTags": "At most 50 for each resource type of a launch, deleted with the instance.",
+    "ec2.MetadataOptions": "One for each instance, deleted with it.",
+    "ec2.GivenValue": "A few for each resource, deleted with it, and resources are limited by quotas.",
     "ec2.ClientToken": "One for each request that creates a resource, deleted after two days.",
 }

@@ -1,4 +1,4 @@
-"""Signed requests that change something count once."""
+"""Replay protection: a signed request that changes something is accepted only once."""
 
 import hashlib
 from datetime import timedelta
@@ -11,20 +11,20 @@ from provisioning.ec2.models import SpentSignature
 from provisioning.identity.ec2_signatures import SignedRequest
 
 ALIKE = timedelta(seconds=1)
-"""Signatures name the second: what a client asks for twice in one is signed alike."""
+"""The resolution of signatures: equal requests within one second have the same signature."""
 
 
 class SignedAlikeError(TooManyRequestsError):
-    """The same was asked for within a second: not done again, and to be sent again with a new signature."""
+    """The same request was sent within one second. It is not carried out; the client must sign it again."""
 
     def __init__(self, wait: timedelta) -> None:
-        """``wait``: until the client signs in another way."""
+        """``wait``: until a new signature differs."""
         super().__init__("The same request was made within this second. Send it again.", retry_after=1)
         self.wait = wait
 
 
 def spend(signed: SignedRequest) -> None:
-    """Record that a signed request was used, for as long as its signature is valid.
+    """Record a used signature until it expires.
 
     A repeated request raises SignedAlikeError within a second of the first one, and NotAuthenticatedError after that.
     """

@@ -1,4 +1,4 @@
-"""Tags of resources: at most 50 of one, each a key with a value."""
+"""Tags of resources: at most 50 of each resource, with a key and a value."""
 
 import uuid
 from collections import defaultdict
@@ -19,11 +19,11 @@ LONGEST_KEY, LONGEST_VALUE = 127, 255
 RESERVED = "aws:"
 
 Target = tuple[str, uuid.UUID]
-"""Kind and resource."""
+"""Kind and resource id."""
 
 
 def tags_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, str]]:
-    """Return resource → its tags, of those that have some."""
+    """Return resource → its tags; resources without tags are omitted."""
     found: dict[uuid.UUID, dict[str, str]] = defaultdict(dict)
     for resource, key, value in _TAGS(kind=kind, ids=set(resources)):
         found[resource][key] = value
@@ -47,7 +47,7 @@ def tags_in(project_id: uuid.UUID) -> QuerySet[Ec2Tag]:
 
 
 def check(tags: Mapping[str, str]) -> None:
-    """Raise InvalidInputError for a tag that cannot be."""
+    """Raise InvalidInputError for an invalid tag and OverQuotaError for more than 50."""
     for key, value in tags.items():
         if not 0 < len(key) <= LONGEST_KEY:
             raise InvalidInputError(f"Tag keys must have 1 to {LONGEST_KEY} characters", field="Tag.Key")
@@ -62,9 +62,9 @@ def check(tags: Mapping[str, str]) -> None:
 @when_broken_off
 @transaction.atomic
 def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, str]) -> None:
-    """Give every resource these tags, in the place of those with the same keys; all of them or nothing.
+    """Add tags to all resources, replacing tags with the same keys, in one transaction.
 
-    InvalidInputError as ``check``; OverQuotaError when one would have more than 50.
+    Raises InvalidInputError as ``check``, and OverQuotaError if a resource would have more than 50 tags.
     """
     check(tags)
     resources = {resource for _, resource in targets}
@@ -85,7 +85,7 @@ def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, s
 
 
 def _lock(resources: Iterable[uuid.UUID]) -> None:
-    """Let nobody else write tags of these meanwhile: two together could give one more than it may have."""
+    """Lock the resources, so that concurrent requests together cannot exceed the limit."""
     if connection.features.has_select_for_update:
         rows = Ec2Id.objects.select_for_update(no_key=True).filter(resource_id__in=list(resources))
         list(rows.order_by("pk").values_list("pk"))
@@ -94,7 +94,7 @@ def _lock(resources: Iterable[uuid.UUID]) -> None:
 @when_broken_off
 @transaction.atomic
 def remove(targets: Sequence[Target], tags: Mapping[str, str | None] | None) -> None:
-    """Take tags away: all (None), those of a key (its value None), or those of a key with this value."""
+    """Delete tags: all (None), those with a key (value None), or those with a key and a value."""
     rows = Ec2Tag.objects.none()
     for kind, resource in set(targets):
         rows = rows | Ec2Tag.objects.filter(kind=kind, resource_id=resource)

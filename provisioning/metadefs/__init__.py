@@ -1,1 +1,1 @@
-"""Metadata definitions: which properties images, flavors, volumes … may have, and what values they take."""
+"""Metadata definitions: the properties that images, flavors, volumes and other resources may have, and their values."""

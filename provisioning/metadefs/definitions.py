@@ -1,4 +1,4 @@
-"""What is kept of a property's schema."""
+"""The fields of a property's schema that are stored."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,9 @@ FIELDS = (
 
 
 def cleaned(schema: Mapping[str, Any]) -> Schema:
-    """Return a property's schema as it is kept and shown: its default and choices are text, as in Glance."""
+    """Return the stored form of a property's schema. Its default and enum values are converted to
+    text, as in Glance.
+    """
     found = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
     if "default" in found:
         found["default"] = str(found["default"])

@@ -1,17 +1,17 @@
-"""Metadata definitions with Glance's words: namespaces, and what stands in each."""
+"""Metadata definitions as in Glance: namespaces and their contents."""
 
 from django.db import models
 from django.db.models.functions import Lower
 
 LONGEST_NAME = 80
-"""Characters of every name, prefix and target; Glance's own."""
+"""Maximum length of names, prefixes and targets; the limit of Glance."""
 
 
 class MetadefNamespace(models.Model):
-    """A set of definitions that belong together: ``OS::Compute::CPUPinning``."""
+    """A set of related definitions, such as ``OS::Compute::CPUPinning``."""
 
     class Visibility(models.TextChoices):
-        """Who sees it besides its owner and operators."""
+        """Private: visible to the owner and operators only."""
 
         PUBLIC = "public"
         PRIVATE = "private"
@@ -21,7 +21,7 @@ class MetadefNamespace(models.Model):
     description = models.CharField(max_length=500, null=True)
     visibility = models.CharField(max_length=8, choices=Visibility, default=Visibility.PRIVATE)
     protected = models.BooleanField(default=False)
-    owner = models.CharField(max_length=255)  # a project's id in hexadecimal, or what an operator said
+    owner = models.CharField(max_length=255)  # a project id in hexadecimal, or a text that an operator has set
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -33,7 +33,7 @@ class MetadefNamespace(models.Model):
 
 
 class MetadefProperty(models.Model):
-    """One property of a namespace: its title, type and bounds, as a JSON schema."""
+    """A property of a namespace: its title, type and bounds, as a JSON schema."""
 
     namespace = models.ForeignKey(MetadefNamespace, on_delete=models.CASCADE, related_name="property_rows")
     name = models.CharField(max_length=LONGEST_NAME)
@@ -54,8 +54,8 @@ class MetadefObject(models.Model):
     namespace = models.ForeignKey(MetadefNamespace, on_delete=models.CASCADE, related_name="object_rows")
     name = models.CharField(max_length=LONGEST_NAME)
     description = models.TextField(null=True)
-    required = models.JSONField(null=True)  # names of properties
-    properties = models.JSONField(null=True)  # name to schema
+    required = models.JSONField(null=True)  # property names
+    properties = models.JSONField(null=True)  # name → schema
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -67,7 +67,7 @@ class MetadefObject(models.Model):
 
 
 class MetadefTag(models.Model):
-    """A word that things may be tagged with; capital letters make no difference."""
+    """A tag that resources may have. Names are case-insensitive."""
 
     namespace = models.ForeignKey(MetadefNamespace, on_delete=models.CASCADE, related_name="tag_rows")
     name = models.CharField(max_length=LONGEST_NAME)
@@ -89,7 +89,7 @@ class MetadefTag(models.Model):
 
 
 class MetadefResourceType(models.Model):
-    """A kind of thing that has properties, by Heat's name: ``OS::Glance::Image``."""
+    """A type of resources with properties, by Heat's name: ``OS::Glance::Image``."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -100,12 +100,12 @@ class MetadefResourceType(models.Model):
 
 
 class MetadefAssociation(models.Model):
-    """That a namespace is meant for a kind of thing, and what its properties are called there."""
+    """The association of a namespace with a resource type, and the prefix of its properties there."""
 
     namespace = models.ForeignKey(MetadefNamespace, on_delete=models.CASCADE, related_name="associations")
     resource_type = models.ForeignKey(MetadefResourceType, on_delete=models.PROTECT, related_name="associations")
-    prefix = models.CharField(max_length=LONGEST_NAME, null=True)  # hw_: the property cpu_cores is hw_cpu_cores there
-    properties_target = models.CharField(max_length=LONGEST_NAME, null=True)  # which of the thing's sets of properties
+    prefix = models.CharField(max_length=LONGEST_NAME, null=True)  # hw_: cpu_cores is named hw_cpu_cores there
+    properties_target = models.CharField(max_length=LONGEST_NAME, null=True)  # such as metadata or image
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -117,7 +117,9 @@ class MetadefAssociation(models.Model):
 
 
 class LoadedMetadef(models.Model):
-    """A well-known namespace that was loaded once: what an operator makes of it, or its end, stays."""
+    """A well-known namespace that was loaded once. It is not loaded again, even if operators have changed or deleted
+    it.
+    """
 
     namespace = models.CharField(max_length=LONGEST_NAME, unique=True)
     loaded_at = models.DateTimeField(auto_now_add=True)

@@ -1,4 +1,4 @@
-"""Metadata definitions that projects own, their bounds and retention."""
+"""The metadata definitions of projects: deletion, limits and retention."""
 
 from provisioning.identity.project_resources import Ids, Owned
 from provisioning.metadefs.models import MetadefNamespace
@@ -13,15 +13,15 @@ def _remove_private(project_ids: Ids) -> None:
 
 
 OF_PROJECTS = (Owned("metadata definitions", remove=_remove_private),)
-_OF_EACH = f"At most {MOST} of each namespace."
+_OF_EACH = f"At most {MOST} for each namespace."
 UNLIMITED = {
-    "metadefs.MetadefNamespace": f"At most {MOST_NAMESPACES} of each owner.",
+    "metadefs.MetadefNamespace": f"At most {MOST_NAMESPACES} for each owner.",
     "metadefs.MetadefProperty": _OF_EACH,
     "metadefs.MetadefObject": _OF_EACH,
     "metadefs.MetadefTag": _OF_EACH,
     "metadefs.MetadefAssociation": _OF_EACH,
-    "metadefs.MetadefResourceType": f"At most {MOST_TYPES} kinds of things.",
-    "metadefs.LoadedMetadef": "One for each namespace that comes with the cloud.",
+    "metadefs.MetadefResourceType": f"At most {MOST_TYPES} resource types.",
+    "metadefs.LoadedMetadef": "One for each built-in namespace.",
 }
 KEPT = {
     "metadefs.MetadefNamespace": "Until it is deleted.",
@@ -29,6 +29,6 @@ KEPT = {
     "metadefs.MetadefObject": _OF_NAMESPACE,
     "metadefs.MetadefTag": _OF_NAMESPACE,
     "metadefs.MetadefAssociation": _OF_NAMESPACE,
-    "metadefs.MetadefResourceType": f"For good; there are {MOST_TYPES} at most.",
-    "metadefs.LoadedMetadef": "For good; one for each namespace that comes with the cloud.",
+    "metadefs.MetadefResourceType": f"Permanently; at most {MOST_TYPES}.",
+    "metadefs.LoadedMetadef": "Permanently; one for each built-in namespace.",
 }

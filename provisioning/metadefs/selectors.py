@@ -1,4 +1,4 @@
-"""Metadata definitions as a caller may see them."""
+"""Metadata definitions that are visible to a caller."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -20,7 +20,7 @@ from provisioning.metadefs.models import (
 
 C = TypeVar("C", bound=MetadefProperty | MetadefObject | MetadefTag)
 KINDS: dict[type[Any], str] = {MetadefProperty: "property", MetadefObject: "object", MetadefTag: "tag"}
-"""What stands in a namespace, and what messages call it."""
+"""Contents of a namespace → their names in messages."""
 _NEWEST_FIRST = (Sort("created_at"), Sort("id"))
 _OF_ALL = ("created_at", "updated_at", "id")
 NAMESPACES = Listing[MetadefNamespace](
@@ -38,12 +38,12 @@ TAGS = Listing[MetadefTag](order=_NEWEST_FIRST, sort_keys={name: name for name i
 
 
 def sees_all(context: RequestContext) -> bool:
-    """Whether the namespaces of every project exist for the caller, and are the caller's to change."""
+    """Return whether the caller may see and change the namespaces of all projects."""
     return policy.allows(context, "novella:get_metadef_namespaces:all_projects")
 
 
 def owner_of(context: RequestContext) -> str:
-    """Return by which name the caller owns namespaces; empty: by none."""
+    """Return the ``owner`` of the caller's namespaces; "" without a project."""
     return context.project_id.hex if context.project_id else ""
 
 
@@ -52,7 +52,7 @@ def owns(context: RequestContext, namespace: MetadefNamespace) -> bool:
 
 
 def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
-    """Return the public namespaces and the caller's project's; operators see all."""
+    """Return public namespaces and those of the caller's project; operators see all."""
     rows = MetadefNamespace.objects.all()
     if sees_all(context):
         return rows
@@ -60,7 +60,7 @@ def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
 
 
 def namespace_for(context: RequestContext, name: str) -> MetadefNamespace:
-    """Return one namespace; NotFoundError when there is none or it is another project's."""
+    """Return one namespace. Raises NotFoundError if it does not exist or is not visible to the caller."""
     found = visible_namespaces(context).filter(namespace=name).first() if _may_be(name) else None
     if found is None:
         raise NotFoundError(f"Metadata definition namespace={name[:80]} was not found.")
@@ -75,10 +75,10 @@ def namespaces_for(
     marker: str | None = None,
     sort: Sequence[Sort] = (),
 ) -> list[MetadefNamespace]:
-    """Return the namespaces of a list with their associations, newest first unless ``sort`` says otherwise.
+    """Return one page of namespaces with their associations, by default the newest first.
 
-    ``filters``: ``visibility``, ``resource_types`` (names, of which one is enough).  Raises NotFoundError for a marker
-    that is not there, InvalidInputError for an unknown sort key.
+    ``filters``: ``visibility``, ``resource_types`` (names; a namespace must have one of them). Raises NotFoundError for
+    an unknown marker and InvalidInputError for an unknown sort key.
     """
     if marker is not None:
         namespace_for(context, marker)
@@ -93,7 +93,7 @@ def namespaces_for(
 
 
 def associations_of(namespace: MetadefNamespace) -> list[MetadefAssociation]:
-    """Return the kinds of things that a namespace is meant for."""
+    """Return the resource types that a namespace is associated with."""
     return list(_associations().filter(namespace=namespace))
 
 
@@ -104,7 +104,7 @@ def properties_of(namespace: MetadefNamespace) -> list[MetadefProperty]:
 def objects_of(
     namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
 ) -> list[MetadefObject]:
-    """Return a part of the objects, newest first; raises as ``namespaces_for``."""
+    """Return one page of the objects, by default the newest first; raises as ``namespaces_for``."""
     if marker is not None:
         content_of(namespace, MetadefObject, marker)
     return OBJECTS.page(MetadefObject.objects.filter(namespace=namespace), Part((), sort, limit, marker))
@@ -113,7 +113,7 @@ def objects_of(
 def tags_of(
     namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
 ) -> list[MetadefTag]:
-    """Return a part of the tags, newest first; raises as ``namespaces_for``."""
+    """Return one page of the tags, by default the newest first; raises as ``namespaces_for``."""
     if marker is not None:
         marker = content_of(namespace, MetadefTag, marker).name
     return TAGS.page(MetadefTag.objects.filter(namespace=namespace), Part((), sort, limit, marker))
@@ -135,7 +135,7 @@ def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
 
 
 def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAssociation:
-    """Return how a namespace is meant for a kind of thing; NotFoundError when it is not."""
+    """Return the association of a namespace with a resource type; NotFoundError."""
     rows = _associations().filter(namespace=namespace, resource_type__name=resource_type)
     found = rows.first() if _may_be(resource_type) else None
     if found is None:
@@ -148,7 +148,7 @@ def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAs
 
 
 def resource_types(context: RequestContext) -> Iterable[MetadefResourceType]:
-    """Return the kinds of things that namespaces the caller sees are meant for; operators see all there ever were."""
+    """Return the resource types associated with namespaces that the caller sees; operators also see unused ones."""
     rows = MetadefResourceType.objects.order_by("name")
     if sees_all(context):
         return rows
@@ -157,7 +157,7 @@ def resource_types(context: RequestContext) -> Iterable[MetadefResourceType]:
 
 
 def _may_be(name: str) -> bool:
-    """Whether something may have the name: PostgreSQL takes no NUL, not even to look for it."""
+    """Return whether a row may have the name: PostgreSQL rejects NUL characters even in queries."""
     return "\0" not in name
 
 

@@ -46,9 +46,9 @@ def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> N
     assert "Examine now" in admin.get(PAGE).content.decode()
     page = admin.post(f"{PAGE}examine/", follow=True).content.decode()
     assert "the counters say 9 in use; the reservations add up to 1 in use." in page
-    assert "not yet: Count anew." in page
+    assert "not yet: Count again." in page
     page = admin.post(f"{PAGE}examine/", {"repair": "1"}, follow=True).content.decode()
-    assert "Counted anew." in page
+    assert "Counted again." in page
     assert "by operator with repair" in page
     assert "Nothing was found." in admin.post(f"{PAGE}examine/", follow=True).content.decode()
     listed = admin.get(PAGE).content.decode()

@@ -192,7 +192,7 @@ def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
 ) -> None:
     volume = town.make()
     contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(uuid.uuid4())])]
-    assert [each.repair for each in look("pool_contents")] == ["Tell the host again."]
+    assert [each.repair for each in look("pool_contents")] == ["Send the host the clients again."]
     attachment = town.attach(volume)
     contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(attachment.id)])]
     assert look("pool_contents") == []

@@ -100,7 +100,7 @@ def test_a_pool_that_its_host_leaves_out_stays_its_own(town: Town, evil: Scripte
     town.agent.measured()
     evil.serve(ScriptedPool(id=town.pool.id, shared=shared))
     assert hosts_of(town.pool) == {"kelvin"}
-    assert "does not have it now" in sentences()
+    assert "does not serve it now" in sentences()
     assert {view.id for view in placement.pool_views() if view.alive} == {uuid.UUID(other.id)}
     town.agent.serve(town.pool)
     assert hosts_of(town.pool) == {"kelvin"}
@@ -207,7 +207,7 @@ def test_a_host_of_a_shared_pool_speaks_for_itself_alone(town: Town, evil: Scrip
     )  # fmt: skip
     evil.serve(said)
     assert before.get() == known
-    assert "Host evil says: No power." in sentences()
+    assert "Host evil reports: No power." in sentences()
     said.secret = "another"
     evil.measured()
     nadel = town.cloud.add_host("nadel")

@@ -1,4 +1,4 @@
-"""Every check of the doctor; importing this package registers them, in the order in which they run."""
+"""All checks of the doctor. Importing this package registers them, in the order in which they run."""
 
 from provisioning.doctor.checks import (  # noqa: F401, I001 - each registers its checks, and they run in this order
     tasks,

@@ -1,4 +1,4 @@
-"""What is still written down as going on with servers with which nothing goes on."""
+"""Actions and migrations that are recorded as unfinished although nothing is running on the server."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Mend, Severity, check
 from provisioning.doctor.repairs import named, of_instance
 
-LEFT_OPEN = "Nobody wrote down how this ended. Nothing goes on with the server any more."
+LEFT_OPEN = "The result of this action was not recorded. No operation is running on the server."
 
 
 def _open() -> QuerySet[InstanceAction]:
@@ -30,8 +30,8 @@ OPEN = Prepared(_open)
 def open_actions() -> Iterator[Finding]:
     """Find actions that never ended."""
     for row in OPEN():
-        sentence = f"The action {row.action} of {row.started_at:%Y-%m-%d %H:%M} is open, and nothing goes on with it."
-        repair = "Close the action with a word about it."
+        sentence = f"The action {row.action} of {row.started_at:%Y-%m-%d %H:%M} is open, but nothing is running."
+        repair = "Close the action with a message."
         yield Finding("warning", named(row.instance), sentence, repair, _close(row), row.pk)
 
 
@@ -58,12 +58,12 @@ MOVING = Prepared(_moving)
 
 @check("migrations")
 def open_migrations() -> Iterator[Finding]:
-    """Find moves that are said to go on and do not."""
+    """Find open migrations of servers that are not being migrated."""
     for row in MOVING():
-        sentence = f"Its {row.migration_type} is {row.status}, and nothing goes on with it."
+        sentence = f"Its {row.migration_type} is {row.status}, but nothing is running."
         severity: Severity = (
             "note" if row.instance.old_flavor else "warning"
-        )  # a reset left it: the next resize ends it
+        )  # left open by a reset; the next resize closes it
         yield Finding(severity, named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
 
 

@@ -1,4 +1,4 @@
-"""Ports and addresses: whose they are, and whether every server has as many as it asked for."""
+"""Ports and addresses: ports of servers that should have none, and servers with the wrong number of ports."""
 
 import uuid
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ from provisioning.network.owners import OF_THE_CLOUD
 from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
-"""Columns of a server that tell whether its interfaces are there."""
+"""Columns of a server that decide whether all its interfaces must exist."""
 _ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, launched_at__isnull=False)
-"""Servers that have their ports and no host."""
+"""Servers that keep their ports but have no host."""
 
 
 OF_SERVERS = Port.objects.exclude(OF_THE_CLOUD)
@@ -32,7 +32,7 @@ BARE = Prepared(lambda: OF_SERVERS.filter(fixed_ips=None, device_id__isnull=Fals
 COUNTED = Prepared(
     lambda: OF_SERVERS.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
 )
-"""How many ports each server has."""
+"""The number of ports of each server, as (server id, count)."""
 WITH_PORTS = Prepared(
     lambda: (
         Instance.objects.filter(PLACED | KEPT | _ON_SHELF)
@@ -41,29 +41,30 @@ WITH_PORTS = Prepared(
         .order_by("id")
     )
 )
-"""Servers that must have theirs."""
+"""Servers that must have all their ports."""
 
 
 @check("ports")
 def ports() -> Iterator[Finding]:
-    """Find ports, with their addresses, of servers that are not there or are over."""
+    """Find ports of servers that do not exist or should no longer have any."""
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
     many = {device: count for device, count in COUNTED() if device is not None and device not in holding}
     known = Instance.objects.in_bulk(list(many))
     for device, count in many.items():
         instance = known.get(device)
         if not _owned(instance, holding=False):
-            what = "which no record knows" if instance is None else f"which is in state {instance.vm_state}"
-            sentence = f"{_ports(count)} taken by this server, {what}."
+            what = "which has no record" if instance is None else f"which is in state {instance.vm_state}"
+            sentence = f"{_ports(count)} allocated to this server, {what}."
             evidence = (count, moment_of(instance) if instance else None)
-            repair = "Give ports and addresses back."
+            repair = "Release the ports and their addresses."
             yield Finding("error", f"instance {device}", sentence, repair, _release(device), evidence)
 
 
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
-    """Say whether a server may have ports: it is somewhere, comes, waits on a shelf, or its host must confirm its end.
+    """Return whether a server may have ports.
 
-    A guest uses its interfaces whether the room it takes is written down or not.
+    It may if it is on a host, is building, is shelved, or waits for its host to confirm its deletion. ``holding``: it
+    has an allocation on a host.
     """
     if instance is None:
         return False
@@ -87,16 +88,16 @@ def _release(device: uuid.UUID) -> Mend:
             return None
         many = Port.objects.filter(device_id=device).count()
         network.release(device)
-        return f"Given back: {many}." if many else None
+        return f"Released: {number(many, 'port')}." if many else None
 
     return of_instance(device, give_back) if Instance.objects.filter(id=device).exists() else give_back
 
 
 @check("addresses")
 def addresses() -> Iterator[Finding]:
-    """Find ports without an address, and servers whose interfaces are not as many as they say."""
+    """Find ports without an address, and servers whose number of ports differs from their record."""
     for port in BARE():
-        sentence = "It has no address: its guest gets none on that interface."
+        sentence = "It has no address: the guest gets none on this interface."
         yield Finding("note", f"port {port.id}", sentence)
     many = dict(COUNTED())
     for row in WITH_PORTS():
@@ -108,15 +109,15 @@ def addresses() -> Iterator[Finding]:
 
 @check("leaving_ports")
 def leaving_ports() -> Iterator[Finding]:
-    """Find interfaces that are to be taken out of a guest without a host that is told to."""
+    """Find interfaces that are to be detached from a guest although no host has a command to do so."""
     for port, instance in _leaving():
-        sentence = f"It is leaving the server {instance.id}, and no host is told to take it out."
-        repair = "Tell the host to take it out."
+        sentence = f"It is to be detached from the server {instance.id}, but no host has a command to do so."
+        repair = "Send the host a detach command."
         yield Finding("warning", f"port {port.id}", sentence, repair, _take_out(port, instance), moment_of(instance))
 
 
 def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]]:
-    """Yield ports that leave a server which is at rest on a host, and which no open command names."""
+    """Yield ports that are to be detached from a server with no task on a host, and that no open command names."""
     ports = Port.objects.filter(leaving=True, device_id__isnull=False).order_by("id")
     for port in ports if port_id is None else ports.filter(id=port_id):
         instance = Instance.objects.filter(PLACED | KEPT, id__in=[port.device_id], task_state=None).first()
@@ -137,7 +138,7 @@ def _take_out(found: Port, of: Instance) -> Mend:
         for port in port_refs(instance.id, leaving=True):
             if port.id == str(found.id):
                 send_detach(instance, port)
-                return "Its host was told to take it out."
+                return "A detach command was sent to its host."
         return None
 
     return of_instance(of.id, work)

@@ -1,4 +1,4 @@
-"""The room on hosts: what is counted, what is held, and by whom."""
+"""Resources of hosts: the counters of each host, and the allocations of servers."""
 
 import operator
 import uuid
@@ -22,7 +22,8 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive
 
 PATIENCE = timedelta(minutes=5)
-"""The reaper asks a host again each minute to remove what is over: what nobody asked about for so long is forgotten."""
+"""The reaper repeats its removal requests every minute. A server without a request for longer than this is forgotten.
+"""
 AT_A_HOST = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
     VmState.SHELVED,
@@ -31,20 +32,20 @@ _PLACED = (TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWN
 PLACED = Q(vm_state__in=AT_A_HOST) | Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
 """Servers that must be on a host."""
 KEPT = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFLOADED], host__isnull=False)
-"""Servers that are on a host although others of their state are on none."""
+"""Servers that are on a host although most servers in their state are not."""
 
 Counts = tuple[int, int, int, int]
 _OVER = Q(instance__vm_state=VmState.DELETED) | Q(
     instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
 )
 OVER = Prepared(lambda: Allocation.objects.filter(_OVER).values_list("id")[:1])
-"""Whether any room is held by a server that is over or has moved on."""
+"""Whether a deleted or moved server still has an allocation."""
 _OF_SERVER = ("vm_state", "task_state", "version", "attempt", "host_id", "flavor", "old_flavor")
 _NEEDED = (
     "instance_id", "host_id", "attempt", "vcpus", "memory_mb", "disk_gb",
     *(f"instance__{name}" for name in _OF_SERVER),
 )  # fmt: skip
-"""Columns that tell whether the room of a server is right."""
+"""Columns that decide whether a server's allocation is correct."""
 
 
 # ----- counters -------------------------------------------------------------------------------------------------------
@@ -52,11 +53,11 @@ _NEEDED = (
 
 @check("host_counters")
 def host_counters() -> Iterator[Finding]:
-    """Find hosts whose counters are not the sums of what servers hold there; one statement sees both."""
+    """Find hosts whose counters differ from the sums of their allocations. One statement reads both."""
     for host, counted, held in _differing():
-        sentence = f"It counts {_words(counted)}; the servers there hold {_words(held)}."
+        sentence = f"It counts {_words(counted)}; its allocations add up to {_words(held)}."
         evidence = (counted, held)
-        yield Finding("error", f"host {host.name}", sentence, "Count anew.", _count(host.id), evidence)
+        yield Finding("error", f"host {host.name}", sentence, "Count again.", _count(host.id), evidence)
 
 
 _SIZES = ("vcpus", "memory_mb", "disk_gb")
@@ -79,8 +80,10 @@ def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts,
 
 
 def _count(host_id: uuid.UUID) -> Mend:
-    """Count while nobody else can move the host's counters: whoever takes room holds the host before its allocation is
-    there, whoever gives it back removes the allocation first.
+    """Return a repair that counts again while no other process changes the host's counters.
+
+    A claim locks the host before it creates the allocation, and a release deletes the allocation before it updates the
+    counters.
     """
 
     def work() -> str | None:
@@ -89,7 +92,7 @@ def _count(host_id: uuid.UUID) -> Mend:
             Host.objects.filter(id=host_id).update(
                 vcpus_allocated=vcpus, memory_mb_allocated=memory, disk_gb_allocated=disk, instances_allocated=many
             )
-            return f"It counts {_words((vcpus, memory, disk, many))} now."
+            return f"It now counts {_words((vcpus, memory, disk, many))}."
         return None
 
     return alone(work)
@@ -100,7 +103,7 @@ USED = Prepared(lambda: Host.objects.exclude(instances_allocated=0).order_by("na
 
 @check("full_hosts")
 def full_hosts() -> Iterator[Finding]:
-    """Find hosts on which more is taken than their sizes and ratios allow."""
+    """Find hosts with more allocated than their sizes and allocation ratios allow."""
     now = timezone.now()
     for host in USED():
         may = state_of(host, now)
@@ -110,7 +113,7 @@ def full_hosts() -> Iterator[Finding]:
             (may.disk_gb_allocated, may.disk_gb_limit, "GiB of disk"),
         ):
             if taken > limit:
-                sentence = f"Its servers hold {taken} {unit}, and it may give {limit}: it gets no more servers."
+                sentence = f"Its servers have {taken} {unit}, and the limit is {limit}: it gets no more servers."
                 yield Finding("warning", f"host {host.name}", sentence)
 
 
@@ -129,10 +132,12 @@ HELD = Prepared(
 
 @check("allocations")
 def allocations() -> Iterator[Finding]:
-    """Find room that nobody needs and nobody is asked to free, room of the wrong size or on the wrong host."""
+    """Find allocations that are no longer needed and that no host is asked to free, and those with a wrong size or
+    host.
+    """
     for row in _forgotten() if OVER() else ():
         host = row.host
-        sentence = f"It is {row.instance.vm_state}, and holds room on host {host.name}, which nobody asks to remove it."
+        sentence = f"It is {row.instance.vm_state} with an allocation on {host.name}, which is not asked to remove it."
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
     for row in HELD():
         instance = row.instance
@@ -142,21 +147,21 @@ def allocations() -> Iterator[Finding]:
             and instance.host_id != row.host_id
         ):
             sentence = (
-                f"It is on another host than {row.host.name}, where it holds room. Somebody must look where it is."
+                f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
             )
             yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
         room = larger_room(instance.flavor, instance.old_flavor)
         if (row.vcpus, row.memory_mb, row.disk_gb) != (room.vcpus, room.memory_mb, room.disk_gb):
             sentence = (
-                f"It holds {row.vcpus} vCPUs, {row.memory_mb} MiB and {row.disk_gb} GiB on host {row.host.name}; its"
-                f" flavor says {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
+                f"It has {row.vcpus} vCPUs, {row.memory_mb} MiB and {row.disk_gb} GiB on host {row.host.name}; its"
+                f" flavor specifies {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
             )
-            yield Finding("error", named(instance), sentence, "Write down its size.", _resize(row), moment_of(instance))
+            yield Finding("error", named(instance), sentence, "Correct it.", _resize(row), moment_of(instance))
 
 
 def _forgotten() -> QuerySet[Allocation]:
-    """Return the room of servers that are over or have moved on, on hosts that were never asked to remove them, or
-    that are up and were not asked lately.
+    """Return allocations of deleted or moved servers whose hosts were never asked to remove them, or were not asked
+    recently although they are up.
     """
     now = timezone.now()
     asked = to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
@@ -173,7 +178,7 @@ def _ask(found: Allocation) -> Mend:
         if row is None:
             return None
         send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
-        return f"Host {row.host.name} was asked to remove it."
+        return f"A removal command was sent to host {row.host.name}."
 
     return of_instance(found.instance_id, work)
 
@@ -187,7 +192,7 @@ def _resize(found: Allocation) -> Mend:
         _raise(row.host_id, Room(room.vcpus - row.vcpus, room.memory_mb - row.memory_mb, room.disk_gb - row.disk_gb))
         row.vcpus, row.memory_mb, row.disk_gb = room.vcpus, room.memory_mb, room.disk_gb
         row.save(update_fields=["vcpus", "memory_mb", "disk_gb"])
-        return "Its size is written down, and counted on the host."
+        return "The allocation and the host's counters are corrected."
 
     return of_instance(found.instance_id, work)
 
@@ -202,11 +207,11 @@ ROOMLESS = Prepared(_roomless)
 
 @check("without_room")
 def without_room() -> Iterator[Finding]:
-    """Find servers that are on a host and hold no room there."""
+    """Find servers that are on a host without an allocation there."""
     for row in ROOMLESS():
         host = row.host
-        sentence = f"It is on host {host.name if host else '?'}, and holds no room there: others may take it."
-        yield Finding("error", named(row), sentence, "Let it hold the room it has.", _hold(row), moment_of(row))
+        sentence = f"It is on host {host.name if host else '?'} without an allocation: others may claim its resources."
+        yield Finding("error", named(row), sentence, "Create its allocation.", _hold(row), moment_of(row))
 
 
 def _hold(found: Instance) -> Mend:
@@ -219,13 +224,13 @@ def _hold(found: Instance) -> Mend:
             instance=row, host_id=row.host_id, attempt=row.attempt, vcpus=room.vcpus, memory_mb=room.memory_mb,
             disk_gb=room.disk_gb,
         )  # fmt: skip
-        return "It holds its room again."
+        return "Its allocation was created."
 
     return of_instance(found.id, work)
 
 
 def _raise(host_id: uuid.UUID, more: Room, *, servers: int = 0) -> None:
-    """Count more (or less) on a host, whether it fits or not: the guest is there."""
+    """Add to the counters of a host (negative: subtract), even beyond its limits: the guest is already there."""
     Host.objects.filter(id=host_id).update(
         vcpus_allocated=F("vcpus_allocated") + more.vcpus,
         memory_mb_allocated=F("memory_mb_allocated") + more.memory_mb,

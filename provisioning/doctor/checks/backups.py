@@ -1,4 +1,4 @@
-"""Backups without their data, and data in the store of backups of which no record knows."""
+"""Backups without their data, and data in the backup store without a record."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ KEPT = (BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 
 @check("backups")
 def backups() -> Iterator[Finding]:
-    """Find whole backups whose list of parts is not in their store, and whole data without a record.
+    """Find available backups whose manifest is missing in the store, and complete data in the store without a record.
 
-    The data may be another cloud's, or wait for its record to be imported: nothing is removed.
+    Such data may belong to another cloud or wait for the import of its record, so nothing is deleted.
     """
     if not Backup.objects.exists() and not _used():
         return
@@ -26,7 +26,7 @@ def backups() -> Iterator[Finding]:
         try:
             yield from _compared(store_named(service), service)
         except NovellaError as error:
-            yield Finding("warning", f"store of backups {service}", f"It could not be examined: {error.message}")
+            yield Finding("warning", f"backup store {service}", f"It could not be examined: {error.message}")
 
 
 def _used() -> bool:
@@ -41,13 +41,11 @@ def _compared(store: ObjectStore, service: str) -> Iterator[Finding]:
     known = {str(row.id): row for row in Backup.objects.filter(service=service)}
     for key, backup in known.items():
         if backup.status in KEPT and (key not in there or not _whole(store, key)):
-            sentence = f"Its data is not in the store {service} any more: it cannot be written back."
+            sentence = f"Its data is missing in the store {service}: it cannot be restored."
             yield Finding("error", f"backup {key}", sentence, evidence=backup.digest)
     for key in sorted(there - known.keys()):
         if read_id(key) is not None and _whole(store, key):
-            sentence = (
-                f"The store {service} has its data, and there is no record: it may be imported, or removed by hand."
-            )
+            sentence = f"The store {service} has its data, but it has no record: import it, or delete it manually."
             yield Finding("note", f"backup {key}", sentence)
 
 

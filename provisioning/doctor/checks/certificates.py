@@ -1,4 +1,4 @@
-"""Certificates by which hosts share volumes: those that are not renewed, and the authority's own end."""
+"""Certificates with which hosts share volumes: late renewals, and the expiry of the authority."""
 
 from collections.abc import Iterator
 
@@ -14,31 +14,31 @@ from provisioning.identity import keys
 
 @check("certificates")
 def certificates_that_are_not_renewed() -> Iterator[Finding]:
-    """Find hosts that answer and whose certificates were to be renewed days ago, or are over."""
+    """Find hosts that are up but whose certificates have expired or are overdue for renewal."""
     now = timezone.now()
     late = HostCertificate.objects.filter(alive(now, "host__"), issued_at__lt=now - 1.2 * RENEW_AFTER)
     for each in late.select_related("host").order_by("host__name"):
         over = each.ends_at <= now
-        words = "are over since" if over else "are not renewed; they end at"
+        words = "expired on" if over else "are overdue for renewal and expire on"
         sentence = f"Its certificates for volumes of other hosts {words} {each.ends_at:%Y-%m-%d}."
         yield Finding("error" if over else "warning", f"host {each.host.name}", sentence, evidence=over)
 
 
 @check("certificate_authority")
 def authority_of_hosts() -> Iterator[Finding]:
-    """Find an authority of hosts that ends soon, or whose key nothing opens."""
+    """Find a certificate authority that expires soon, or whose private key cannot be decrypted."""
     current = authorities().get(CURRENT)
     if current is None:
         return
     subject = "authority of hosts"
     if current.ends_at < timezone.now() + LIFE:
         sentence = (
-            f"It ends at {current.ends_at:%Y-%m-%d}, and no certificate lasts longer: let another one follow it"
+            f"It expires on {current.ends_at:%Y-%m-%d}, and so do all its certificates: create its successor"
             " (manage.py rotate_host_authority)."
         )
         yield Finding("warning", subject, sentence, evidence="ends")
     try:
         keys.CREDENTIALS.current().decrypt(current.key.encode())
     except InvalidToken:
-        sentence = "No key of credentials opens its key: hosts get no certificates for volumes of other hosts."
+        sentence = "No credential key decrypts its private key: hosts get no certificates for volumes of other hosts."
         yield Finding("error", subject, sentence, evidence="key")

@@ -1,4 +1,4 @@
-"""Commands that nobody awaits, and tasks that await a command that was never given, or two."""
+"""Commands whose result is not needed, and tasks that wait for a command that does not exist or exists twice."""
 
 import uuid
 from collections import Counter
@@ -29,7 +29,7 @@ OPEN = Prepared(lambda: about_servers().filter(finished_at=None).order_by("creat
 
 @check("commands")
 def unawaited() -> Iterator[Finding]:
-    """Find commands to hosts whose end would change nothing."""
+    """Find open commands whose result would change nothing."""
     rows = OPEN()
     known = Instance.objects.in_bulk({row.subject_id for row in rows})
     homes = set(Host.objects.values_list("id", flat=True)) if rows else set()
@@ -43,13 +43,13 @@ def unawaited() -> Iterator[Finding]:
 
 
 def _unawaited(command: HostCommand, instance: Instance | None, homes: set[uuid.UUID]) -> str:
-    """Say why nobody waits for the command; empty when somebody does."""
+    """Return why the result of the command is not needed, or "" when it is."""
     if command.host_id not in homes:
-        return "its host is not there any more"
+        return "its host no longer exists"
     if command.kind == "destroy_request":
-        return "no record knows the server, and the host has the command" if _never_heard(command, instance) else ""
+        return "the server has no record, and the host has the command" if _never_heard(command, instance) else ""
     if instance is None:
-        return "no record knows the server"
+        return "the server has no record"
     if command.generation != instance.attempt:
         return f"the server is at attempt {instance.attempt}"
     if command.beside:
@@ -68,9 +68,9 @@ def _awaits(instance: Instance, command: HostCommand) -> bool:
     if isinstance(body, BuildRequest):
         return instance.task_state == TaskState.SPAWNING and build_kind_of(instance) is not None
     if isinstance(body, ConfirmResizeRequest) and instance.task_state in host_actions["resize"].tasks():
-        return True  # it settles an earlier resize, which an operator's reset has cut off
+        return True  # it finishes an earlier resize that an operator's reset interrupted
     if isinstance(body, PowerRequest) and body.action == "stop" and instance.vm_state == VmState.SOFT_DELETED:
-        return True  # its host was away when it was deleted, and stops the guest when it is back
+        return True  # its host was down when it was deleted, and stops the guest when it is up again
     return awaiting(instance, body) is not None
 
 
@@ -82,7 +82,7 @@ def _withdraw(found: HostCommand) -> Mend:
         if command is None or not _unawaited(command, instance, homes):
             return None
         commands.finish(command.host_id, command.id)
-        return "The command is withdrawn."
+        return "The command was withdrawn."
 
     if Instance.objects.filter(id=found.subject_id).exists():
         return of_instance(found.subject_id, lambda _: mend())
@@ -94,26 +94,26 @@ def _withdraw(found: HostCommand) -> Mend:
 
 @check("missing_commands")
 def missing() -> Iterator[Finding]:
-    """Find servers that wait for a host that was not told what to do, or was told twice."""
+    """Find servers with a task that no command, or more than one command, carries out."""
     for row in UNTOLD():
-        sentence = f"It is {row.task_state}, and no command for that is open at any host."
-        yield Finding("error", named(row), sentence, "Let the task end now.", _end_now(row), moment_of(row))
+        sentence = f"It is {row.task_state}, but no host has an open command for this task."
+        yield Finding("error", named(row), sentence, "End the task now.", _end_now(row), moment_of(row))
     yield from _commanded_twice()
     for row in UNASKED():
         holder = host_holding(row)
         if holder is not None:
-            sentence = f"It is {row.task_state}, and host {holder.name} is not asked to remove it."
-            yield Finding("warning", named(row), sentence, "Ask the host.", _ask(row), moment_of(row))
+            sentence = f"It is {row.task_state}, but host {holder.name} is not asked to remove it."
+            yield Finding("warning", named(row), sentence, "Ask the host to remove it.", _ask(row), moment_of(row))
 
 
 def _commanded_twice() -> Iterator[Finding]:
-    """Find servers for whose one task several commands are open."""
+    """Find servers with several open commands for one task."""
     counted = Counter(OPEN_TASKS())
     several = {(subject, attempt): many for (subject, attempt, _), many in counted.items() if many > 1}
     for row in Instance.objects.filter(id__in=[subject for subject, _ in several], task_state__isnull=False):
         many = several.get((row.id, row.attempt), 0)
         if many:
-            sentence = f"It is {row.task_state}, and {many} commands for that are open: the first that ends, ends it."
+            sentence = f"It is {row.task_state}, and {many} commands for this task are open: the first result ends it."
             yield Finding("error", named(row), sentence, evidence=moment_of(row))
 
 
@@ -136,11 +136,11 @@ def _untold() -> QuerySet[Instance]:
 
 
 UNTOLD = Prepared(_untold)
-"""Servers that wait for a host that was told nothing."""
+"""Servers with a task for a host that has no command."""
 UNASKED = Prepared(
     lambda: Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id")
 )
-"""Servers that leave, with no host asked to remove them."""
+"""Servers that are being deleted or offloaded while no host is asked to remove them."""
 OPEN_TASKS = Prepared(
     lambda: of_tasks(about_servers().filter(finished_at=None)).values_list("subject_id", "generation", "kind")
 )
@@ -151,7 +151,7 @@ def _end_now(found: Instance) -> Mend:
         if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_commanded(), id=row.id).exists():
             return None
         Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
-        return "Its time is up: the reaper ends the task with its next round."
+        return "The deadline was set to now: the reaper ends the task in its next run."
 
     return of_instance(found.id, work)
 
@@ -162,6 +162,6 @@ def _ask(found: Instance) -> Mend:
         if moment_of(row) != moment_of(found) or holder is None:
             return None
         send_destroy(row.id, holder.id, row.attempt)
-        return f"Host {holder.name} was asked to remove it."
+        return f"A removal command was sent to host {holder.name}."
 
     return of_instance(found.id, work)

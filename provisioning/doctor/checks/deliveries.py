@@ -1,4 +1,4 @@
-"""What hosts were told of networks, routers, floating IPs and security groups, and what they still wait for."""
+"""Delivery of networks, routers, floating IPs and security groups to hosts."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,9 +22,9 @@ from provisioning.network.marks import HOST, JOB, deliver, mark
 from provisioning.network.models import Delivery, DeliveryMark, Network
 
 PATIENCE = timedelta(minutes=5)
-"""How long a change may be on its way: the clock asks again for what was lost after two minutes."""
+"""Maximum age of an undelivered change; the scheduler queues lost jobs again after two minutes."""
 TRIES = 3
-"""After so many failures of a host one by one somebody should look."""
+"""Failures of one delivery after which it is reported."""
 WORDS = {
     "network": "network",
     "ports": "network",
@@ -36,9 +36,9 @@ WORDS = {
 
 @check("delivery_marks")
 def never_taken() -> Iterator[Finding]:
-    """Find changes of networks and the like whose job is lost, so that no host hears of them."""
+    """Find changes whose delivery job is lost, so that no host receives them."""
     for found in _lost_marks().order_by("marked_at", "id"):
-        sentence = f"It has changed at {found.marked_at:%Y-%m-%d %H:%M:%S}, and no host was told since."
+        sentence = f"It changed at {found.marked_at:%Y-%m-%d %H:%M:%S}, and no host was notified since."
         subject = f"{WORDS.get(found.kind, found.kind)} {found.subject_id}"
         yield Finding("error", subject, sentence, "Queue the job.", alone(_cast(found)), found.pk)
 
@@ -63,18 +63,18 @@ WITHOUT_COMMAND = Prepared(lambda before: _without_command(before).order_by("id"
 
 @check("deliveries")
 def stuck() -> Iterator[Finding]:
-    """Find hosts that fail again and again, that wait for a command which is no more, or that were never told."""
+    """Find deliveries that fail repeatedly, that wait for a command that no longer exists, or that were never sent."""
     failing, without = FAILING(), WITHOUT_COMMAND(before=timezone.now() - PATIENCE)
     names = dict(Host.objects.values_list("id", "name")) if failing or without else {}
     for row in failing:
         subject = f"host {names.get(row.host_id, row.host_id)}"
-        sentence = f"It cannot do what it is told of the {_named(row)}, after {row.tries} tries: {row.error}"
+        sentence = f"It failed to apply the {_named(row)} after {row.tries} attempts: {row.error}"
         repair = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
-        yield Finding("warning", subject, sentence, "Tell it again now.", repair, (row.kind, row.subject_id))
+        yield Finding("warning", subject, sentence, "Send it again now.", repair, (row.kind, row.subject_id))
     for row in without:
         subject = f"host {names.get(row.host_id, row.host_id)}"
-        sentence = f"It was told of the {_named(row)} by a command that is no more; nobody waits for its end."
-        yield Finding("error", subject, sentence, "Tell it again.", alone(_again(row)), (row.pk, row.generation))
+        sentence = f"The {_named(row)} was sent to it by a command that no longer exists: no result is awaited."
+        yield Finding("error", subject, sentence, "Send it again.", alone(_again(row)), (row.pk, row.generation))
     yield from _untold()
 
 
@@ -86,29 +86,30 @@ KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).order_by("host_id", "
 
 @check("newer_documents")
 def newer() -> Iterator[Finding]:
-    """Find hosts that had newer documents than the records, and what they keep for guests that no record knows there.
+    """Find hosts with newer documents than the records, and documents that hosts keep for guests without a record.
 
-    Either proves that records are lost: a copy of the database was put back, or a failure took the last transactions.
+    Both prove that records are lost: an older copy of the database was restored, or a failover lost the last
+    transactions.
     """
     for host in AHEAD():
         rows = Delivery.objects.filter(host_id=host.id).exclude(newer_at=None)
         last = max(row.newer_at for row in rows if row.newer_at is not None)
         sentence = f"It had newer versions than the records of {len(rows)} networks, routers, groups or floating IPs"
-        sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. It is told again what the records say."
+        sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. The recorded versions are sent again."
         repair = alone(partial(_take_note, host.id))
-        yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", repair, last)
+        yield Finding("warning", f"host {host.name}", sentence, "Acknowledge it, and stop reporting it.", repair, last)
     kept = KEPT()
     names = dict(Host.objects.values_list("id", "name")) if kept else {}
     taken = _vnis_of_others(kept)
     for row in kept:
-        sentence = f"It keeps the {_named(row)} for a guest that no record places there. It is left alone."
+        sentence = f"It keeps the {_named(row)} for a guest that is not there by the records. It is not touched."
         if row.vni is not None and row.vni in taken:
-            sentence += f" Its VNI {row.vni} is that of the network {taken[row.vni]} now: remove that guest first."
+            sentence += f" Its VNI {row.vni} now belongs to the network {taken[row.vni]}: remove that guest first."
         yield Finding("warning", f"host {names.get(row.host_id, row.host_id)}", sentence, evidence=_named(row))
 
 
 def _vnis_of_others(kept: list[Delivery]) -> dict[int, uuid.UUID]:
-    """Return the VNIs of kept networks that other networks of the records have, with those."""
+    """Return VNI → id of another recorded network that uses the VNI of a kept network."""
     mine = {row.subject_id for row in kept}
     numbers = {row.vni for row in kept if row.vni is not None}
     others = Network.objects.filter(network_type="vxlan", segmentation_id__in=numbers).exclude(id__in=mine)
@@ -117,7 +118,7 @@ def _vnis_of_others(kept: list[Delivery]) -> dict[int, uuid.UUID]:
 
 def _take_note(host_id: uuid.UUID) -> str | None:
     many = Delivery.objects.filter(host_id=host_id).exclude(newer_at=None).update(newer_at=None)
-    return "It is reported no more." if many else None
+    return "It is no longer reported." if many else None
 
 
 def _named(row: Delivery) -> str:
@@ -133,7 +134,7 @@ def _tell(kind: str, key: uuid.UUID, wrong: Callable[[], bool]) -> Callable[[], 
         if not wrong():
             return None
         mark(kind, [key])
-        return "A job looks what it is to be told."
+        return "A job was queued that sends the differences."
 
     return work
 
@@ -152,7 +153,7 @@ def _again(found: Delivery) -> Callable[[], str | None]:
             return None
         tell_again(row)
         mark(row.kind, [row.subject_id])
-        return "It is told again."
+        return "It is sent again."
 
     return work
 
@@ -163,21 +164,21 @@ TOLD = Prepared(
     ),
     since=DateTimeField(),
 )
-"""Hosts that answer and are told of documents."""
+"""Hosts that are up and accept documents."""
 
 
 def _untold() -> Iterator[Finding]:
-    """Find what hosts need and were not told, or know and need no more, while nothing is on its way to them."""
+    """Find documents that hosts need and were not sent, or have and no longer need, while no delivery is pending."""
     if DeliveryMark.objects.exists() or next(waiting_jobs(JOB), None) is not None:
         return
     for host in TOLD(since=long_ago(timezone.now())):
         missing, needless = _differences(host)
         if missing or needless:
-            sentence = f"It was not told what it needs of networks and the like: {len(missing)}"
-            sentence += f"; and knows what it needs no more: {len(needless)}."
+            sentence = "Documents of networks, routers, groups or floating IPs that it needs and was not sent:"
+            sentence += f" {len(missing)}; documents that it no longer needs: {len(needless)}."
             repair = alone(_tell(HOST, host.id, partial(_differs, host)))
             evidence = (sorted(missing, key=str), sorted(needless, key=str))
-            yield Finding("error", f"host {host.name}", sentence, "Look again what it is to be told.", repair, evidence)
+            yield Finding("error", f"host {host.name}", sentence, "Send the differences.", repair, evidence)
 
 
 def _differs(host: Host) -> bool:

@@ -1,4 +1,4 @@
-"""Why servers failed: whether anything says it, and in words for people."""
+"""Servers in error without an explanation, and error messages that users cannot understand."""
 
 import re
 from collections.abc import Iterator
@@ -24,25 +24,25 @@ UNEXPLAINED = Prepared(
 
 @check("faults")
 def unexplained() -> Iterator[Finding]:
-    """Find servers in error that no fault explains, unless an operator has set their state."""
+    """Find servers in the ERROR state without a fault, unless an operator has set their state."""
     for row in UNEXPLAINED():
-        yield Finding("warning", named(row), "It is in error, and nothing says why.", evidence=moment_of(row))
+        yield Finding("warning", named(row), "It is in the error state without a fault.", evidence=moment_of(row))
 
 
 @check("messages")
 def unreadable() -> Iterator[Finding]:
-    """Find what users are told of a failure in words that are none for people: each is a defect of ours."""
+    """Find error messages shown to users that contain program internals; each is a bug of Novella."""
     faults = InstanceFault.objects.order_by("id").values_list("instance_id", "message")
     for instance_id, message in faults.iterator():
         if not is_readable(message):
-            yield Finding("warning", f"instance {instance_id}", f"A fault tells its user no more than {message!r}.")
+            yield Finding("warning", f"instance {instance_id}", f"A fault shows its user only {message!r}.")
     failed = InstanceAction.objects.exclude(message=None).exclude(message="").order_by("id")
     for instance_id, action, said in failed.values_list("instance_id", "action", "message").iterator():
         if said and not is_readable(said):
-            sentence = f"The action {action} tells its user no more than {said!r}."
+            sentence = f"The action {action} shows its user only {said!r}."
             yield Finding("warning", f"instance {instance_id}", sentence)
 
 
 def is_readable(message: str) -> bool:
-    """Whether a person can read it: several words, and nothing of a program's insides."""
+    """Return whether a message has several words and contains no program internals, such as tracebacks or addresses."""
     return " " in message and _OF_A_PROGRAM.search(message) is None

@@ -1,4 +1,4 @@
-"""Interfaces in which a guest and its record differ."""
+"""Interfaces that differ between a guest and its record."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,26 +21,26 @@ DIFFERENCES = Prepared(
         .order_by("id")
     )
 )
-DECIDE = "Operators decide at /admin/compute/interfacedifference/: let the server have it, or take it out of the guest."
+DECIDE = "Operators decide at /admin/compute/interfacedifference/: give it to the server, or detach it from the guest."
 
 
 @check("guest_interfaces")
 def guest_interfaces() -> Iterator[Finding]:
-    """Find interfaces that only the guest or only the record has, and those that servers were given back."""
+    """Find interfaces that only the guest or only the record has, and those that were added to records again."""
     for row in DIFFERENCES():
         subject, what = f"instance {row.instance_id}", f"the interface {row.mac_address} (port {row.port_id})"
         where = f"Its guest on host {row.host.name}"
         evidence = (row.pk, row.kind)
         if row.kind == EXTRA:
-            sentence = f"{where} has {what}, and the record has not. {row.reason} It is left alone. {DECIDE}"
+            sentence = f"{where} has {what}, but the record does not. {row.reason} It is not touched. {DECIDE}"
             yield Finding("error", subject, sentence, evidence=evidence)
         elif row.kind == MISSING:
-            mend = _mend(interface_decisions.plug_in, row, "It is plugged in again.")
-            yield Finding("error", subject, f"{where} has not {what}.", "Plug it in again.", mend, evidence)
+            mend = _mend(interface_decisions.plug_in, row, "It was plugged in again.")
+            yield Finding("error", subject, f"{where} does not have {what}.", "Plug it in again.", mend, evidence)
         else:
-            mend = _mend(interface_decisions.acknowledge, row, "It is reported no more.")
+            mend = _mend(interface_decisions.acknowledge, row, "It is no longer reported.")
             sentence = f"{where} has {what}: records are lost. {row.reason}"
-            yield Finding("warning", subject, sentence, "Take note, and report it no more.", mend, evidence)
+            yield Finding("warning", subject, sentence, "Acknowledge it, and stop reporting it.", mend, evidence)
 
 
 def _mend(decide: Callable[..., None], row: InterfaceDifference, said: str) -> Callable[[], str | None]:

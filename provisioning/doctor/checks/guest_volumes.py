@@ -1,4 +1,4 @@
-"""Volumes in guests: what hosts say that their guests have, and the attachments of the records."""
+"""Volumes in guests: the disks that hosts report for their guests, compared with the recorded attachments."""
 
 from collections.abc import Iterator
 
@@ -22,14 +22,12 @@ from provisioning.volumes.states import AttachStatus
 PATIENCE = 10.0
 """Seconds for a host to list its guests' disks."""
 TAKEN_OUT = "Stop and start the server."
-LEFT_ALONE = (
-    "It is left alone: the records may be what is lost. Detach it inside the guest, then stop and start the server."
-)
+LEFT_ALONE = "It is not touched: the records may be lost. Detach it inside the guest, then stop and start the server."
 
 
 @check("guest_volumes")
 def guest_volumes() -> Iterator[Finding]:
-    """Ask hosts which volumes their guests have as disks; of pools without data nothing is asked."""
+    """Ask hosts for the volumes of their guests. Hosts that only use fake pools are skipped."""
     real = PoolHost.objects.exclude(pool__driver="fake")
     using = Attachment.objects.exclude(volume__pool__driver="fake").exclude(host=None)
     found = Host.objects.filter(id__in=real.values("host_id")) | Host.objects.filter(id__in=using.values("host_id"))
@@ -52,19 +50,19 @@ def _of_host(host: Host, said: GuestVolumes) -> Iterator[Finding]:
         has = set(said.guests[str(row.id)])
         for key in sorted(has - by_volume.keys()):
             owner = Attachment.objects.filter(volume_id=read_id(key) or NOBODY).first()
-            whose = f"; it is attached to the server {owner.instance_id}" if owner is not None else ""
-            sentence = f"Its guest on host {host.name} has the volume {key}, and no attachment says so{whose}."
+            whose = f"; by the records it is attached to the server {owner.instance_id}" if owner is not None else ""
+            sentence = f"Its guest on host {host.name} has the volume {key} without an attachment{whose}."
             evidence = (key, str(owner.instance_id) if owner is not None else "")
             way = TAKEN_OUT if kept_volumes.was_given(row, read_id(key) or NOBODY) else LEFT_ALONE
             yield Finding("error", f"instance {row.id}", f"{sentence} {way}", evidence=evidence)
         for key in sorted(by_volume.keys() - has):
             if _is_settled(by_volume[key]):
-                sentence = f"Its guest on host {host.name} has not the volume {key}, which is attached to it."
-                yield Finding("error", f"instance {row.id}", f"{sentence} Detach it, and attach it anew.", evidence=key)
+                sentence = f"Its guest on host {host.name} does not have the volume {key}, which is attached to it."
+                yield Finding("error", f"instance {row.id}", f"{sentence} Detach and attach it again.", evidence=key)
 
 
 def _is_settled(attachment: Attachment) -> bool:
-    """Whether the guest has to have the disk: nothing goes on with the volume."""
+    """Return whether the guest must have the disk: it is attached, and no operation on the volume is running."""
     if attachment.status != AttachStatus.ATTACHED or attachment.volume.status not in state.RESTING:
         return False
     return not unfinished(VOLUME, attachment.volume_id).exists()

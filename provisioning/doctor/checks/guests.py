@@ -1,4 +1,4 @@
-"""Servers whose guest is gone from its host."""
+"""Servers whose guest is missing on its host."""
 
 from collections.abc import Iterator
 
@@ -22,13 +22,15 @@ HOSTLESS = Prepared(lambda: Instance.objects.filter(PLACED, host=None).order_by(
 
 @check("guests")
 def guestless() -> Iterator[Finding]:
-    """Find servers at rest on a host that has no guest of theirs, as it last said."""
+    """Find servers without a task whose host reported no guest for them, and servers that should have a host and have
+    none.
+    """
     for row in GUESTLESS():
         host = row.host.name if row.host else "?"
         sentence = (
-            f"It is {row.vm_state}, and host {host} has no guest of it. Starting it makes the guest again from its"
-            " disk, if that is there; else rebuild or delete it."
+            f"It is {row.vm_state}, but host {host} has no guest for it. Starting it creates the guest again from its"
+            " disk, if the disk exists; otherwise rebuild or delete it."
         )
         yield Finding("warning", named(row), sentence, evidence=moment_of(row))
     for row in HOSTLESS():
-        yield Finding("error", named(row), f"It is {row.vm_state}, and on no host. An operator may reset it to error.")
+        yield Finding("error", named(row), f"It is {row.vm_state}, but has no host. An operator may reset it to error.")

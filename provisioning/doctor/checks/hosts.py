@@ -1,4 +1,4 @@
-"""Hosts that do not answer, hosts with another time, and hosts that are two machines."""
+"""Hosts that are down, hosts with a wrong clock, and credentials that two machines use."""
 
 from collections.abc import Iterator
 
@@ -15,27 +15,27 @@ from provisioning.hosts.selectors import alive, wrong_clock
 
 @check("hosts")
 def silent_hosts() -> Iterator[Finding]:
-    """Find hosts that were not heard of for longer than HOST_DOWN_AFTER; one that is forced down and has no server is
+    """Find hosts without a heartbeat for longer than HOST_DOWN_AFTER. A host that is forced down and has no servers is
     only a note.
     """
     here = Q(instances__isnull=False) & ~Q(instances__vm_state=VmState.DELETED)
     rows = Host.objects.exclude(alive(timezone.now())).annotate(many=Count("instances", filter=here)).order_by("name")
     for host in rows:
         since = f"since {host.last_seen_at:%Y-%m-%d %H:%M:%S}" if host.last_seen_at else "ever"
-        down = " An operator says that it is down." if host.forced_down else ""
+        down = " It is forced down." if host.forced_down else ""
         on_it = f"{number(host.many, 'server')} {'is' if host.many == 1 else 'are'} on it."
-        sentence = f"It has not been heard of {since}; {on_it}{down}"
+        sentence = f"It has not sent a heartbeat {since}; {on_it}{down}"
         severity: Severity = "note" if host.forced_down and not host.many else "warning"
         yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)
 
 
 @check("clocks")
 def wrong_clocks() -> Iterator[Finding]:
-    """Find hosts whose clock is further from ours than CLOCK_DIFFERENCE_LIMIT."""
+    """Find hosts whose clock differs from the portal's by more than CLOCK_DIFFERENCE_LIMIT."""
     for host in Host.objects.filter(wrong_clock()).order_by("name"):
         ahead = round(host.clock_difference or 0)
         way = "ahead of" if ahead > 0 else "behind"
-        sentence = f"Its clock is {number(abs(ahead), 'second')} {way} the portal's. What it does is not affected."
+        sentence = f"Its clock is {number(abs(ahead), 'second')} {way} the portal's. Its work is not affected."
         yield Finding("warning", f"host {host.name}", sentence, evidence=ahead > 0)
 
 
@@ -44,7 +44,7 @@ WARNINGS = Prepared(lambda: Host.objects.order_by("name").values_list("name", "w
 
 @check("host_warnings")
 def host_warnings() -> Iterator[Finding]:
-    """Find what hosts say they lack or cannot mend: bridge filtering, forwarding, a network that cannot be made."""
+    """Report the warnings of hosts: missing features and failed setup, such as bridge filtering or a network."""
     for name, warnings in WARNINGS():
         for said in warnings:
             yield Finding("warning", f"host {name}", said, evidence=said)
@@ -52,11 +52,11 @@ def host_warnings() -> Iterator[Finding]:
 
 @check("second_machines")
 def second_machines() -> Iterator[Finding]:
-    """Find hosts whose credential another machine has shown lately; it was refused."""
+    """Find hosts whose credential another machine presented recently; it was refused."""
     for host in claimed_twice(timezone.now()).order_by("name"):
         at = f"{host.second_machine_at:%Y-%m-%d %H:%M:%S}"
         sentence = (
-            f"A second machine, at {host.second_machine_address or 'an unknown address'}, has its credential and was"
-            f" last refused at {at}: its state folder was copied."
+            f"A second machine, at {host.second_machine_address or 'an unknown address'}, used its credential and was"
+            f" last refused at {at}: its state directory was copied."
         )
         yield Finding("warning", f"host {host.name}", sentence, evidence=host.second_machine_address)

@@ -1,4 +1,4 @@
-"""Images of servers that nobody finishes, that are missing, or that nobody needs any more."""
+"""Images of servers that are never completed, that are missing, or that are no longer needed."""
 
 import uuid
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ HALVES = (Image.Status.QUEUED, Image.Status.SAVING)
 
 @check("images")
 def images() -> Iterator[Finding]:
-    """Find images of servers for whose bits no host was asked; an upload by a person is theirs to finish."""
+    """Find incomplete images of servers without a snapshot command; a user's own upload is left to the user."""
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
-    halves = list(rows)  # before the commands: what is made meanwhile has its command
+    halves = list(rows)  # read before the commands: an image created later has its command
     wanted = _wanted() if halves else set()
     for image in halves:
         if image.id not in wanted and _made_here(image.id):
-            sentence = f"It is {image.status}, and no host is asked for its data: it will never be whole."
+            sentence = f"It is {image.status}, but no host has a command for its data: it will never be complete."
             yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove(image.id), image.status)
 
 
@@ -36,7 +36,7 @@ def _wanted() -> set[uuid.UUID]:
 
 
 def _made_here(image_id: uuid.UUID) -> bool:
-    """Say whether the cloud made the record for a server; what a person calls so, or a host says, is none of ours."""
+    """Return whether the control plane created the record for a server, by its action events."""
     return InstanceActionEvent.objects.filter(detail__image=str(image_id), host="").exists()
 
 
@@ -45,12 +45,12 @@ def _remove(image_id: uuid.UUID) -> Mend:
         half = Image.objects.filter(id=image_id, status__in=HALVES).exists()
         if not half or image_id in _wanted() or not remove_image(image_id, unless_ready=True):
             return None
-        return "It is deleted."
+        return "It was deleted."
 
     return mend
 
 
-# ----- what shelved servers come back from ----------------------------------------------------------------------------
+# ----- images of shelved servers ------------------------------------------------------------------------------------
 
 
 KEPT_IMAGES = Prepared(
@@ -59,7 +59,7 @@ KEPT_IMAGES = Prepared(
 ON_SHELF = Prepared(
     lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED, image_id__isnull=False).order_by("id")
 )
-"""But for those that boot from volumes, which need no image."""
+"""Offloaded servers, except those that boot from volumes and need no image."""
 DELETED = Prepared(
     lambda: Instance.objects.exclude(snapshot_image_id=None).filter(vm_state=VmState.DELETED).order_by("id")
 )
@@ -67,23 +67,23 @@ DELETED = Prepared(
 
 @check("shelves")
 def shelves() -> Iterator[Finding]:
-    """Find servers on their shelf without the image they come back from, and such images of deleted servers."""
+    """Find offloaded servers without their snapshot image, and such images of deleted servers."""
     images = Image.objects.in_bulk([image_id for image_id in KEPT_IMAGES() if image_id is not None])
     for row in ON_SHELF():
         image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
         if image is None or image.status not in READY:
-            has = "not there" if image is None else image.status
-            sentence = f"It is on its shelf, and the image it comes back from is {has}: it cannot be unshelved."
+            has = "missing" if image is None else image.status
+            sentence = f"It is offloaded, but its snapshot image is {has}: it cannot be unshelved."
             yield Finding("warning", named(row), sentence, evidence=(has, moment_of(row)))
     for row in DELETED():
         image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
         if image is not None and image.status != Image.Status.DELETED and not image.protected:
-            sentence = f"It was kept for the server {row.id} to come back from, which is deleted."
+            sentence = f"It is the snapshot of the shelved server {row.id}, which was deleted."
             yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove_kept(image.id), image.status)
 
 
 def _remove_kept(image_id: uuid.UUID) -> Mend:
     def mend() -> str | None:
-        return "It is deleted." if remove_image(image_id) else None
+        return "It was deleted." if remove_image(image_id) else None
 
     return mend

@@ -1,4 +1,4 @@
-"""Keys: those of this machine and of the others against the keys that the cloud uses."""
+"""Compares the keys of all machines with the keys that the cloud uses."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from provisioning.identity.models import KeyHolder, KeyRecord
 
 @check("keys")
 def keys_that_differ() -> Iterator[Finding]:
-    """Find machines whose keys are not those of the cloud: tokens and secrets of one are void at the other."""
+    """Find machines whose keys differ from the cloud's: tokens and secrets of one are invalid on the other."""
     try:
         key_records.agree()
     except NovellaError as error:
@@ -18,5 +18,5 @@ def keys_that_differ() -> Iterator[Finding]:
     current = dict(KeyRecord.objects.values_list("kind", "current"))
     for holder in KeyHolder.objects.order_by("machine", "kind"):
         if holder.machine != key_records.this_machine() and current.get(holder.kind) not in holder.fingerprints:
-            sentence = f"Its keys of {holder.kind} were without key {current.get(holder.kind)} when it last started."
+            sentence = f"Its {holder.kind} keys did not include key {current.get(holder.kind)} when it last started."
             yield Finding("error", f"machine {holder.machine}", sentence, evidence=holder.kind)

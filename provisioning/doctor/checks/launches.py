@@ -1,4 +1,4 @@
-"""Launches whose next step is in no queue."""
+"""Launches whose next step is not queued."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ JOB = "compute.schedule"
 
 @check("launches")
 def launches() -> Iterator[Finding]:
-    """Find servers that wait for a place without anybody who looks for one.
+    """Find servers that wait for scheduling without a job in the queue.
 
-    One that waits for the word of the host that was tried before is not waiting for the queue.
+    Servers that still have an allocation of an earlier attempt wait for that host, not for the queue.
     """
     wanted = Q()
     for kind in BUILD_KINDS:
@@ -29,7 +29,7 @@ def launches() -> Iterator[Finding]:
     queued, held = _queued(), set(_of_earlier_attempts())
     for row in rows:
         if (str(row.id), row.attempt) not in queued and row.id not in held:
-            sentence = f"It is {row.task_state}, and no job in the queue looks for a place for it."
+            sentence = f"It is {row.task_state}, but no scheduling job is queued for it."
             yield Finding("warning", named(row), sentence, "Queue the job again.", _cast(row), moment_of(row))
 
 
@@ -46,6 +46,6 @@ def _cast(found: Instance) -> Mend:
         if moment_of(row) != moment_of(found) or not is_waiting(row) or (str(row.id), row.attempt) in _queued():
             return None
         cast_schedule(row)
-        return "A job that looks for a place was queued."
+        return "A scheduling job was queued."
 
     return of_instance(found.id, work)

@@ -1,4 +1,4 @@
-"""What hosts have that no server there accounts for, as they last said."""
+"""Domains, disks, interfaces and leases on hosts that belong to no server there, as last reported."""
 
 import uuid
 from collections import Counter
@@ -14,23 +14,23 @@ from provisioning.hosts.models import Leftover
 
 FOREIGN = "foreign_domain"
 TOLD = 20
-"""Things of one host that are left alone and told one by one; what many there are of hides no other host."""
+"""Findings without a repair that are listed for each host, so that a host with many does not hide the others."""
 WORDS = {
     "guest": "a guest",
-    "domain": "a guest whose description the host has lost",
-    "folder": "a folder of disks",
+    "domain": "a guest whose definition the host has lost",
+    "folder": "a directory of disks",
     "disk": "a disk",
     "root_disk": "a root disk in its pool",
     "seed": "a config drive",
     "tap": "a network interface",
     "lease": "a DHCP lease",
-    "plug": "interfaces that are plugged",
+    "plug": "plugged interfaces",
 }
 
 
 @check("leftovers")
 def leftovers() -> Iterator[Finding]:
-    """Find leftovers; what Novella did not make is counted and left alone."""
+    """Find leftovers on hosts. Domains that Novella did not create are counted and not touched."""
     foreign: dict[str, list[str]] = {}
     strange = Counter[str]()
     rows = list(settled().filter(subject_kind=SERVER).select_related("host").order_by("host__name", "kind", "name"))
@@ -47,16 +47,16 @@ def leftovers() -> Iterator[Finding]:
                     yield found
     for host, many in strange.items():
         if many > TOLD:
-            sentence = f"It has {many - TOLD} more such things. They are left alone."
+            sentence = f"It has {many - TOLD} more leftovers. They are not touched."
             yield Finding("warning", f"host {host}", sentence, evidence="more")
     for host, names in foreign.items():
         listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-        sentence = f"It has {number(len(names), 'guest')} that Novella did not make and leaves alone: {listed}."
+        sentence = f"It has {number(len(names), 'guest')} that Novella did not create and does not touch: {listed}."
         yield Finding("note", f"host {host}", sentence)
 
 
 def _is_told(row: Leftover, instance: Instance) -> bool:
-    """Say whether a thing of a server needs a look: its own host keeps what is newer for it."""
+    """Return whether a server's leftover is reported: data that is newer than the record is kept by its own host."""
     return is_left_over(row, instance) or (instance.host_id != row.host_id and is_newer_here(row, instance))
 
 
@@ -64,17 +64,17 @@ def _left_over(row: Leftover, instance: Instance | None) -> Finding:
     what = WORDS.get(row.kind, row.kind)
     subject, evidence = f"host {row.host.name}", (row.kind, row.name)
     if instance is None:
-        whose = f"of the server {row.subject_id}, which no record knows" if row.subject_id else "of no server"
-        sentence = f"It has {what} ({row.name}) {whose}. It is left alone: the records may be what is lost."
+        whose = f"of the server {row.subject_id}, which has no record" if row.subject_id else "of no server"
+        sentence = f"It has {what} ({row.name}) {whose}. It is not touched: the records may be lost."
         return Finding("warning", subject, sentence, evidence=evidence)
     if is_newer_here(row, instance):
         sentence = (
-            f"It has {what} ({row.name}) of the server {instance.id}, of which the host has seen more than the record"
-            " has: records are lost. It is left alone; keep the disk, or remove it by hand."
+            f"It has {what} ({row.name}) of the server {instance.id}, and it is newer than the"
+            " record: records are lost. It is not touched; keep the disk, or delete it manually."
         )
         return Finding("warning", subject, sentence, evidence=evidence)
     if not is_left_over(row, instance):
-        sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {instance.vm_state} and there."
+        sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {instance.vm_state} on this host."
         return Finding("note", subject, sentence, evidence=evidence)
     where = "deleted" if instance.deleted_at else "not on this host"
     sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {where}."
@@ -87,6 +87,6 @@ def _ask(found: Leftover, instance_id: uuid.UUID) -> Mend:
         if row is None or not is_left_over(row, instance):
             return None
         ask_to_remove(row.host_id, instance)
-        return f"Host {found.host.name} was asked to remove all it has of the server."
+        return f"Host {found.host.name} was asked to remove everything of the server."
 
     return of_instance(instance_id, work)

@@ -1,4 +1,4 @@
-"""What networks keep that nobody uses: ports of what is gone, addresses that nobody frees, and policies on nothing."""
+"""Unused rows of networks: orphaned ports, addresses that are not freed, and RBAC policies of missing objects."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ from provisioning.network.services import addresses, ipam, sharing
 from provisioning.network.services.rbac_policies import MODELS
 
 PATIENCE = timedelta(minutes=2)
-"""How long after its time an address may be held back: the clock frees it within seconds."""
+"""Grace period after the end of an address's hold time; a periodic job frees it within seconds."""
 
 _ID = OuterRef("device_id")
 _GONE: Mapping[str, tuple[str, Q]] = {
@@ -32,7 +32,7 @@ _GONE: Mapping[str, tuple[str, Q]] = {
     owners.AGENT_GATEWAY: ("host", ~Q(Exists(Host.objects.filter(id=_ID)))),
     owners.DHCP: ("network with DHCP", ~Q(Exists(Network.objects.filter(id=_ID, subnets__enable_dhcp=True)))),
 }
-"""Whose a port of the cloud is, by its owner, and when that is not there."""
+"""Device owner → the noun for findings, and the condition under which the owner is missing."""
 
 
 # ----- ports and addresses --------------------------------------------------------------------------------------------
@@ -40,11 +40,11 @@ _GONE: Mapping[str, tuple[str, Q]] = {
 
 @check("network_ports")
 def ports_of_nothing() -> Iterator[Finding]:
-    """Find ports that the cloud made for routers, floating IPs, hosts and DHCP that are not there."""
+    """Find ports that were created for routers, floating IPs, hosts or DHCP networks that no longer exist."""
     for port in _unowned().annotate(many=Count("fixed_ips")).order_by("id"):
         whose, _ = _GONE[port.device_owner]
-        sentence = f"It is there for the {whose} {port.device_id}, which is not. Addresses that it keeps: {port.many}."
-        repair = "Delete it, and give its addresses back."
+        sentence = f"It belongs to the {whose} {port.device_id}, which does not exist. Its addresses: {port.many}."
+        repair = "Delete it, and release its addresses."
         yield Finding("error", f"port {port.id}", sentence, repair, alone(_give_back(port.id)))
 
 
@@ -56,23 +56,23 @@ def _unowned() -> QuerySet[Port]:
 
 
 def _give_back(port_id: uuid.UUID) -> Callable[[], str | None]:
-    return lambda: "Given back." if addresses.delete_ports(_unowned().filter(id=port_id)) else None
+    return lambda: "Deleted." if addresses.delete_ports(_unowned().filter(id=port_id)) else None
 
 
 @check("held_addresses")
 def held_for_too_long() -> Iterator[Finding]:
-    """Find addresses without a port that are held back past their time, and addresses that two ports have."""
+    """Find addresses without a port that are held past their hold time, and addresses that two ports have."""
     if LATE(before=_ended()):
         late = _late(_ended()).count()
-        sentence = f"Addresses without a port that should be free by now: {late}. Nobody gets them."
+        sentence = f"Addresses without a port that should be free by now: {late}. They cannot be allocated."
         yield Finding("error", "addresses", sentence, "Free them.", _free, "late")
     for row in TWICE():
-        sentence = f"The address {row['address']} is there {row['many']} times. Take it from all ports but one."
+        sentence = f"The address {row['address']} is allocated {row['many']} times. Remove it from all ports but one."
         yield Finding("error", f"subnet {row['subnet_id']}", sentence)
 
 
 def _ended() -> datetime:
-    """Return when an address must have been released to be free for long."""
+    """Return the latest release time of an address that should be free by now."""
     return timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - PATIENCE
 
 
@@ -101,25 +101,27 @@ def _free() -> str | None:
 
 @check("floating_ips")
 def leading_nowhere() -> Iterator[Finding]:
-    """Find floating IPs and forwardings whose port, address or router is not what they say, or whose server is over."""
+    """Find floating IPs and port forwardings whose target does not match the records, and floating IPs of deleted
+    servers.
+    """
     for floating in _astray().order_by("id"):
-        sentence = f"{floating.address} leads to {floating.fixed_address or 'no address'}, which no router leads to."
+        sentence = f"No router connects {floating.address} with {floating.fixed_address or 'a fixed address'}."
         mend = alone(_astray_no_more(floating.id))
-        yield Finding("error", f"floating IP {floating.id}", sentence, "Let it lead nowhere.", mend)
+        yield Finding("error", f"floating IP {floating.id}", sentence, "Disassociate it.", mend)
     for row in _strayed_forwardings().select_related("floating_ip").order_by("id"):
         sentence = (
-            f"Port {row.external_port_first} of {row.floating_ip.address} leads to {row.internal_ip_address}, which is"
-            f" no address of the port {row.internal_port_id}."
+            f"Port {row.external_port_first} of {row.floating_ip.address} is forwarded to {row.internal_ip_address},"
+            f" which the port {row.internal_port_id} does not have."
         )
         yield Finding("error", f"port forwarding {row.id}", sentence, "Delete it.", alone(_no_forwarding(row.id)))
     for floating in _outlived().order_by("id"):
-        sentence = f"{floating.address} was made for the server {floating.with_instance}, which is over."
-        repair = "Give it back."
+        sentence = f"{floating.address} was created for the server {floating.with_instance}, which was deleted."
+        repair = "Delete it."
         yield Finding("error", f"floating IP {floating.id}", sentence, repair, alone(_no_floating_ip(floating.id)))
 
 
 def _astray() -> QuerySet[FloatingIP]:
-    """Return floating IPs that lead to an address that their port has not, or through no router that lies there."""
+    """Return floating IPs whose port does not have their fixed address, or whose router does not connect them."""
     there = FixedIP.objects.filter(port=OuterRef("fixed_port_id"), address=OuterRef("fixed_address"))
     legs = Port.objects.filter(device_owner=owners.ROUTER_INTERFACE, device_id=OuterRef("router_id"))
     joined = legs.filter(network_id=OuterRef("fixed_port__network_id"))
@@ -134,7 +136,7 @@ def _astray_no_more(key: uuid.UUID) -> Callable[[], str | None]:
         if floating is None:
             return None
         network.disassociate(floating)
-        return "It leads nowhere now."
+        return "It was disassociated."
 
     return work
 
@@ -150,7 +152,7 @@ def _no_forwarding(key: uuid.UUID) -> Callable[[], str | None]:
         if row is None:
             return None
         network.delete_port_forwarding(row)
-        return "It is deleted."
+        return "It was deleted."
 
     return work
 
@@ -167,7 +169,7 @@ def _no_floating_ip(key: uuid.UUID) -> Callable[[], str | None]:
         if floating is None:
             return None
         network.delete_floating_ip(floating, with_forwardings=True)
-        return "Given back."
+        return "It was deleted."
 
     return work
 
@@ -177,11 +179,11 @@ def _no_floating_ip(key: uuid.UUID) -> Callable[[], str | None]:
 
 @check("rbac_policies")
 def sharing_nothing() -> Iterator[Finding]:
-    """Find policies that share what is not there."""
+    """Find RBAC policies of objects that do not exist."""
     for kind, model in MODELS.items():
         rows = RbacPolicy.objects.filter(_sharing_nothing(model), object_type=kind)
         for policy in rows.order_by("id"):
-            sentence = f"It shares the {kind} {policy.object_id}, which is not there."
+            sentence = f"It shares the {kind} {policy.object_id}, which does not exist."
             mend = alone(_removed(rows.filter(id=policy.id)))
             yield Finding("warning", f"RBAC policy {policy.id}", sentence, "Delete it.", mend)
 

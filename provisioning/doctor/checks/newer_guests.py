@@ -1,4 +1,4 @@
-"""Guests that are newer than their records, and hosts that were not heard of since the records were restored."""
+"""Guests that are newer than their records, and hosts that have not reported since the records were restored."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ UNSETTLED = Prepared(
     lambda: NewerGuest.objects.select_related("instance", "host").filter(acknowledged_at=None).order_by("id")
 )
 WAYS = (
-    "It is left alone. Operators decide at /admin/compute/newerguest/: let the record follow it, or remove it with its"
+    "It is not touched. Operators decide at /admin/compute/newerguest/: update the record, or delete the guest with its"
     " disk."
 )
 
@@ -25,8 +25,8 @@ def newer_guests() -> Iterator[Finding]:
     for row in UNSETTLED():
         where = f"on host {row.record_host}" if row.record_host else "on no host"
         sentence = (
-            f"The record is older than host {row.host.name}: the host knows attempt {row.attempt} of it, the record"
-            f" said {row.record_attempt}, {row.record_state} {where}."
+            f"The record is older than host {row.host.name}: the host has attempt {row.attempt}, the record"
+            f" had {row.record_attempt}, {row.record_state} {where}."
         )
         if row.outcome == OPEN:
             yield Finding("error", f"instance {row.instance_id}", f"{sentence} {WAYS}", evidence=(row.pk, row.outcome))
@@ -37,7 +37,7 @@ def newer_guests() -> Iterator[Finding]:
 
 @check("restored_hosts")
 def unheard() -> Iterator[Finding]:
-    """Find hosts that have not said what they have since the records were restored."""
+    """Find hosts that have not reported their guests or volumes since the records were restored."""
     last = restored.latest()
     if last is None:
         return
@@ -45,11 +45,11 @@ def unheard() -> Iterator[Finding]:
     for host in Host.objects.exclude(credential_digest="").order_by("name"):
         pools = ", ".join(waiting.filter(host=host).order_by("pool__name").values_list("pool__name", flat=True))
         if host.last_seen_at is None or host.last_seen_at < last.at:
-            sentence = "It has not been heard of since the records were restored: what it has is not compared yet."
+            sentence = "It has not reported since the records were restored: its guests are not compared yet."
         elif pools:
-            sentence = "It has not said which volumes it knows since the records were restored."
+            sentence = "It has not reported its volumes since the records were restored."
         else:
             continue
         if pools:
-            sentence += f" Volumes of {pools} that nobody has open wait for it: it may have them open."
+            sentence += f" Unattached volumes of {pools} wait for it: it may have them open."
         yield Finding("note", f"host {host.name}", sentence)

@@ -1,4 +1,4 @@
-"""Volumes of which hosts have seen newer changes than the records, or may have."""
+"""Volumes of which hosts have, or may have, newer changes than the records."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 @check("newer_volumes")
 def newer() -> Iterator[Finding]:
-    """Find what was lost with records of volumes, and attachments that are kept for somebody whom no record knows."""
+    """Find volumes with lost records, and attachments that are held because their host has the volume open."""
     for volume in Volume.objects.exclude(lost={}).order_by("id"):
-        said = " ".join(volume.lost.get("said", [])) or "Nothing else differs by what the host says."
-        sentence = f"Host {volume.lost.get('host')} has seen newer changes of it than the records, found at"
+        said = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
+        sentence = f"Host {volume.lost.get('host')} has newer changes of it than the records, found at"
         sentence += f" {volume.lost.get('at')}. {said}"
         repair = alone(partial(_take_note, volume.id))
-        yield Finding("warning", f"volume {volume.id}", sentence, "Take note, and report it no more.", repair)
+        yield Finding("warning", f"volume {volume.id}", sentence, "Acknowledge it, and stop reporting it.", repair)
     held = Attachment.objects.filter(connector__has_key=HELD_BY).select_related(
         "host", "volume__pool", "volume__daemon_host"
     )
@@ -32,24 +32,22 @@ def newer() -> Iterator[Finding]:
 
 def _sentence(row: Attachment) -> str:
     name = Host.objects.filter(id=holds.holder(row) or NOBODY).values_list("name", flat=True).first()
-    known = (
-        f"which the records have on host {row.host}" if holds.GUEST_HOST in row.connector else "which no record knows"
-    )
-    sentence = f"Host {name} has it open for attachment {row.id}, {known}; nobody else is let in."
+    known = f"which the records have on host {row.host}" if holds.GUEST_HOST in row.connector else "which has no record"
+    sentence = f"Host {name} has it open for attachment {row.id}, {known}; no other attachment is allowed."
     if not any(row.id == each.id for each in holds.elsewhere(row.volume)):
-        return f"{sentence} Delete that attachment when its server has let go."
-    daemon = f", and by the records it is host {row.volume.daemon_host}'s" if row.volume.daemon_host else ""
+        return f"{sentence} Delete that attachment when its server no longer uses the volume."
+    daemon = f", and by the records host {row.volume.daemon_host} serves it" if row.volume.daemon_host else ""
     return (
-        f"{sentence} It was opened there after the copy that was restored{daemon}: no host is told anything about it."
-        f" It is its server's when host {name} reports the server's disks. Else delete that attachment when its server"
-        f" has let go; if host {name} is wrong, remove it from the pool: manage.py storage_pools"
+        f"{sentence} It was opened there after the restored copy was taken{daemon}: hosts get no commands for it."
+        f" The attachment is released when host {name} reports the server's disks. Otherwise delete it when its server"
+        f" no longer uses the volume; if host {name} is wrong, remove it from the pool: manage.py storage_pools"
         f" {row.volume.pool_id} --remove {name}"
     )
 
 
 @check("undecided_volumes")
 def undecided() -> Iterator[Finding]:
-    """Find volumes whose guest may have gone over to new data, which nobody reports any more."""
+    """Find volumes whose guest may have switched to new data while no host reports whether it did."""
     rows = Volume.objects.filter(migration_status=SWAPPING).select_related("pool").order_by("id")
     for hidden in rows:
         volume = Volume.objects.filter(id=hidden.migration_of or NOBODY).select_related("pool").first()
@@ -57,12 +55,12 @@ def undecided() -> Iterator[Finding]:
         if volume is None or (volume.migration_status == MIGRATING and not dead):
             continue
         sentence = (
-            f"Its server was told to go over to its new data in pool {hidden.pool}, and nobody reports whether it did."
-            f" The old data are in pool {volume.pool}. Decide: manage.py volume_data {volume.id} --keep new (or old)"
+            f"Its server was to switch to its new data in pool {hidden.pool}, and no host reports whether it did."
+            f" The old data is in pool {volume.pool}. Decide: manage.py volume_data {volume.id} --keep new (or old)"
         )
         yield Finding("error", f"volume {volume.id}", sentence, evidence=str(hidden.id))
 
 
 def _take_note(volume_id: uuid.UUID) -> str | None:
     many = Volume.objects.filter(id=volume_id).exclude(lost={}).update(lost={})
-    return "It is reported no more." if many else None
+    return "It is no longer reported." if many else None

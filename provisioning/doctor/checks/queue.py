@@ -1,4 +1,4 @@
-"""The queue, the workers, the work by the clock, and the way to the webhook."""
+"""The queue, the workers, periodic work, and delivery to the webhook."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,31 +15,31 @@ from provisioning.notifications.selectors import delivery_status
 from provisioning.notifications.services import STANDING
 
 OLD = timedelta(minutes=5)
-"""A message that nobody began with for so long waits too long."""
+"""Maximum age of a message that no worker has started."""
 DEEP = 5_000
 
 
 @check("workers")
 def workers() -> Iterator[Finding]:
-    """Find that nobody works, and groups of workers that fell silent."""
+    """Report that there are no workers, and groups of workers without a recent heartbeat."""
     if not live_workers():
-        yield Finding("error", "workers", "No worker is alive: nothing that waits in the queue is done.")
+        yield Finding("error", "workers", "No worker is running: no queued job is carried out.")
     since = timezone.now() - timedelta(seconds=ALIVE_WITHIN)
     for row in WorkerBeat.objects.filter(beat_at__lt=since).order_by("name"):
-        sentence = f"This group of workers was last heard of at {row.beat_at:%Y-%m-%d %H:%M:%S}."
+        sentence = f"The last heartbeat of this group of workers was at {row.beat_at:%Y-%m-%d %H:%M:%S}."
         yield Finding("warning", f"workers {row.name}", sentence, evidence=row.beat_at)
 
 
 @check("queue")
 def depth_of_queue() -> Iterator[Finding]:
-    """Find a queue that grows, or stands still."""
+    """Find a queue that is too long, or whose oldest message waits too long."""
     found = depth()
     if found.waiting > DEEP:
-        sentence = f"{found.waiting} messages wait: there are too few workers, or they are too slow."
+        sentence = f"{found.waiting} messages are waiting: there are too few workers, or they are too slow."
         yield Finding("warning", "queue", sentence, evidence="deep")
     if found.oldest is not None and timezone.now() - found.oldest > OLD:
         minutes = round((timezone.now() - found.oldest).total_seconds() / 60)
-        sentence = f"The oldest message waits for {minutes} minutes; nobody has begun with it."
+        sentence = f"The oldest message has been waiting for {minutes} minutes."
         yield Finding("warning", "queue", sentence, evidence=found.oldest)
 
 
@@ -47,7 +47,7 @@ def depth_of_queue() -> Iterator[Finding]:
 def strangers() -> Iterator[Finding]:
     """Find messages that no worker would run."""
     for found in foreign_messages():
-        sentence = f"It is none of ours: {found.reason}. It is never run."
+        sentence = f"It is not one of Novella's jobs: {found.reason}. It is never run."
         yield Finding("error", f"message {found.id}", sentence, "Remove it.", _remove(found), found.id)
 
 
@@ -56,33 +56,33 @@ def _remove(found: Foreign) -> Mend:
         if not any(each.id == found.id for each in foreign_messages()):
             return None
         queue.finish(found.id)
-        return "It is removed."
+        return "It was removed."
 
     return mend
 
 
 @check("periodic")
 def overdue_work() -> Iterator[Finding]:
-    """Find work by the clock that is not done, or fails, although there are workers."""
-    if not live_workers():  # said already
+    """Find periodic work that is overdue or fails although there are workers."""
+    if not live_workers():  # already reported
         return
     for job in periodic_work(timezone.now()):
         subject = f"periodic work {job.name}"
         if job.overdue and (job.holder or job.last_run_at):
             last = f"{job.last_run_at:%Y-%m-%d %H:%M:%S}" if job.last_run_at else "never"
-            sentence = f"It is due every {job.every:.0f} seconds, and was last begun: {last}."
+            sentence = f"It is due every {job.every:.0f} seconds, and last started: {last}."
             yield Finding("warning", subject, sentence, evidence=job.last_run_at)
         elif job.last_error:
-            yield Finding("warning", subject, f"It failed when it was last done: {job.last_error}", evidence="failed")
+            yield Finding("warning", subject, f"Its last run failed: {job.last_error}", evidence="failed")
 
 
 @check("webhook")
 def webhook() -> Iterator[Finding]:
-    """Find a webhook that takes no notifications, and notifications that were given up."""
+    """Find a webhook that does not accept notifications, and notifications that were given up."""
     row = Webhook.objects.filter(name=STANDING).first()
     if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
         sentence = (
-            f"It cannot be reached, or refuses: {row.last_error} Notifications that wait: {delivery_status().waiting}."
+            f"It cannot be reached, or rejects notifications: {row.last_error} Waiting: {delivery_status().waiting}."
         )
         yield Finding("warning", "webhook", sentence, evidence="unreachable")
     if delivery_status().failed:

@@ -1,4 +1,4 @@
-"""Quota: what is counted against what there is."""
+"""Compares quota counters and reservations with the records."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,13 +11,13 @@ from provisioning.quotas.services.repair import examine, repair
 
 @check("quota")
 def quota() -> Iterator[Finding]:
-    """Find reservations and counters that differ from the records; the quotas' own check looks twice by itself."""
+    """Find reservations and counters that differ from the records; ``quotas.examine`` itself reads twice."""
     for found in examine():
         subject = f"{'user' if found.resource in PER_USER else 'project'} {found.scope_id.hex}"
-        yield Finding("error", subject, str(found), "Count anew.", partial(_mend, found))
+        yield Finding("error", subject, str(found), "Count again.", partial(_mend, found))
 
 
 def _mend(found: Drift) -> str | None:
-    """Count everything anew; what was found together is mended together."""
+    """Count all quotas again; the first repaired finding also repairs the others."""
     repair()
-    return "Counted anew." if found not in examine() else None
+    return "Counted again." if found not in examine() else None

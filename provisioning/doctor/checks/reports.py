@@ -1,4 +1,4 @@
-"""Reports of hosts that could not be dealt with."""
+"""Reports of hosts that could not be processed."""
 
 from collections.abc import Iterator
 
@@ -12,18 +12,18 @@ REJECTED = Prepared(lambda: RejectedReport.objects.select_related("host").order_
 
 @check("rejected_reports")
 def rejected_reports() -> Iterator[Finding]:
-    """Find reports whose handling failed: each is a defect of ours, and its log has the traceback."""
+    """Find reports whose processing failed; each is a bug of Novella, and the log has its traceback."""
     for row in REJECTED():
-        became = "given up" if row.given_up_at else f"tried again at {row.due_at:%H:%M:%S}"
+        became = "given up" if row.given_up_at else f"retried at {row.due_at:%H:%M:%S}"
         sentence = (
-            f"Its report {row.seq} ({row.kind}) about {row.subject_kind} {row.subject_id} could not be dealt with"
-            f" ({row.error}); after {row.tries} tries it is {became}."
+            f"Its report {row.seq} ({row.kind}) about {row.subject_kind} {row.subject_id} could not be processed"
+            f" ({row.error}); after {row.tries} attempts it is {became}."
         )
-        yield Finding("error", f"host {row.host.name}", sentence, "Try it again.", _try_now(row), row.pk)
+        yield Finding("error", f"host {row.host.name}", sentence, "Retry it.", _try_now(row), row.pk)
 
 
 def _try_now(found: RejectedReport) -> Mend:
     def mend() -> str | None:
-        return "It is tried again within seconds." if rejected.try_now([found.pk]) else None
+        return "It is retried within seconds." if rejected.try_now([found.pk]) else None
 
     return mend

@@ -1,4 +1,4 @@
-"""Tasks that nobody ends: without a deadline, or long past it; and states that do not exist."""
+"""Tasks without a deadline or long past it, and states that do not exist."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +15,7 @@ from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
 
 PATIENCE = timedelta(seconds=60)
-"""The reaper comes every few seconds: a deadline that passed so long ago was not looked after."""
+"""The reaper runs every few seconds; a deadline that passed longer ago was not handled."""
 _STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in TRANSITIONS)}
 
 
@@ -36,31 +36,31 @@ def tasks() -> Iterator[Finding]:
     """Find tasks without a deadline, deadlines without a task, and tasks long past their deadline."""
     now = timezone.now()
     for row in ENDLESS():
-        sentence = f"It is {row.task_state} and has no deadline: nothing would ever end that."
+        sentence = f"It is {row.task_state} and has no deadline: nothing would ever end the task."
         yield Finding("error", named(row), sentence, "Give the task its deadline.", _deadline(row), moment_of(row))
     for row in TASKLESS():
         sentence = "It has a deadline and no task."
         yield Finding("error", named(row), sentence, "Remove the deadline.", _deadline(row), moment_of(row))
     for row in OVERDUE(before=now - PATIENCE):
         late = round((now - row.task_deadline).total_seconds()) if row.task_deadline else 0
-        sentence = f"It is {row.task_state}, {late} seconds past the deadline: nobody looks after what is overdue."
+        sentence = f"It is {row.task_state}, {late} seconds past its deadline: the reaper has not ended it."
         evidence = (*moment_of(row), row.task_deadline)
-        yield Finding("error", named(row), sentence, "Do the reaper's work now.", _reap(row), evidence)
+        yield Finding("error", named(row), sentence, "Run the reaper now.", _reap(row), evidence)
 
 
 @check("states")
 def states() -> Iterator[Finding]:
-    """Find servers in a state that no transition leads to, and records that do not go with their state."""
+    """Find servers in a state that no transition reaches, and records that contradict their state."""
     for vm_state, task_state in sorted(set(IN_USE()) - _STATES, key=str):
         for row in Instance.objects.filter(vm_state=vm_state, task_state=task_state).order_by("id"):
-            sentence = f"It is {vm_state} with the task {task_state}, which is no state a server can be in."
+            sentence = f"It is {vm_state} with the task {task_state}, a combination that does not exist."
             yield Finding("error", named(row), f"{sentence} An operator may reset it to error.")
     for row in DATELESS():
-        yield Finding("error", named(row), "It is deleted and does not say since when.", "Write it down.", _date(row))
+        yield Finding("error", named(row), "It is deleted and has no deletion time.", "Set it.", _date(row))
     for row in DATED():
-        yield Finding("error", named(row), f"It is {row.vm_state}, and has the date of a deletion.")
+        yield Finding("error", named(row), f"It is {row.vm_state}, but has a deletion time.")
     for row in SIZELESS():
-        sentence = "It is resized and does not say from which size: only confirming the resize leads on."
+        sentence = "It is resized but its previous flavor is unknown: the resize can only be confirmed."
         yield Finding("error", named(row), sentence, evidence=moment_of(row))
 
 
@@ -70,7 +70,7 @@ def _deadline(found: Instance) -> Mend:
             return None
         deadline = deadline_of(row.task_state, timezone.now())
         Instance.objects.filter(id=row.id).update(task_deadline=deadline)
-        return f"The deadline is {deadline:%H:%M:%S} now." if deadline else "The deadline is gone."
+        return f"The deadline is now {deadline:%H:%M:%S}." if deadline else "The deadline was removed."
 
     return of_instance(found.id, work)
 
@@ -81,7 +81,7 @@ def _reap(found: Instance) -> Mend:
         row = Instance.objects.get(id=found.id)
         if row.task_state is not None and row.task_deadline == found.task_deadline:
             return None
-        return f"The reaper has looked after it: {row.vm_state}, {row.task_state or 'no task'}."
+        return f"The reaper has handled it: {row.vm_state}, {row.task_state or 'no task'}."
 
     return mend
 
@@ -91,6 +91,6 @@ def _date(found: Instance) -> Mend:
         if row.vm_state != VmState.DELETED or row.deleted_at is not None:
             return None
         Instance.objects.filter(id=row.id).update(deleted_at=row.updated_at)
-        return "The time of its last change was written down."
+        return "The deletion time was set to the time of the last change."
 
     return of_instance(found.id, work)

@@ -1,4 +1,4 @@
-"""Volumes, their attachments and their pools: the records with each other, and with what hosts have."""
+"""Volumes, attachments and pools: the records compared with each other and with the contents of hosts."""
 
 import re
 import uuid
@@ -41,22 +41,22 @@ from provisioning.volumes.services import attachments, daemons
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
 BATCH = 1000
-"""Volumes that are compared with their attachments together."""
+"""Volumes that are compared with their attachments in one step."""
 LONG_PAST = timedelta(minutes=5)
-"""How late the reaper may be with what nothing is heard of."""
+"""How late the reaper may be with overdue tasks."""
 PATIENCE = 10.0
 """Seconds for a host to list a pool."""
 REMOVAL = "delete_volume_request"
 COPIES = re.compile(r"(?P<what>clone|image|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?")
-"""What hosts call the moments of copies (``compute_agent.volumes.moments``, ``backup_copies``)."""
+"""Names of the snapshots that hosts take for copies (``compute_agent.volumes.moments``, ``backup_copies``)."""
 KEPT_BACKUPS = (BackupStatus.CREATING, BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 TOLD = 20
-"""Strange volumes of one pool that are told one by one."""
+"""Unknown volumes that are listed for one pool."""
 
 
 @check("volumes")
 def volumes() -> Iterator[Finding]:
-    """Find volumes whose status does not follow from who has them, and tasks that nothing ends."""
+    """Find volumes whose status does not match their attachments, and tasks without a deadline or long past it."""
     resting = Volume.objects.filter(status__in=state.RESTING).order_by("id").iterator(chunk_size=BATCH)
     while batch := list(islice(resting, BATCH)):
         yield from _unsettled(batch)
@@ -76,9 +76,9 @@ def _unsettled(batch: Sequence[Volume]) -> Iterator[Finding]:
     for volume in batch:
         should = should_be[volume.id]
         if volume.status != should:
-            sentence = f"It is {volume.status}, and by its attachments it would be {should}."
+            sentence = f"It is {volume.status}, but by its attachments it should be {should}."
             mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
-            yield Finding("error", _named(volume), sentence, "Follow the attachments.", mend, volume.version)
+            yield Finding("error", _named(volume), sentence, "Correct the status.", mend, volume.version)
 
 
 def _settle(volume_id: uuid.UUID) -> str | None:
@@ -86,18 +86,18 @@ def _settle(volume_id: uuid.UUID) -> str | None:
     if volume is None or volume.status not in state.RESTING or volume.status == state.at_rest(volume):
         return None
     state.settle(volume)
-    return f"It is {volume.status} now."
+    return f"It is now {volume.status}."
 
 
 @check("attachments")
 def lost_attachments() -> Iterator[Finding]:
-    """Find volumes that are held for servers which are over, and of which no host has anything any more."""
+    """Find attachments to deleted servers that no host still has."""
     there = Instance.objects.exclude(vm_state=VmState.DELETED, allocation=None).values("id")
     rows = Attachment.objects.exclude(instance_id=None).exclude(instance_id__in=there).select_related("volume")
     for row in rows.order_by("id"):
-        sentence = f"It is {row.status} for the server {row.instance_id}, which is over."
+        sentence = f"It is {row.status} for the server {row.instance_id}, which was deleted."
         mend = alone(lambda row=row: _release(row))  # type: ignore[misc]
-        yield Finding("error", _named(row.volume), sentence, "Give it back.", mend, (row.id, row.status))
+        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", mend, (row.id, row.status))
 
 
 def _release(row: Attachment) -> str | None:
@@ -106,26 +106,26 @@ def _release(row: Attachment) -> str | None:
     if not over or not Attachment.objects.filter(id=row.id).exists():
         return None
     attachments.release(row.id)
-    return "It is given back."
+    return "The attachment was deleted."
 
 
 @check("block_devices")
 def block_devices() -> Iterator[Finding]:
-    """Find disks of servers whose attachment is gone, and attachments that are no disk of their server.
+    """Find block devices whose attachment is missing, and attachments without a block device of their server.
 
-    What somebody asked for by the Block Storage API itself has a connector, and is no server's disk.
+    Attachments that were created with the Block Storage API have a connector and no block device.
     """
     for disk in LOOSE():
-        sentence = f"Its disk {disk.device_name or disk.volume_id} is of an attachment that is no more. Detach it."
+        sentence = f"Its disk {disk.device_name or disk.volume_id} has an attachment that no longer exists. Detach it."
         yield Finding("error", f"instance {disk.instance_id}", sentence, evidence=disk.attachment_id)
     for row in DISKLESS():
         sentence = f"It is {row.status} for the server {row.instance_id}, which has no such disk."
         mend = alone(lambda key=row.id: _release_diskless(key))  # type: ignore[misc]
-        yield Finding("error", _named(row.volume), sentence, "Give it back.", mend, (row.id, row.status))
+        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", mend, (row.id, row.status))
 
 
 def _diskless() -> QuerySet[Attachment]:
-    """Return the attachments of servers that are there, but for those that a moving volume is about to have."""
+    """Return attachments of existing servers without a block device, except those that a volume migration needs."""
     rows = Attachment.objects.filter(instance_id__in=Instance.objects.values("id"), host__isnull=False, connector={})
     rows = rows.filter(volume__migration_of=None)
     mine = BlockDevice.objects.exclude(attachment_id=None).values("attachment_id")
@@ -147,12 +147,12 @@ def _release_diskless(attachment_id: uuid.UUID) -> str | None:
     if not _diskless().filter(id=attachment_id).exists():
         return None
     attachments.release(attachment_id)
-    return "It is given back."
+    return "The attachment was deleted."
 
 
 @check("pool_counters")
 def pool_counters() -> Iterator[Finding]:
-    """Find pools that miscount what their volumes add up to."""
+    """Find pools whose counter differs from the sum of their volumes."""
     pools = list(StoragePool.objects.order_by("name", "id"))
     sums = placement.sums([pool.id for pool in pools])
     for pool in pools:
@@ -162,7 +162,7 @@ def pool_counters() -> Iterator[Finding]:
             )
             mend = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
             evidence = (pool.allocated_gb, sums[pool.id])
-            yield Finding("error", f"pool {pool.name}", sentence, "Count anew.", mend, evidence)
+            yield Finding("error", f"pool {pool.name}", sentence, "Count again.", mend, evidence)
 
 
 def _count_anew(pool_id: uuid.UUID) -> str | None:
@@ -170,12 +170,12 @@ def _count_anew(pool_id: uuid.UUID) -> str | None:
     if pool is None or pool.allocated_gb == (should := placement.sums([pool_id])[pool_id]):
         return None
     StoragePool.objects.filter(id=pool_id).update(allocated_gb=should)
-    return f"It counts {should} GiB now."
+    return f"It now counts {should} GiB."
 
 
 @check("deleted_volumes")
 def deleted_volumes() -> Iterator[Finding]:
-    """Say how much data of deleted volumes pools keep, and whose it is."""
+    """Report how much data of deleted volumes each pool keeps, for each project."""
     for pool in StoragePool.objects.filter(deleted_data__size_gb__gt=0).distinct().order_by("name", "id"):
         amounts = by_project(pool)
         whose = [
@@ -191,7 +191,7 @@ def deleted_volumes() -> Iterator[Finding]:
 
 @check("pools")
 def pools() -> Iterator[Finding]:
-    """Find pools with volumes that no host serves, and what hosts say is wrong with theirs."""
+    """Find pools with volumes that no host serves, and the warnings of hosts about their pools."""
     served: dict[uuid.UUID, list[PoolHost]] = {}
     for each in PoolHost.objects.select_related("host").order_by("host__name"):
         served.setdefault(each.pool_id, []).append(each)
@@ -199,45 +199,43 @@ def pools() -> Iterator[Finding]:
         if pool.warning:
             yield Finding("warning", f"pool {pool.name}", pool.warning, evidence=pool.warning)
         if pool.doubt:
-            sentence = (
-                f"It is disabled. {pool.doubt} If it is to have volumes: manage.py storage_pools {pool.id} --enable"
-            )
+            sentence = f"It is disabled. {pool.doubt} To use it for volumes: manage.py storage_pools {pool.id} --enable"
             yield Finding("warning", f"pool {pool.name}", sentence, evidence=str(pool.id))
         yield from _hosts(pool, served.get(pool.id, []), pool.many)
     for claim in PoolClaim.objects.select_related("pool", "host").order_by("pool__name", "host__name"):
         sentence = (
-            f"Host {claim.host.name} claims it, and cannot prove that it reaches its storage. If that host is to serve"
+            f"Host {claim.host.name} claims it, but cannot prove that it reaches its storage. To let that host serve"
             f" it: manage.py storage_pools {claim.pool_id} --admit {claim.host.name}"
         )
         yield Finding("warning", f"pool {claim.pool.name}", sentence, evidence=str(claim.host_id))
 
 
 def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator[Finding]:
-    """Find what is wrong with the hosts of a pool; ``many``: how many volumes it has."""
+    """Find faults of the hosts of a pool. ``many``: the number of its volumes."""
     subject, names = f"pool {pool.name}", ", ".join(each.host.name for each in served)
     for each in served:
         if each.warning not in ("", pool.warning):
-            said = f"{each.host.name} says: {each.warning}"
+            said = f"{each.host.name} reports: {each.warning}"
             yield Finding("warning", subject, f"Host {said}", evidence=said)
     if not many:
         return
     volumes = f"{number(many, 'volume')} {'is' if many == 1 else 'are'} in it"
     if not served:
-        yield Finding("error", subject, f"No host serves it any more; {volumes}.", evidence="nobody")
+        yield Finding("error", subject, f"No host serves it; {volumes}.", evidence="nobody")
     elif all(each.host.forced_down for each in served):
         sentence = f"It is on host {names}, which is forced down: {number(many, 'volume')} cannot be reached."
         yield Finding("warning", subject, sentence, evidence="forced down")
     elif not any(each.serving for each in served):
-        sentence = f"Host {names} does not have it now; {volumes}. Its folder may not be mounted there."
+        sentence = f"Host {names} does not serve it now; {volumes}. Its directory may not be mounted there."
         yield Finding("error", subject, sentence, evidence="not served")
 
 
-# ----- what hosts have ------------------------------------------------------------------------------------------------
+# ----- contents of hosts ----------------------------------------------------------------------------------------------
 
 
 @check("pool_contents")
 def pool_contents() -> Iterator[Finding]:
-    """Ask hosts what is in their pools and which storage daemons run; pools without data are not asked for."""
+    """Ask hosts for the contents of their pools and their storage daemons. Fake pools are skipped."""
     served = PoolHost.objects.exclude(pool__driver="fake").filter(serving=True, host__connected=True)
     served = served.filter(alive(timezone.now(), "host__"))
     seen: set[uuid.UUID] = set()
@@ -262,10 +260,10 @@ def pool_contents() -> Iterator[Finding]:
 
 
 def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
-    """Find what is in a pool, or is held open by a daemon, and is in no record.
+    """Find volumes in a pool, or served by a daemon, that have no record.
 
-    Only what these records have themselves ordered to be deleted is removed: anything else may be another portal's, or
-    the records may be what is lost.  Commands are kept for a day, so a later look leaves it alone.
+    Only volumes whose deletion these records show are removed: any other may belong to another control plane, or its
+    record may be lost. Commands are kept for one day; after that, the volume is no longer removed.
     """
     pool, host_id = served.pool, served.host_id
     ids = {data_id_of(volume) for volume in Volume.objects.filter(pool=pool)}
@@ -277,19 +275,19 @@ def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
         if _ordered_away(key) is not None:
             sentence = f"It has the volume {key}, which was deleted."
             mend = alone(lambda key=key: _remove(pool.id, host_id, key))  # type: ignore[misc]
-            yield Finding("warning", subject, sentence, "Tell its host again to remove it.", mend, key)
+            yield Finding("warning", subject, sentence, "Send its host the removal command again.", mend, key)
             continue
         left_alone += 1
         if left_alone <= TOLD:
-            sentence = f"It has the volume {key}, which no record knows. It is left alone: the records may be lost."
+            sentence = f"It has the volume {key}, which has no record. It is not touched: the records may be lost."
             yield Finding("warning", subject, sentence, evidence=key)
     if left_alone > TOLD:
-        sentence = f"It has {left_alone - TOLD} more such volumes. They are left alone."
+        sentence = f"It has {left_alone - TOLD} more such volumes. They are not touched."
         yield Finding("warning", subject, sentence, evidence="more")
 
 
 def _ordered_away(key: str) -> HostCommand | None:
-    """Return the last command that was to remove a volume, when no record has it and the command has ended."""
+    """Return the last deletion command of a volume, if the volume has no record and the command has finished."""
     named = read_id(key)
     if named is None or (Volume.objects.filter(id=named) | Volume.objects.filter(data_id=named)).exists():
         return None
@@ -305,23 +303,23 @@ def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
     body = DeleteVolumeRequest(volume=VolumeSpec(id=key, pool_id=str(pool_id), size_gb=0))
     subject = Subject(VOLUME, uuid.UUID(key), last.generation + 1)
     send(host_id, subject, body, timezone.now() + LONG_PAST, beside=True)
-    return "Its host was told again to remove it."
+    return "The removal command was sent to its host again."
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The records of one pool, read together, for a pool has many volumes."""
+    """The records of one pool, read in a few queries because a pool may have many volumes."""
 
     resting: dict[str, Volume]
-    """The volumes at rest that no host works on, by the ids of their data."""
+    """Volumes without an operation or command in progress, by the ids of their data."""
     snapshots: dict[uuid.UUID, dict[str, str]]
-    """Volume → its snapshots and their statuses."""
+    """Volume → the status of each of its snapshots."""
     clients: dict[uuid.UUID, set[str]]
-    """Volume → the attachments that a daemon serves."""
+    """Volume → the attachments that a daemon must serve."""
 
     @classmethod
     def of(cls, volumes: Sequence[Volume]) -> "_Known":
-        """Read the rest about volumes that were read before their hosts were asked."""
+        """Read the snapshots and attachments of volumes that were read before their hosts were asked."""
         ids = [volume.id for volume in volumes]
         at_work = HostCommand.objects.filter(subject_kind=VOLUME, finished_at=None)
         busy = set(at_work.values_list("subject_id", flat=True))
@@ -351,10 +349,9 @@ def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) 
 
 
 def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
-    """Find snapshots of volumes that no record knows.
+    """Find snapshots in a pool that have no record.
 
-    Those that copies have left (of clones, images, backups) hold room for nobody and are removed; any other may be one
-    whose record is lost.
+    Snapshots that copies (clones, images, backups) have left behind are deleted. The record of any other may be lost.
     """
     for key, volume in known.resting.items():
         if key not in stored:
@@ -362,16 +359,16 @@ def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterat
         for name in sorted(set(stored[key].snapshots) - known.snapshots.get(volume.id, {}).keys()):
             of_copy = COPIES.fullmatch(name)
             if of_copy is None:
-                sentence = f"Its data has the snapshot {name}, which no record knows. It is left alone."
+                sentence = f"Its data has the snapshot {name}, which has no record. It is not touched."
                 yield Finding("warning", _named(volume), sentence, evidence=name)
             elif not _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
                 sentence = f"Its data has the snapshot {name}, which a copy has left."
                 mend = alone(lambda key=volume.id, name=name: _forget(key, name))  # type: ignore[misc]
-                yield Finding("warning", _named(volume), sentence, "Tell its host to remove it.", mend, name)
+                yield Finding("warning", _named(volume), sentence, "Send its host a command to delete it.", mend, name)
 
 
 def _is_needed(what: str, key: uuid.UUID) -> bool:
-    """Whether a copy goes on, or (a backup) the next one is to begin where it has ended."""
+    """Return whether a copy is in progress, or is a backup that the next incremental backup may be based on."""
     if unfinished(VOLUME, key).exists() or unfinished(VOLUME_COPY, key).exists():
         return True
     return what == "backup" and Backup.objects.filter(id=key, status__in=KEPT_BACKUPS).exists()
@@ -384,11 +381,11 @@ def _forget(volume_id: uuid.UUID, name: str) -> str | None:
     if of_copy is None or _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
         return None
     tell(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=name), beside=True)
-    return "Its host was told to remove it."
+    return "A command to delete it was sent to its host."
 
 
 def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
-    """Find storage daemons that nobody needs, and clients that a daemon knows and no record, or the other way."""
+    """Find storage daemons that are not needed, and differences between their clients and the attachments."""
     for key, volume in known.resting.items():
         here = stored.get(key)
         if here is None:
@@ -397,13 +394,13 @@ def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iter
         if set(here.attachments) != wanted and (here.daemon or wanted):
             has = f"a storage daemon with {number(len(here.attachments), 'client')}" if here.daemon else "none"
             should = f"one with {number(len(wanted), 'client')}" if wanted else "none"
-            sentence = f"Of storage daemons for it, host {host.name} has {has} and should have {should}."
+            sentence = f"Storage daemons for it on host {host.name}: {has}; there should be {should}."
             evidence = (host.id, sorted(here.attachments), sorted(wanted), volume.version)
             yield Finding(
                 "warning",
                 _named(volume),
                 sentence,
-                "Tell the host again.",
+                "Send the host the clients again.",
                 None if volume.lost else _tell(volume.id, host.id),
                 evidence,
             )
@@ -415,7 +412,7 @@ def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Mend:
         if volume is None or volume.status not in state.RESTING or _in_work(volume):
             return None
         daemons.tell_clients(volume, left=host_id)
-        return "Its host was told who may open it."
+        return "The clients were sent to its host again."
 
     return alone(work)
 

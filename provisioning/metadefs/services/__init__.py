@@ -1,4 +1,4 @@
-"""Everything that writes metadata definitions."""
+"""All services that write metadata definitions."""
 
 from provisioning.metadefs.services.associations import associate, dissociate
 from provisioning.metadefs.services.contents import (

@@ -1,4 +1,4 @@
-"""Namespaces that a caller may change."""
+"""Namespaces that the caller may change."""
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
@@ -7,9 +7,9 @@ from provisioning.metadefs.selectors import namespace_for, owns
 
 
 def owned(context: RequestContext, name: str) -> MetadefNamespace:
-    """Return a namespace that the caller may change, kept from others until the transaction ends.
+    """Return a namespace that the caller may change, and lock its row until the transaction ends.
 
-    Raises NotFoundError, ForbiddenError for one that only others may change.
+    Raises NotFoundError, and ForbiddenError for a visible namespace of another owner.
     """
     namespace = namespace_for(context, name)
     if not owns(context, namespace):
@@ -21,6 +21,6 @@ def owned(context: RequestContext, name: str) -> MetadefNamespace:
 
 
 def check_deletable(namespace: MetadefNamespace, what: str) -> None:
-    """Raise ForbiddenError when nothing of the namespace may be deleted; ``what`` names the thing."""
+    """Raise ForbiddenError if the namespace is protected. ``what`` names the object of the deletion in the message."""
     if namespace.protected:
         raise ForbiddenError(f"Metadata definition {what[:120]} is protected and cannot be deleted.")

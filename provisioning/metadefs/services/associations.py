@@ -1,4 +1,4 @@
-"""For which kinds of things a namespace is meant."""
+"""Associations of namespaces with resource types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,17 +17,17 @@ Values = Mapping[str, Any]
 
 
 def associate(context: RequestContext, namespace: str, values: Values) -> MetadefAssociation:
-    """Mean a namespace for a kind of thing, which is made known when it is new.
+    """Associate a namespace with a resource type, which is created if it is new.
 
-    ``values``: ``name``, and any of ``prefix`` and ``properties_target``.  Raises NotFoundError, ForbiddenError,
-    ConflictError when it is meant for it already, TooLargeError.
+    ``values``: ``name``, optionally ``prefix`` and ``properties_target``. Raises NotFoundError, ForbiddenError,
+    ConflictError if they are already associated, TooLargeError.
     """
     with transaction.atomic():
         return write(owned(context, namespace), values)
 
 
 def dissociate(context: RequestContext, namespace: str, resource_type: str) -> None:
-    """Mean it for that no longer; NotFoundError, ForbiddenError when the namespace is protected."""
+    """Remove an association. Raises NotFoundError, ForbiddenError if the namespace is protected."""
     with transaction.atomic():
         found = owned(context, namespace)
         association = association_of(found, resource_type)
@@ -36,7 +36,7 @@ def dissociate(context: RequestContext, namespace: str, resource_type: str) -> N
 
 
 def write(namespace: MetadefNamespace, values: Values) -> MetadefAssociation:
-    """Write an association, in the caller's transaction, which has the namespace."""
+    """Create an association in the caller's transaction, which has locked the namespace."""
     name = check_text("name", values["name"])
     check_room(MetadefAssociation.objects.filter(namespace=namespace), 1, MOST, "resource types of a namespace")
     try:

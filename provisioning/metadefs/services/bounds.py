@@ -1,4 +1,4 @@
-"""How many definitions there may be: whoever a policy lets write them cannot fill the database."""
+"""Upper limits of the number of definitions, so that users with write access cannot fill the database."""
 
 from django.db.models import QuerySet
 
@@ -7,12 +7,12 @@ from provisioning.common.errors import TooLargeError
 MOST_NAMESPACES = 1000
 """Namespaces of one owner."""
 MOST = 1000
-"""Properties, objects, tags and associations of one namespace, of each."""
+"""Properties of one namespace; also its objects, its tags and its associations."""
 MOST_TYPES = 1000
-"""Kinds of things that namespaces are meant for."""
+"""Resource types."""
 
 
 def check_room(rows: QuerySet, more: int, most: int, what: str) -> None:  # type: ignore[type-arg]
-    """Raise TooLargeError when ``more`` rows do not fit beside these."""
+    """Raise TooLargeError if ``rows`` and ``more`` new rows exceed ``most``."""
     if rows.count() + more > most:
         raise TooLargeError(f"There are at most {most} {what}.")

@@ -1,4 +1,4 @@
-"""What stands in a namespace: properties, objects and tags."""
+"""The contents of namespaces: properties, objects and tags."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,15 +19,17 @@ Values = Mapping[str, Any]
 
 
 def add_property(context: RequestContext, namespace: str, name: str, schema: Values) -> MetadefProperty:
-    """Make a property; ``schema`` in the API's words.  Raises as all of ``add_…``: NotFoundError and ForbiddenError
-    about the namespace, ConflictError when it has one of the name, TooLargeError beyond ``MOST``.
+    """Create a property from a schema of the API.
+
+    Raises, as all ``add_…`` functions do, NotFoundError and ForbiddenError for the namespace, ConflictError if the name
+    exists in it, TooLargeError if it has ``MOST``.
     """
     with transaction.atomic():
         return write_properties(owned(context, namespace), {name: schema})[0]
 
 
 def add_object(context: RequestContext, namespace: str, values: Values) -> MetadefObject:
-    """Make an object of a ``name``, and any of ``description required properties``."""
+    """Create an object. ``values``: ``name``, optionally ``description``, ``required`` and ``properties``."""
     with transaction.atomic():
         return write_objects(owned(context, namespace), [values])[0]
 
@@ -38,7 +40,7 @@ def add_tag(context: RequestContext, namespace: str, name: str) -> MetadefTag:
 
 
 def set_tags(context: RequestContext, namespace: str, names: Sequence[str], *, append: bool) -> list[MetadefTag]:
-    """Make tags in place of those there are, or beside them; of none nothing is changed, as in Glance."""
+    """Replace all tags, or with ``append`` add tags. An empty list changes nothing, as in Glance."""
     with transaction.atomic():
         found = owned(context, namespace)
         if names and not append:
@@ -47,12 +49,12 @@ def set_tags(context: RequestContext, namespace: str, names: Sequence[str], *, a
 
 
 def change_property(context: RequestContext, namespace: str, name: str, new: str, schema: Values) -> MetadefProperty:
-    """Write a property anew, under its name or another; raises as ``add_property``."""
+    """Replace a property's schema and its name; raises as ``add_property``."""
     return _change(context, namespace, MetadefProperty, name, {"name": new, "schema": cleaned(schema)})
 
 
 def change_object(context: RequestContext, namespace: str, name: str, values: Values) -> MetadefObject:
-    """Write an object anew: what ``values`` do not say is nothing."""
+    """Replace all attributes of an object; those missing in ``values`` become null."""
     return _change(context, namespace, MetadefObject, name, _object(values))
 
 
@@ -61,7 +63,7 @@ def rename_tag(context: RequestContext, namespace: str, name: str, new: str) -> 
 
 
 def remove(context: RequestContext, namespace: str, kind: type[C], name: str) -> None:
-    """Delete one; NotFoundError, ForbiddenError when the namespace is protected."""
+    """Delete a property, object or tag. Raises NotFoundError, ForbiddenError if the namespace is protected."""
     with transaction.atomic():
         found = owned(context, namespace)
         content = content_of(found, kind, name)
@@ -70,7 +72,7 @@ def remove(context: RequestContext, namespace: str, kind: type[C], name: str) ->
 
 
 def remove_all(context: RequestContext, namespace: str, kind: type[C]) -> None:
-    """Delete every one of the kind; raises as ``remove``."""
+    """Delete all properties, objects or tags of a namespace; raises as ``remove``."""
     with transaction.atomic():
         found = owned(context, namespace)
         check_deletable(found, f"namespace {found.namespace}")
@@ -78,7 +80,7 @@ def remove_all(context: RequestContext, namespace: str, kind: type[C]) -> None:
 
 
 def write_properties(namespace: MetadefNamespace, properties: Mapping[str, Values]) -> list[MetadefProperty]:
-    """Write new properties, in the caller's transaction, which has the namespace."""
+    """Create properties in the caller's transaction, which has locked the namespace."""
     rows = [
         MetadefProperty(namespace=namespace, name=check_text("name", name), schema=cleaned(schema))
         for name, schema in properties.items()
@@ -87,14 +89,14 @@ def write_properties(namespace: MetadefNamespace, properties: Mapping[str, Value
 
 
 def write_objects(namespace: MetadefNamespace, objects: Sequence[Values]) -> list[MetadefObject]:
-    """Write new objects, as ``write_properties``."""
+    """Create objects, as ``write_properties``."""
     return _write(
         namespace, MetadefObject, [MetadefObject(namespace=namespace, **_object(values)) for values in objects]
     )
 
 
 def write_tags(namespace: MetadefNamespace, names: Sequence[str]) -> list[MetadefTag]:
-    """Write new tags, as ``write_properties``."""
+    """Create tags, as ``write_properties``."""
     return _write(
         namespace, MetadefTag, [MetadefTag(namespace=namespace, name=check_text("name", name)) for name in names]
     )

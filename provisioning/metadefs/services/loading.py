@@ -1,4 +1,4 @@
-"""Loading the namespaces that come with the cloud: each once, so that what an operator makes of it stays."""
+"""Loads the built-in namespaces. Each is loaded only once, so that changes by operators are kept."""
 
 from collections.abc import Iterable
 
@@ -12,15 +12,17 @@ from provisioning.metadefs.wellknown import NAMESPACES
 from provisioning.metadefs.wellknown.words import Group, Type, WellKnown
 
 OUTDATED = ("hosts of this cloud do not act on it.", "is refused.")
-"""The ends of descriptions by which earlier versions told how a property was treated."""
+"""Endings of descriptions of earlier versions, which described the treatment of a property."""
 OWNER = "admin"
-"""What Glance, too, writes as the owner of what it brings: no project has this id, and operators change it."""
+"""The owner that Glance also writes for its built-in namespaces. No project has this id; only operators may change
+them.
+"""
 
 
 def load(known: Iterable[WellKnown] = NAMESPACES) -> list[str]:
-    """Load those that were never loaded; return their names.  A namespace that somebody made of the name stays.
+    """Load the namespaces that were never loaded, and return their names. Existing namespaces are not replaced.
 
-    In the others, what an earlier version said about the treatment of a property is renewed.
+    In loaded namespaces, outdated descriptions of the treatment of properties are updated.
     """
     found = list(known)
     _renew(found)
@@ -29,7 +31,7 @@ def load(known: Iterable[WellKnown] = NAMESPACES) -> list[str]:
 
 
 def _renew(known: Iterable[WellKnown]) -> None:
-    """Give properties whose description ends as in an earlier version the schema of this one."""
+    """Replace the schemas of properties whose description ends as in an earlier version."""
     shipped = {each.name: each for each in known}
     for row in MetadefProperty.objects.filter(namespace__owner=OWNER).select_related("namespace"):
         named = shipped.get(row.namespace.namespace)
@@ -41,7 +43,7 @@ def _renew(known: Iterable[WellKnown]) -> None:
 
 
 def restore(name: str) -> bool:
-    """Bring a namespace back as it came, in place of what there is of it; whether it is one that came."""
+    """Restore a built-in namespace to its original state; False if the name is not a built-in one."""
     known = next((each for each in NAMESPACES if each.name == name), None)
     if known is None:
         return False
@@ -53,7 +55,7 @@ def restore(name: str) -> bool:
 
 
 def _load(known: WellKnown) -> bool:
-    """Write one; several may do it at once, of which one does."""
+    """Load one namespace; False if another process has loaded it or the name exists."""
     with transaction.atomic():
         if not LoadedMetadef.objects.get_or_create(namespace=known.name)[1]:
             return False

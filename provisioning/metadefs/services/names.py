@@ -5,7 +5,7 @@ from provisioning.common.text import has_control_characters
 
 
 def check_text(field: str, name: str) -> str:
-    """Return a name that has something to read in it and no control characters; InvalidInputError."""
+    """Return the name. Raises InvalidInputError if it is blank or has control characters."""
     if not name.strip() or has_control_characters(name):
-        raise InvalidInputError(f"{name!r:.80} is no name: it is empty or has control characters.", field=field)
+        raise InvalidInputError(f"The name {name!r:.80} is empty or has control characters.", field=field)
     return name

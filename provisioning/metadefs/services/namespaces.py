@@ -1,4 +1,4 @@
-"""Namespaces: made with all that stands in them, changed, deleted."""
+"""Creates, updates and deletes namespaces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a new namespace begins with, in the API's words."""
+    """The contents of a new namespace, in the form of the API."""
 
     associations: Sequence[Values] = ()
     properties: Mapping[str, Values] = field(default_factory=dict)
@@ -29,11 +29,11 @@ class Contents:
 
 
 def create(context: RequestContext, values: Values, inside: Contents) -> MetadefNamespace:
-    """Make a namespace with its contents, all or nothing.
+    """Create a namespace with its contents, in one transaction.
 
-    ``values``: ``namespace``, and any of ``display_name description visibility protected owner``.  Raises
-    ConflictError when there is one of that name, here or in another project, or twice the same inside; ForbiddenError
-    for another's as owner; TooLargeError.
+    ``values``: ``namespace``, optionally ``display_name description visibility protected owner``. Raises ConflictError
+    if the namespace exists in any project or a name occurs twice in ``inside``; ForbiddenError for another owner;
+    TooLargeError.
     """
     columns = _columns(context, values, owner_of(context))
     with transaction.atomic():
@@ -43,7 +43,7 @@ def create(context: RequestContext, values: Values, inside: Contents) -> Metadef
 
 
 def make(columns: Values) -> MetadefNamespace:
-    """Write the record of a namespace, in the caller's transaction."""
+    """Create the row of a namespace, in the caller's transaction."""
     check_room(MetadefNamespace.objects.filter(owner=columns["owner"]), 1, MOST_NAMESPACES, "namespaces of one owner")
     try:
         with transaction.atomic():
@@ -53,7 +53,7 @@ def make(columns: Values) -> MetadefNamespace:
 
 
 def fill(namespace: MetadefNamespace, inside: Contents) -> None:
-    """Write what stands in a new namespace, in the caller's transaction."""
+    """Create the contents of a new namespace, in the caller's transaction."""
     for association in inside.associations:
         associations.write(namespace, association)
     contents.write_properties(namespace, inside.properties)
@@ -62,9 +62,9 @@ def fill(namespace: MetadefNamespace, inside: Contents) -> None:
 
 
 def update(context: RequestContext, name: str, values: Values) -> MetadefNamespace:
-    """Write a namespace's own attributes anew: what is not said is as in a new one.
+    """Replace the attributes of a namespace; missing ones get the defaults of a new namespace.
 
-    Raises NotFoundError, ForbiddenError, ConflictError when another has the new name.
+    Raises NotFoundError, ForbiddenError, ConflictError if the new name exists.
     """
     columns = _columns(context, values, owner_of(context))
     with transaction.atomic():
@@ -80,7 +80,7 @@ def update(context: RequestContext, name: str, values: Values) -> MetadefNamespa
 
 
 def delete(context: RequestContext, name: str) -> None:
-    """Delete a namespace with all in it; NotFoundError, ForbiddenError when it is protected."""
+    """Delete a namespace and its contents. Raises NotFoundError, ForbiddenError if it is protected."""
     with transaction.atomic():
         namespace = owned(context, name)
         check_deletable(namespace, f"namespace {namespace.namespace}")
@@ -102,10 +102,10 @@ def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, A
 
 
 def _check_name(name: str) -> str:
-    """Return a name that can stand in an address; InvalidInputError."""
+    """Return a name that can be part of a URL path; InvalidInputError."""
     if "/" in name or name in {".", ".."}:
         raise InvalidInputError(
-            "The name of a namespace has no slash in it, and is neither . nor ..", field="namespace"
+            "The name of a namespace must not contain a slash and must not be . or ..", field="namespace"
         )
     return check_text("namespace", name)
 

@@ -1,4 +1,4 @@
-"""The namespaces that come with the cloud: the well-known ones of OpenStack that mean something here, and our own."""
+"""The built-in namespaces: those of OpenStack that have a meaning in Novella, and Novella's own."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from provisioning.metadefs.wellknown.words import Properties, Schema, WellKnown,
 
 
 def _remarked(namespace: WellKnown) -> WellKnown:
-    """Say at the end of each description what this cloud does with the property, as launches do it."""
+    """Append to each description how launches treat the property."""
     prefixes = [each.prefix or "" for each in namespace.types] or [""]
 
     def remarked(properties: Properties) -> Properties:
@@ -25,7 +25,9 @@ def _demand(prefixes: list[str], name: str) -> Demand | None:
 
 
 def _with_treatment(schema: Schema, demand: Demand | None) -> Schema:
-    """Add what launches do with a property; what the hardware of guests can be is read from the hosts' own table."""
+    """Append the treatment by launches to the description. Choices of guest hardware are replaced by those that hosts
+    support.
+    """
     if demand is None:
         return schema
     said = {**schema, "description": f"{schema['description']} {words_of(demand)}"}

@@ -1,4 +1,4 @@
-"""What operators say of hosts by aggregates, and ask of them by flavors."""
+"""Properties of host aggregates, and requirements of flavors for hosts."""
 
 from provisioning.metadefs.wellknown.words import WellKnown, aggregate, flavor, integer, number, several, text
 
@@ -15,47 +15,47 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::HostCapabilities",
         "Host capabilities",
-        "What a host must be able to do for a flavor; the scheduler compares it with what hosts report.",
+        "Capabilities that a flavor requires of a host; the scheduler compares them with the hosts' reports.",
         (flavor("capabilities:"), aggregate("aggregate_instance_extra_specs:")),
         {
-            "cpu_info:vendor": text("Vendor", "Who made the processor.", *("Intel", "AMD"), operators=["<or>"]),
-            "cpu_info:model": text("Model", "Model of the processor, by libvirt's name.", operators=["<or>"]),
+            "cpu_info:vendor": text("Vendor", "Vendor of the processor.", *("Intel", "AMD"), operators=["<or>"]),
+            "cpu_info:model": text("Model", "Model of the processor, as named by libvirt.", operators=["<or>"]),
             "cpu_info:arch": text(
-                "Architecture", "What the processor is.", *("x86_64", "i686", "aarch64"), operators=["<or>"]
+                "Architecture", "Architecture of the processor.", *("x86_64", "i686", "aarch64"), operators=["<or>"]
             ),
-            "cpu_info:topology:sockets": integer("Sockets", "How many sockets.", least=1),
-            "cpu_info:topology:cores": integer("Cores", "How many cores of a socket.", least=1),
-            "cpu_info:topology:threads": integer("Threads", "How many threads of a core.", least=1),
-            "cpu_info:features": several("Features", "What the processor can do.", *_FEATURES),
+            "cpu_info:topology:sockets": integer("Sockets", "Number of sockets.", least=1),
+            "cpu_info:topology:cores": integer("Cores", "Number of cores of each socket.", least=1),
+            "cpu_info:topology:threads": integer("Threads", "Number of threads of each core.", least=1),
+            "cpu_info:features": several("Features", "Features of the processor.", *_FEATURES),
         },
     ),
     WellKnown(
         "OS::Compute::AggregateDiskFilter",
         "Disk of a host",
-        "How much disk the hosts of an aggregate promise of what they have.",
+        "How far the hosts of an aggregate overcommit their disks.",
         (aggregate(),),
         {
             "disk_allocation_ratio": number(
-                "Ratio", "Disk that is promised, of the disk there is; the least of a host's aggregates.", minimum=0
+                "Ratio", "Ratio of allocatable to physical disk; the minimum of the host's aggregates.", minimum=0
             )
         },
     ),
     WellKnown(
         "OS::Compute::AggregateIoOpsFilter",
-        "Disk work of a host",
-        "How many servers of a host of an aggregate are built, resized or copied at once.",
+        "I/O operations of a host",
+        "How many servers may be built, resized or copied at the same time on a host of an aggregate.",
         (aggregate(),),
         {
             "max_io_ops_per_host": integer(
-                "Most at once", "Instances whose disks are being worked on.", least=1, default="8"
+                "Maximum", "Instances with a disk operation in progress.", least=1, default="8"
             )
         },
     ),
     WellKnown(
         "OS::Compute::AggregateNumInstancesFilter",
         "Instances of a host",
-        "How many servers a host of an aggregate takes.",
+        "How many servers may run on a host of an aggregate.",
         (aggregate(),),
-        {"max_instances_per_host": integer("Most instances", "Instances of one host.", least=0)},
+        {"max_instances_per_host": integer("Maximum", "Instances on one host.", least=0)},
     ),
 )

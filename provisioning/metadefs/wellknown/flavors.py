@@ -1,4 +1,4 @@
-"""What flavors say of their guests: processors, memory, limits, devices."""
+"""Properties of flavors for guests: processors, memory, limits and devices."""
 
 from provisioning.metadefs.wellknown.words import (
     Group,
@@ -13,7 +13,7 @@ from provisioning.metadefs.wellknown.words import (
 )
 
 _OF_GUEST = (image("hw_"), volume("hw_"), flavor("hw:"))
-_HOST_HAS = "What the host may give one guest of it; the flavor's API checks the value."
+_HOST_HAS = "Limits of a guest's use of its host; the flavor API validates the values."
 
 
 def _limits(kind: str, unit: str, *names: str) -> Properties:
@@ -24,12 +24,12 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::VirtCPUTopology",
         "CPU topology",
-        "How the guest sees its vCPUs: as sockets, cores and threads.",
+        "How the vCPUs are presented to the guest: as sockets, cores and threads.",
         _OF_GUEST,
         {
             f"cpu_{most}{part}": integer(
-                f"{'Most ' if most else ''}{part}".capitalize(),
-                f"{'At most so' if most else 'How'} many {part} the vCPUs are shown as.",
+                f"{'Maximum ' if most else ''}{part}".capitalize(),
+                f"{'Maximum number' if most else 'Number'} of {part} that the guest sees.",
                 least=1,
             )
             for most in ("", "max_")
@@ -39,24 +39,24 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::CPUPinning",
         "CPU pinning",
-        "Whether vCPUs have processors of the host for themselves.",
+        "Whether vCPUs are pinned to dedicated processors of the host.",
         _OF_GUEST,
         {
-            "cpu_policy": text("Policy", "shared: they run wherever there is room.", *("shared", "dedicated", "mixed")),
+            "cpu_policy": text("Policy", "shared: vCPUs run on any host processor.", *("shared", "dedicated", "mixed")),
             "cpu_thread_policy": text(
-                "Threads", "How they may lie on threads of one core.", *("isolate", "prefer", "require")
+                "Threads", "How vCPUs may use the threads of one core.", *("isolate", "prefer", "require")
             ),
         },
     ),
     WellKnown(
         "OS::Compute::CPUMode",
         "CPU mode",
-        "As which processor the guest sees the host's.",
+        "The processor model that the guest sees.",
         (image("hw_"),),
         {
             "cpu_mode": text(
                 "Mode",
-                "How the guest's processor is made up.",
+                "How the processor of the guest is derived from the host's.",
                 *("host-model", "host-passthrough", "maximum", "custom"),
             )
         },
@@ -64,37 +64,37 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::GuestMemoryBacking",
         "Memory pages",
-        "Of which pages the guest's memory is.",
+        "Size of the pages of the guest's memory.",
         (flavor("hw:"), image("hw_"), volume("hw_")),
-        {"mem_page_size": text("Size of pages", "small, large, any, or a size such as 2MB.")},
+        {"mem_page_size": text("Page size", "small, large, any, or a size such as 2MB.")},
     ),
     WellKnown(
         "OS::Compute::Libvirt",
         "Libvirt: guests",
-        "What the driver for libvirt may be told by a flavor or an image.",
+        "Options of the libvirt driver for flavors and images.",
         (image("hw_"), flavor("hw:")),
         {
-            "serial_port_count": integer("Serial ports", "How many the guest has.", least=0),
-            "boot_menu": text("Boot menu", "Whether it is offered at the start.", *("true", "false")),
+            "serial_port_count": integer("Serial ports", "Number of serial ports of the guest.", least=0),
+            "boot_menu": text("Boot menu", "Whether a boot menu is shown at the start.", *("true", "false")),
             "mem_encryption": text(
                 "Encrypted memory", "Whether the host must encrypt the guest's memory.", *("true", "false")
             ),
-            "mem_encryption_model": text("Encryption", "By which means.", *("amd-sev", "amd-sev-es")),
+            "mem_encryption_model": text("Encryption", "Encryption technology.", *("amd-sev", "amd-sev-es")),
             "virtio_packed_ring": text(
-                "Packed rings", "Whether virtio uses the packed form of its rings.", *("true", "false")
+                "Packed rings", "Whether virtio devices use packed virtqueues.", *("true", "false")
             ),
         },
     ),
     WellKnown(
         "OS::Compute::TPM",
         "TPM",
-        "Whether the guest has an emulated TPM, and of which kind.",
+        "Whether the guest has an emulated TPM, and its model.",
         (flavor("hw:"), image("hw_")),
         {
             "tpm_model": text(
-                "Model", "Its interface.", *("tpm-tis", "tpm-crb"), operators=["<or>"], default="tpm-tis"
+                "Model", "Interface of the TPM.", *("tpm-tis", "tpm-crb"), operators=["<or>"], default="tpm-tis"
             ),
-            "tpm_version": text("Version", "Its version.", *("1.2", "2.0"), operators=["<or>"]),
+            "tpm_version": text("Version", "Version of the TPM.", *("1.2", "2.0"), operators=["<or>"]),
         },
     ),
     WellKnown(
@@ -104,19 +104,19 @@ NAMESPACES = (
         _OF_GUEST,
         {
             "watchdog_action": text(
-                "Action", "What is done to the guest.", *("disabled", "reset", "poweroff", "pause", "none")
+                "Action", "Action on the guest.", *("disabled", "reset", "poweroff", "pause", "none")
             )
         },
     ),
     WellKnown(
         "OS::Compute::RandomNumberGenerator",
         "Random numbers",
-        "Whether the guest may take random numbers of its host, and how many.",
+        "Whether the guest may use random numbers of its host, and how many.",
         (flavor(),),
         {
-            "hw_rng:allowed": truth("Allowed", "Whether it may."),
-            "hw_rng:rate_bytes": integer("Bytes", "How many bytes it may take in a period.", least=0),
-            "hw_rng:rate_period": integer("Period", "Milliseconds of a period.", least=0),
+            "hw_rng:allowed": truth("Allowed", "Whether the guest may use them."),
+            "hw_rng:rate_bytes": integer("Bytes", "Maximum number of bytes in each period.", least=0),
+            "hw_rng:rate_period": integer("Period", "Milliseconds of each period.", least=0),
         },
     ),
     WellKnown(
@@ -127,28 +127,28 @@ NAMESPACES = (
         groups=(
             Group(
                 "CPU Limits",
-                "How much of the host's processors its vCPUs have.",
+                "Limits of the vCPUs' use of the host's processors.",
                 {
-                    "quota:cpu_shares": integer("Shares", "Weight beside the other guests of the host.", least=0),
-                    "quota:cpu_period": integer("Period", "Microseconds of a period.", least=1000, most=1_000_000),
-                    "quota:cpu_quota": integer("Quota", "Microseconds that each vCPU may run in a period."),
+                    "quota:cpu_shares": integer("Shares", "Weight relative to the other guests of the host.", least=0),
+                    "quota:cpu_period": integer("Period", "Microseconds of each period.", least=1000, most=1_000_000),
+                    "quota:cpu_quota": integer("Quota", "Microseconds that each vCPU may run in each period."),
                 },
             ),
             Group(
                 "Disk QoS",
-                "How much its disks are read and written.",
+                "Rate limits of the disks.",
                 {
-                    **_limits("disk", "Bytes a second.", "read_bytes_sec", "write_bytes_sec", "total_bytes_sec"),
-                    **_limits("disk", "Requests a second.", "read_iops_sec", "write_iops_sec", "total_iops_sec"),
+                    **_limits("disk", "Bytes per second.", "read_bytes_sec", "write_bytes_sec", "total_bytes_sec"),
+                    **_limits("disk", "Requests per second.", "read_iops_sec", "write_iops_sec", "total_iops_sec"),
                 },
             ),
             Group(
                 "Virtual Interface QoS",
-                "How much its interfaces send and receive.",
+                "Rate limits of the interfaces.",
                 {
-                    **_limits("vif", "Kilobytes a second.", "inbound_average", "inbound_peak"),
-                    **_limits("vif", "Kilobytes a second.", "outbound_average", "outbound_peak"),
-                    **_limits("vif", "Kilobytes at a time.", "inbound_burst", "outbound_burst"),
+                    **_limits("vif", "Kilobytes per second.", "inbound_average", "inbound_peak"),
+                    **_limits("vif", "Kilobytes per second.", "outbound_average", "outbound_peak"),
+                    **_limits("vif", "Kilobytes in one burst.", "inbound_burst", "outbound_burst"),
                 },
             ),
         ),

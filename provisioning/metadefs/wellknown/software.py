@@ -1,4 +1,4 @@
-"""What software is in an image, a volume or a server."""
+"""Software in images, volumes and servers."""
 
 from provisioning.metadefs.wellknown.words import (
     Group,
@@ -20,7 +20,7 @@ def _version(of: str) -> Schema:
 
 
 def _port(of: str, usual: int, *, title: str = "Port") -> Schema:
-    return integer(title, f"TCP port at which {of} listens.", least=1, most=65_535, default=str(usual))
+    return integer(title, f"TCP port on which {of} listens.", least=1, most=65_535, default=str(usual))
 
 
 def _database(key: str, name: str, port: int, *, admin: str | None = None, editions: tuple[str, ...] = ()) -> Group:
@@ -31,7 +31,7 @@ def _database(key: str, name: str, port: int, *, admin: str | None = None, editi
     properties[f"{begins}_listen_port"] = _port(name, port)
     if admin is not None:
         usual = {"default": admin} if admin else {}
-        properties[f"{begins}_admin"] = text("Administrator", f"Who administers {name}.", **usual)
+        properties[f"{begins}_admin"] = text("Administrator", f"Administrative user of {name}.", **usual)
     return Group(name, f"The database {name}.", properties)
 
 
@@ -49,7 +49,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Software::DBMS",
         "Databases",
-        "Which databases are installed, and how to reach them.",
+        "Installed databases, and how to connect to them.",
         _OF_SOFTWARE,
         groups=(
             _database("mysql", "MySQL", 3306, admin="root"),
@@ -75,7 +75,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Software::Runtimes",
         "Languages",
-        "Which languages' programs can be run.",
+        "Installed runtimes of programming languages.",
         _OF_SOFTWARE,
         groups=tuple(
             Group(name, f"{name} is installed.", {f"sw_runtime_{name.lower()}_version": _version(name)})
@@ -85,7 +85,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Software::WebServers",
         "Web servers",
-        "Which web servers are installed, and where they listen.",
+        "Installed web servers, and the ports on which they listen.",
         _OF_SOFTWARE,
         groups=(_web_server("apache", "Apache HTTP Server"), _web_server("nginx", "Nginx"), _web_server("iis", "IIS")),
     ),

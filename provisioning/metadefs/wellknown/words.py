@@ -1,4 +1,4 @@
-"""The few words in which the namespaces that come with the cloud are written down."""
+"""Short functions that define the built-in namespaces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ SERVER, AGGREGATE = "OS::Nova::Server", "OS::Nova::Aggregate"
 
 
 def words_of(demand: Demand) -> str:
-    """Say what launches do with a demand; ends the description of the property."""
+    """Return the treatment of a demand by launches, which is appended to the description of its property."""
     if demand.effect == Effect.HONOURED:
         return "Honoured." if demand.hardware is None or not demand.readable else f"Honoured: {demand.readable}."
     if demand.effect == Effect.PLACED and demand.example.startswith("trait"):
@@ -30,7 +30,7 @@ def words_of(demand: Demand) -> str:
 
 @dataclass(frozen=True)
 class Type:
-    """A kind of thing that a namespace is meant for."""
+    """An association of a built-in namespace with a resource type."""
 
     name: str
     prefix: str | None = None
@@ -39,7 +39,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Group:
-    """Properties that are set together: an object."""
+    """A group of properties that are set together; an object in the API."""
 
     name: str
     description: str
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True)
 class WellKnown:
-    """A namespace that comes with the cloud."""
+    """A built-in namespace."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ def image(prefix: str | None = None) -> Type:
 
 
 def volume(prefix: str | None = None) -> Type:
-    """What a volume has of its image."""
+    """The properties that a volume has inherited from its image."""
     return Type(VOLUME, prefix, "image")
 
 
@@ -98,7 +98,7 @@ def truth(title: str, description: str) -> Schema:
 
 
 def several(title: str, description: str, *choices: str) -> Schema:
-    """A property with a list of values, all of which a scheduler may ask for."""
+    """A property with a list of values; a scheduler may require all of them."""
     items = {"type": "string", **({"enum": list(choices)} if choices else {})}
     return {
         "title": title,

@@ -115,7 +115,7 @@ def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> Non
     QuotaUsage.objects.filter(resource__in=["cores", "ram"]).update(in_use=9)
     text, status = command()
     assert status == 1
-    assert "--repair would: Count anew." in text
+    assert "--repair would: Count again." in text
     assert "Wrong: 2. Mended: 0. Left: 2." in text
     text, status = command("--repair", "--check", "quota")
     assert status == 0
@@ -137,7 +137,7 @@ def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_the_command_knows_its_checks(cloud: Cloud) -> None:
     assert command("--list")[0].split() == list(checks)
-    with pytest.raises(CommandError, match="There is no check 'nothing'; there are tasks, "):
+    with pytest.raises(CommandError, match=r"There is no check 'nothing'\. The checks are tasks, "):
         command("--check", "nothing")
 
 

@@ -98,7 +98,7 @@ def test_ports_of_routers_and_floating_ips_that_are_gone(
         Port.objects.filter(id=port.id).update(device_id=uuid.uuid4())
     held = FixedIP.objects.get(port=port)
     assert only("network_ports").subject == f"port {port.id}"
-    assert mended("network_ports") == "Given back."
+    assert mended("network_ports") == "Deleted."
     assert FixedIP.every.get(pk=held.pk).port_id is None, "nobody else gets the address for a while"
 
 
@@ -127,7 +127,7 @@ def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: 
     made = floating(cloud, alice, cloud.running(alice))
     FloatingIP.objects.update(fixed_address="10.20.0.250")
     assert only("floating_ips").subject == f"floating IP {made.id}"
-    assert mended("floating_ips") == "It leads nowhere now."
+    assert mended("floating_ips") == "It was disassociated."
     assert FloatingIP.objects.get().fixed_port_id is None
 
 
@@ -135,7 +135,7 @@ def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: 
 def test_a_floating_ip_behind_a_router_that_has_left_its_network(cloud: Cloud, alice: RequestContext) -> None:
     made = floating(cloud, alice, cloud.running(alice))
     Port.objects.filter(device_id=made.router_id, network=cloud.network).delete()
-    assert "which no router leads to" in only("floating_ips").sentence
+    assert "No router connects" in only("floating_ips").sentence
     mended("floating_ips")
 
 
@@ -150,7 +150,7 @@ def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestConte
     assert look("floating_ips") == []
     PortForwarding.objects.update(internal_ip_address="10.20.0.250")
     assert only("floating_ips").subject == f"port forwarding {forwarding.id}"
-    assert mended("floating_ips") == "It is deleted."
+    assert mended("floating_ips") == "It was deleted."
 
 
 @pytest.mark.slow
@@ -163,8 +163,8 @@ def test_a_floating_ip_goes_with_the_server_that_it_was_made_for(cloud: Cloud, a
     other = cloud.running(alice)
     services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=uuid.uuid4())
     services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=other.id)
-    assert "was made for the server" in only("floating_ips").sentence
-    assert mended("floating_ips") == "Given back."
+    assert "was created for the server" in only("floating_ips").sentence
+    assert mended("floating_ips") == "It was deleted."
     assert FloatingIP.objects.get().with_instance == other.id
 
 
@@ -213,7 +213,7 @@ def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: Re
     Delivery.objects.update(changed_at=timezone.now() - OLD)
     assert only("deliveries").subject == f"host {agent.host.name}"
     (treated,) = treat([only("deliveries")], repair=True)
-    assert treated.repaired == "It is told again."
+    assert treated.repaired == "It is sent again."
     told.run()
     assert look(*NETWORKS) == []
     assert "tcp" in {rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules}
@@ -227,13 +227,13 @@ def test_a_host_that_was_never_told(told: Cloud, alice: RequestContext) -> None:
     assert look("deliveries") == [], "it is about to be told"
     DeliveryMark.objects.all().delete()
     OrmQ.objects.all().delete()
-    assert "was not told what it needs of networks and the like: 1" in only("deliveries").sentence
+    assert "that it needs and was not sent: 1" in only("deliveries").sentence
     (treated,) = treat([only("deliveries")], repair=True)
     assert treated.repaired
     told.run()
     assert look(*NETWORKS) == []
     guest_ports().filter(device_id=row.id).update(host="")
-    assert "knows what it needs no more: 2" in only("deliveries").sentence
+    assert "that it no longer needs: 2" in only("deliveries").sentence
 
 
 @pytest.mark.slow

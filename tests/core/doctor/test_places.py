@@ -32,7 +32,7 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
     found = only("host_counters")
     assert found.subject == f"host {row.host.name}"
     assert found.sentence == (
-        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; the servers there hold 1 server with 1 vCPU, 1024 MiB"
+        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; its allocations add up to 1 server with 1 vCPU, 1024 MiB"
         " and 2 GiB."
     )
     mended("host_counters")
@@ -48,7 +48,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     HostCommand.objects.update(created_at=timezone.now() - OLD, finished_at=timezone.now())
     assert look("allocations") == [], "the reaper has its time"
     broken(row, updated_at=timezone.now() - OLD)
-    assert "which nobody asks to remove it" in only("allocations").sentence
+    assert "which is not asked to remove it" in only("allocations").sentence
     mended("allocations")
     cloud.run()
     assert not Allocation.objects.exists()
@@ -63,7 +63,7 @@ def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestCont
     delete(context("alice"), row.id)
     assert look("allocations") == []
     HostCommand.objects.all().delete()
-    assert "which nobody asks to remove it" in only("allocations").sentence
+    assert "which is not asked to remove it" in only("allocations").sentence
     mended("allocations")
 
 
@@ -76,7 +76,7 @@ def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: Reque
     retry(fresh, fresh.host_id, "It is silent.", clean=False)
     assert look("allocations") == []
     HostCommand.objects.all().delete()
-    assert only("allocations").sentence.startswith("It is building, and holds room on host ")
+    assert only("allocations").sentence.startswith("It is building with an allocation on ")
     mended("allocations")
     cloud.run()
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
@@ -105,7 +105,7 @@ def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     Allocation.objects.update(vcpus=3)
     Host.objects.filter(instances_allocated=1).update(vcpus_allocated=3)
-    assert only("allocations").sentence.endswith("its flavor says 1, 1024 and 2.")
+    assert only("allocations").sentence.endswith("its flavor specifies 1, 1024 and 2.")
     mended("allocations")
 
 
@@ -121,7 +121,7 @@ def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
     Host.objects.filter(id=row.host_id).update(
         vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0
     )
-    assert "holds no room there: others may take it" in only("without_room").sentence
+    assert "without an allocation: others may claim its resources" in only("without_room").sentence
     mended("without_room")
 
 
@@ -131,8 +131,8 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
         network=cloud.network, project_id=uuid.uuid4(), mac_address="fa:16:3e:00:00:99", device_id=uuid.uuid4(),
         delete_with_device=True,
     )  # fmt: skip
-    assert only("ports").sentence == "1 port with its address is taken by this server, which no record knows."
-    assert mended("ports") == "Given back: 1."
+    assert only("ports").sentence == "1 port with its address is allocated to this server, which has no record."
+    assert mended("ports") == "Released: 1 port."
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     guest_ports().update(device_id=row.id)
     assert "which is in state deleted" in only("ports").sentence
     (treated,) = treat([only("ports")], repair=True)
-    assert treated.repaired == "Given back: 1."
+    assert treated.repaired == "Released: 1 port."
     assert not guest_addresses().exists()
 
 
@@ -163,9 +163,9 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
     row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
     broken(row, vm_state=VmState.ERROR, host_id=None, launched_at=None)
-    assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
+    assert only("ports").sentence == "1 port with its address is allocated to this server, which is in state error."
     (treated,) = treat([only("ports")], repair=True)
-    assert treated.repaired == "Given back: 1."
+    assert treated.repaired == "Released: 1 port."
     assert not guest_addresses().exists()
 
 
@@ -196,8 +196,8 @@ def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext)
     assert look("leaving_ports") == []
     HostCommand.objects.filter(finished_at=None).delete()
     InstanceAction.objects.update(finished_at=timezone.now())
-    assert only("leaving_ports").sentence.startswith(f"It is leaving the server {row.id}")
-    assert mended("leaving_ports") == "Its host was told to take it out."
+    assert only("leaving_ports").sentence.startswith(f"It is to be detached from the server {row.id}")
+    assert mended("leaving_ports") == "A detach command was sent to its host."
     cloud.run()
     assert not guest_ports().exists()
     invariants.check()

@@ -33,27 +33,27 @@ def test_a_task_without_a_deadline(cloud: Cloud, alice: RequestContext) -> None:
     broken(row, task_deadline=None)
     found = only("tasks")
     assert (found.severity, found.subject) == ("error", f"instance {row.id}")
-    assert found.sentence == "It is scheduling and has no deadline: nothing would ever end that."
+    assert found.sentence == "It is scheduling and has no deadline: nothing would ever end the task."
     assert mended("tasks").startswith("The deadline is ")
 
 
 def test_a_deadline_without_a_task(cloud: Cloud, alice: RequestContext) -> None:
     broken(cloud.running(alice), task_deadline=timezone.now())
-    assert mended("tasks") == "The deadline is gone."
+    assert mended("tasks") == "The deadline was removed."
 
 
 def test_a_task_that_nobody_ends(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.launch(alice)
     broken(row, task_deadline=timezone.now() - OLD)
-    assert only("tasks").sentence.startswith("It is scheduling, 3600 seconds past the deadline")
-    assert mended("tasks") == "The reaper has looked after it: building, scheduling."
+    assert only("tasks").sentence.startswith("It is scheduling, 3600 seconds past its deadline")
+    assert mended("tasks") == "The reaper has handled it: building, scheduling."
 
 
 def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     broken(row, vm_state=VmState.PAUSED, task_state=TaskState.SPAWNING, task_deadline=timezone.now() + OLD)
     assert only("states").sentence == (
-        "It is paused with the task spawning, which is no state a server can be in. An operator may reset it to error."
+        "It is paused with the task spawning, a combination that does not exist. An operator may reset it to error."
     )
 
 
@@ -62,12 +62,12 @@ def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
     delete(context("alice"), row.id)
     cloud.run()
     broken(row, deleted_at=None)
-    assert mended("states") == "The time of its last change was written down."
+    assert mended("states") == "The deletion time was set to the time of the last change."
 
 
 def test_a_date_of_a_deletion_that_was_none(cloud: Cloud, alice: RequestContext) -> None:
     broken(cloud.running(alice), deleted_at=timezone.now())
-    assert only("states").sentence == "It is active, and has the date of a deletion."
+    assert only("states").sentence == "It is active, but has a deletion time."
 
 
 def test_a_resized_server_that_forgot_its_other_size(cloud: Cloud, alice: RequestContext) -> None:
@@ -109,7 +109,7 @@ def test_a_launch_whose_job_is_lost(cloud: Cloud, alice: RequestContext) -> None
     row = cloud.launch(alice)
     assert look("launches") == []
     OrmQ.objects.all().delete()
-    assert only("launches").sentence == "It is scheduling, and no job in the queue looks for a place for it."
+    assert only("launches").sentence == "It is scheduling, but no scheduling job is queued for it."
     mended("launches")
     cloud.run()
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
@@ -143,7 +143,7 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     confirm_resize(context("alice"), row.id)
     cloud.run()
     Migration.objects.update(status="migrating")
-    assert only("migrations").sentence == "Its resize is migrating, and nothing goes on with it."
+    assert only("migrations").sentence == "Its resize is migrating, but nothing is running."
     assert mended("migrations") == "It is closed."
 
 
@@ -163,15 +163,15 @@ def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> No
     assert only("commands").sentence == (
         f"The command power_request of attempt {row.attempt} is open: the server is active, no task."
     )
-    assert mended("commands") == "The command is withdrawn."
+    assert mended("commands") == "The command was withdrawn."
     host_commands.send(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
     assert f"the server is at attempt {row.attempt}" in only("commands").sentence
     mended("commands")
     host_commands.send(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
-    assert "its host is not there any more" in only("commands").sentence
+    assert "its host no longer exists" in only("commands").sentence
     mended("commands")
     host_commands.send(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
-    assert "no record knows the server" in only("commands").sentence
+    assert "the server has no record" in only("commands").sentence
     assert treat(look("commands"), repair=True)[0].repaired
     assert look("commands") == []
 
@@ -180,9 +180,9 @@ def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> No
     row = cloud.running(alice)
     stop(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
-    assert only("missing_commands").sentence == "It is powering-off, and no command for that is open at any host."
+    assert only("missing_commands").sentence == "It is powering-off, but no host has an open command for this task."
     (treated,) = treat([only("missing_commands")], repair=True)
-    assert treated.repaired == "Its time is up: the reaper ends the task with its next round."
+    assert treated.repaired == "The deadline was set to now: the reaper ends the task in its next run."
     reap()
     assert look("missing_commands", "tasks", "actions") == []
     assert cloud.fresh(row).task_state is None
@@ -195,7 +195,7 @@ def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.fresh(row)
     assert row.host_id
     host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
-    assert only("missing_commands").sentence.startswith("It is powering-off, and 2 commands for that are open")
+    assert only("missing_commands").sentence.startswith("It is powering-off, and 2 commands for this task are open")
 
 
 @pytest.mark.slow

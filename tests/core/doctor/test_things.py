@@ -43,7 +43,7 @@ def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
     assert "cores: the counters say 9 in use; the reservations add up to 1 in use." in only("quota").sentence
-    assert mended("quota") == "Counted anew."
+    assert mended("quota") == "Counted again."
 
 
 @pytest.mark.slow
@@ -54,8 +54,8 @@ def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> N
     HostCommand.objects.filter(kind="snapshot_request").delete()
     broken(row, task_state=None, task_deadline=None)
     InstanceAction.objects.update(finished_at=timezone.now())
-    assert only("images").sentence == "It is queued, and no host is asked for its data: it will never be whole."
-    assert mended("images") == "It is deleted."
+    assert only("images").sentence == "It is queued, but no host has a command for its data: it will never be complete."
+    assert mended("images") == "It was deleted."
     assert Image.objects.get(id=image_id).status == "deleted"
 
 
@@ -70,9 +70,9 @@ def test_a_shelf_that_is_empty(cloud: Cloud, alice: RequestContext) -> None:
     row = shelved(cloud, alice)
     assert look("shelves") == []
     Image.objects.filter(id=row.snapshot_image_id).update(status=Image.Status.DELETED)
-    assert "the image it comes back from is deleted" in only("shelves").sentence
+    assert "its snapshot image is deleted" in only("shelves").sentence
     broken(row, snapshot_image_id=None)
-    assert "the image it comes back from is not there" in only("shelves").sentence
+    assert "its snapshot image is missing" in only("shelves").sentence
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_shelf_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> Non
     assert look("shelves") == []
     Image.objects.filter(id=row.snapshot_image_id).update(status=Image.Status.ACTIVE, deleted_at=None)
     assert only("shelves").subject == f"image {row.snapshot_image_id}"
-    assert mended("shelves") == "It is deleted."
+    assert mended("shelves") == "It was deleted."
 
 
 def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
@@ -92,7 +92,7 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     agent.guests.clear()
     agent.hello()
     found = only("guests")
-    assert found.sentence.startswith(f"It is stopped, and host {agent.host.name} has no guest of it. Starting it")
+    assert found.sentence.startswith(f"It is stopped, but host {agent.host.name} has no guest for it. Starting it")
     assert found.severity == "warning"
     start(context("alice"), row.id)
     cloud.run()
@@ -101,7 +101,7 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_a_server_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
     broken(cloud.running(alice), host=None)
-    assert only("guests").sentence == "It is active, and on no host. An operator may reset it to error."
+    assert only("guests").sentence == "It is active, but has no host. An operator may reset it to error."
 
 
 def test_a_server_that_is_being_built_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
@@ -126,9 +126,9 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     agent.measured()
     found = {each.severity: each.sentence for each in look("leftovers") if "tap" not in each.sentence}
     assert found == {
-        "warning": f"It has a folder of disks ({lost}) of the server {lost}, which no record knows. It is left alone:"
-        " the records may be what is lost.",
-        "note": "It has 7 guests that Novella did not make and leaves alone: vm0, vm1, vm2, vm3, vm4 ….",
+        "warning": f"It has a directory of disks ({lost}) of the server {lost}, which has no record. It is not touched:"
+        " the records may be lost.",
+        "note": "It has 7 guests that Novella did not create and does not touch: vm0, vm1, vm2, vm3, vm4 ….",
     }
     assert any(each.sentence.startswith("It has a network interface (tap01234567-89) of no server.")
                for each in look("leftovers"))  # fmt: skip
@@ -146,7 +146,7 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
     agent.measured()
     assert only("leftovers").sentence.endswith(f"of the server {row.id}, which is deleted.")
     (treated,) = treat([only("leftovers")], repair=True)
-    assert treated.repaired == f"Host {agent.host.name} was asked to remove all it has of the server."
+    assert treated.repaired == f"Host {agent.host.name} was asked to remove everything of the server."
     (command,) = agent.take()
     assert command.subject_id == str(row.id)
     agent.carry_out(command)
@@ -171,7 +171,7 @@ def test_workers_that_are_silent(cloud: Cloud) -> None:
 def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("provisioning.jobs.cast.time.time", lambda: timezone.now().timestamp() - 3600)
     cloud.launch(alice)
-    assert only("queue").sentence == "The oldest message waits for 60 minutes; nobody has begun with it."
+    assert only("queue").sentence == "The oldest message has been waiting for 60 minutes."
     monkeypatch.setattr(queue, "DEEP", 0)
     assert len(look("queue")) == 2
 
@@ -180,9 +180,9 @@ def test_a_queue_that_stands_still(cloud: Cloud, alice: RequestContext, monkeypa
 def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
     message = OrmQ.objects.create(key="scheduler", payload=payload, lock=timezone.now())
     assert only("foreign_messages").sentence == (
-        "It is none of ours: it is not signed with this cloud's key. It is never run."
+        "It is not one of Novella's jobs: it is not signed with this cloud's key. It is never run."
     )
-    assert mended("foreign_messages") == "It is removed."
+    assert mended("foreign_messages") == "It was removed."
     assert not OrmQ.objects.filter(id=message.id).exists()
 
 
@@ -191,10 +191,10 @@ def test_periodic_work_that_is_not_done(cloud: Cloud) -> None:
     Lease.objects.create(name="compute.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
     found = only("periodic")
     assert found.subject == "periodic work compute.reaper"
-    assert found.sentence.startswith("It is due every 5 seconds, and was last begun: ")
+    assert found.sentence.startswith("It is due every 5 seconds, and last started: ")
     now = timezone.now()
     Lease.objects.update(last_run_at=now, last_error="ZeroDivisionError")
-    assert only("periodic").sentence == "It failed when it was last done: ZeroDivisionError"
+    assert only("periodic").sentence == "Its last run failed: ZeroDivisionError"
 
 
 def test_a_webhook_that_takes_nothing(cloud: Cloud, settings: Any) -> None:
@@ -207,6 +207,6 @@ def test_a_webhook_that_takes_nothing(cloud: Cloud, settings: Any) -> None:
         subject="s", event_type="instance.create.end", body="{}", created_at=now, due_at=now, failed_at=now
     )
     assert {each.sentence for each in look("webhook")} == {
-        "It cannot be reached, or refuses: It refuses. Notifications that wait: 0.",
+        "It cannot be reached, or rejects notifications: It refuses. Waiting: 0.",
         "Notifications given up: 1; the operators' pages can send them again.",
     }
