@@ -1,1 +1,1 @@
-"""Records, bits and inspection of images."""
+"""Images: records, data, uploads, imports and inspection."""

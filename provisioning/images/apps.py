@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ImagesConfig(AppConfig):
-    """The images records."""
+    """The app for images."""
 
     name = "provisioning.images"
     label = "images"

@@ -1,4 +1,4 @@
-"""Changes to an image one after the other, as a JSON patch lists them."""
+"""Lists of changes to an image, as in a JSON patch. They are applied in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ Operation = Literal["add", "replace", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One operation on an attribute, named as in the API."""
+    """One operation on an attribute, with its name in the API."""
 
     operation: Operation
     name: str
     value: Any = None
     only_new: bool = False
-    """Whether ``add`` refuses what is there already, as in the older form of patches."""
+    """Whether ``add`` fails if the attribute exists, as in the older patch format."""
 
 
 def apply(context: RequestContext, image: Image, changes: Sequence[Change]) -> dict[str, Any]:
-    """Return what the changes make of an image's fields, for ``records.check_values``.
+    """Return the new values of an image's fields after the changes, for ``records.check_values``.
 
-    Additional properties that the caller may not read are not there for the changes, and stay.  Raises ForbiddenError
-    for what cannot be removed, ConflictError for what is not there, or is there already.
+    Additional properties that the caller may not read are treated as missing and are not changed. Raises ForbiddenError
+    for attributes that cannot be removed, ConflictError for a missing property or one that already exists.
     """
     values: dict[str, Any] = {}
     properties = dict(image.properties)

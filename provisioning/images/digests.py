@@ -1,8 +1,8 @@
-"""What stands for a property's value where images are filtered: values are too long for an index."""
+"""Digests of property values, which filters of images use because the values are too long for an index."""
 
 import hashlib
 
 
 def digest(value: str) -> str:
-    """Return the value's SHA-256 in hexadecimal, as ``ImageProperty.digest`` holds it."""
+    """Return the SHA-256 of a value in hexadecimal, as in ``ImageProperty.digest``."""
     return hashlib.sha256(value.encode()).hexdigest()

@@ -1,16 +1,16 @@
-"""What can go wrong with images, in words for their users."""
+"""Errors about images, with messages for users."""
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 
 
 class ImageContentError(InvalidInputError):
-    """The data is not what it is declared to be, or opening it would not be safe."""
+    """The data does not match its declared format, or opening it would not be safe."""
 
     code = "image_content"
 
 
 class InterruptedUploadError(InvalidInputError):
-    """The data stopped before its end: the sender went away."""
+    """The connection was closed before the end of the data."""
 
     code = "interrupted_upload"
 
@@ -22,19 +22,19 @@ class NoImageDataError(NotFoundError):
 
 
 class ImportUriError(InvalidInputError):
-    """The URL is not one that images may be fetched from."""
+    """The URL is not allowed for imports."""
 
     code = "import_uri"
 
 
 class DownloadError(NovellaError):
-    """The file at the URL could not be fetched whole."""
+    """The download of the file failed."""
 
     code = "download"
 
 
 class UploadOffsetError(ConflictError):
-    """A part of an upload does not begin where the data ends, at byte ``offset``."""
+    """A part does not begin at the current end of the data, at byte ``offset``."""
 
     code = "upload_offset"
 

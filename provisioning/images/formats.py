@@ -1,4 +1,4 @@
-"""The formats that images may have."""
+"""The disk and container formats of images."""
 
 from django.conf import settings
 
@@ -6,25 +6,27 @@ from compute_agent.disk_formats.formats import BOOTABLE, FORMATS
 from provisioning.common.errors import InvalidInputError
 
 DISK_FORMATS = tuple(FORMATS)
-"""What a host can use; the setting ``IMAGE_DISK_FORMATS`` says what of it is taken, as Glance's ``disk_formats``."""
+"""Formats that hosts can use. The setting ``IMAGE_DISK_FORMATS`` chooses those that users may upload, as Glance's
+``disk_formats``.
+"""
 BOOTABLE_FORMATS = BOOTABLE
-"""What a root disk can be made from: kernels and ramdisks are no disks."""
+"""Formats of root disks; not those of kernels and ramdisks."""
 CONTAINER_FORMATS = ("bare", "ami", "aki", "ari")
 """Glance's ``container_formats``."""
 AMAZON = frozenset({"ami", "aki", "ari"})
-"""Containers that hold a disk of their own name only."""
+"""Container formats that require the disk format of the same name."""
 
 
 def check_taken(disk_format: str) -> None:
-    """Raise InvalidInputError, which says why, for a format that the operator does not let in."""
+    """Raise InvalidInputError for a disk format that the operator does not allow."""
     if disk_format not in settings.IMAGE_DISK_FORMATS:
         taken = ", ".join(settings.IMAGE_DISK_FORMATS)
-        msg = f"The operator of this cloud takes no images of disk_format {disk_format}, but of {taken}."
+        msg = f"The operator of this cloud does not allow images of disk_format {disk_format}, only {taken}."
         raise InvalidInputError(msg, field="disk_format")
 
 
 def check_container(disk_format: str, container_format: str) -> None:
-    """Check that the formats go together; InvalidInputError."""
+    """Raise InvalidInputError if the disk and container formats do not match."""
     if container_format in AMAZON and disk_format != container_format:
         msg = (
             "Invalid mix of disk and container formats. When setting a disk or container format to one of "

@@ -1,4 +1,4 @@
-"""What is done for images by the queue and by the clock."""
+"""Queued and periodic jobs for images."""
 
 import uuid
 
@@ -10,8 +10,8 @@ INTERVAL = 60.0
 
 
 def give_up_import(reason: str, task_id: str) -> None:
-    """End an import that failed for no reason of its user's."""
-    imports.fail(uuid.UUID(task_id), "The import failed for an internal reason. Tell your operator the task's id.")
+    """Fail an import whose job was given up because of an internal error."""
+    imports.fail(uuid.UUID(task_id), "The import failed for an internal reason. Report the task's id to your operator.")
 
 
 @job(imports.JOB, topic=imports.TOPIC, on_give_up=give_up_import, long=True, leaves_room=True)
@@ -21,13 +21,13 @@ def run_import(task_id: str) -> None:
 
 @periodic("images.recover_interrupted_uploads", every=INTERVAL)
 def recover_interrupted_uploads() -> int:
-    """Make images ``queued`` again whose upload died with its process."""
+    """Set images back to ``queued`` if the process of their upload has died."""
     return recovery.recover_interrupted_uploads()
 
 
 @periodic("images.clean_up", every=INTERVAL)
 def clean_up() -> None:
-    """Clear the staging area, find lost imports, and forget tasks of long ago."""
+    """Clear the staging area, requeue lost imports, and delete expired tasks."""
     gap = absence("images.clean_up")
     if gap is not None:
         recovery.forgive(gap)

@@ -1,4 +1,4 @@
-"""Images with Glance's fields."""
+"""Images, with the fields of Glance."""
 
 import uuid
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class Image(models.Model):
-    """One disk image.  Sizes in bytes, ``min_disk`` in GiB, ``min_ram`` in MiB."""
+    """A disk image. Sizes are in bytes, ``min_disk`` in GiB, ``min_ram`` in MiB."""
 
     class Status(models.TextChoices):
-        """Glance's image states that Novella uses."""
+        """The image states of Glance that Novella uses."""
 
         QUEUED = "queued"
         SAVING = "saving"
@@ -21,7 +21,7 @@ class Image(models.Model):
         DELETED = "deleted"
 
     class Visibility(models.TextChoices):
-        """Who sees the image."""
+        """Who may see the image, as in Glance."""
 
         PUBLIC = "public"
         PRIVATE = "private"
@@ -31,7 +31,7 @@ class Image(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)  # "owner" in the API
     name = models.CharField(max_length=255, blank=True)
-    empty_name = models.BooleanField(default=False, db_default=False)  # an empty name was given, rather than none
+    empty_name = models.BooleanField(default=False, db_default=False)  # the name is "", not unset
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED)
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.SHARED)
     disk_format = models.CharField(max_length=20, null=True)
@@ -46,11 +46,11 @@ class Image(models.Model):
     protected = models.BooleanField(default=False)
     hidden = models.BooleanField(default=False)
     tags = models.JSONField(default=list)
-    properties = models.JSONField(default=dict)  # additional properties, text to text
-    found_firmware = models.CharField(  # what its data says that it is started by: disk_formats.firmware
+    properties = models.JSONField(default=dict)  # additional properties: name → text
+    found_firmware = models.CharField(  # the firmware that its data boots with, found by disk_formats.firmware
         max_length=16, blank=True, default="", db_default=""
     )
-    import_state = models.JSONField(default=dict)  # the os_glance_* attributes that an import shows, text to text
+    import_state = models.JSONField(default=dict)  # os_glance_* attributes that show an import: name → text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True)
@@ -63,7 +63,7 @@ class Image(models.Model):
 
 
 class ImageTag(models.Model):
-    """One tag of one image, for filters by tag; written with ``Image.tags``."""
+    """A tag of an image, for filters; written together with ``Image.tags``."""
 
     image = models.ForeignKey(Image, on_delete=models.CASCADE, related_name="tag_rows")
     tag = models.CharField(max_length=255)
@@ -77,11 +77,11 @@ class ImageTag(models.Model):
 
 
 class ImageProperty(models.Model):
-    """One additional property of one image, for filters; written with ``Image.properties``."""
+    """An additional property of an image, for filters; written together with ``Image.properties``."""
 
     image = models.ForeignKey(Image, on_delete=models.CASCADE, related_name="property_rows")
     name = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64)  # SHA-256 of the value: values are too long for an index
+    digest = models.CharField(max_length=64)  # SHA-256 of the value, because values are too long for an index
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["image", "name"], name="property_once_on_image")]
@@ -92,10 +92,10 @@ class ImageProperty(models.Model):
 
 
 class ImageMember(models.Model):
-    """One project that a shared image is shared with."""
+    """A project that a shared image is shared with."""
 
     class Status(models.TextChoices):
-        """What the member thinks of it: an accepted image stands in the member's list."""
+        """The decision of the member. Only accepted images appear in the member's lists."""
 
         PENDING = "pending"
         ACCEPTED = "accepted"
@@ -116,7 +116,7 @@ class ImageMember(models.Model):
 
 
 class ImageTask(models.Model):
-    """One piece of work on an image's data in the background: an import.  Removed some time after its end."""
+    """A background task on an image's data: an import. It is deleted some time after its end."""
 
     class Status(models.TextChoices):
         """Glance's task states."""
@@ -137,10 +137,10 @@ class ImageTask(models.Model):
     result = models.JSONField(null=True)
     message = models.TextField(blank=True)
     done = models.BigIntegerField(default=0)  # bytes
-    total = models.BigIntegerField(null=True)  # bytes, when it is known
+    total = models.BigIntegerField(null=True)  # bytes, null while unknown
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
-    expires_at = models.DateTimeField(null=True, db_index=True)  # set with its end
+    expires_at = models.DateTimeField(null=True, db_index=True)  # set when the task ends
 
     class Meta:
         indexes = [models.Index(fields=["-created_at", "-id"], name="image_task_by_age")]

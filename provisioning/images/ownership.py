@@ -1,4 +1,4 @@
-"""Images that projects own, and their limits."""
+"""The images of projects and their limits."""
 
 from provisioning.ec2.kinds import Kind
 from provisioning.identity.project_resources import Ids, Owned
@@ -19,8 +19,8 @@ OF_PROJECTS = (Owned("images", count=_images), Owned("image memberships", remove
 EC2_KINDS = (Kind("ami", "image", Image),)
 LIMITED = Measured(measured, {"images.Image": ("image_size_total", "image_count_total")})
 UNLIMITED = {
-    "images.ImageTag": "At most 128 of each image.",
-    "images.ImageProperty": "At most 128 of each image.",
-    "images.ImageMember": "NOVELLA_IMAGE_MEMBER_LIMIT of each image; held by the image's owner.",
-    "images.ImageTask": "One import of an image at a time, and deleted some time after its end.",
+    "images.ImageTag": "At most 128 for each image.",
+    "images.ImageProperty": "At most 128 for each image.",
+    "images.ImageMember": "At most NOVELLA_IMAGE_MEMBER_LIMIT for each image; belongs to the image's owner.",
+    "images.ImageTask": "One import of an image at a time; deleted some time after its end.",
 }

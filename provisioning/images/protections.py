@@ -1,9 +1,9 @@
-"""Additional properties that only some roles may create, read, update or delete: the operator's file, followed.
+"""Property protections: additional properties that only some roles may create, read, update or delete.
 
-``IMAGE_PROPERTY_PROTECTIONS`` names it, TOML or (``.json``) JSON: a table for each pattern, a regular expression that
-is searched in the property's name, the first that matches counts; in it ``create``, ``read``, ``update`` and
-``delete``, each a list of roles, ``@`` for everybody and ``!`` for nobody.  With a file, what no pattern matches is
-closed to all; with one that cannot be used, everything is.
+``IMAGE_PROPERTY_PROTECTIONS`` names a TOML or ``.json`` file. It has a table for each pattern, a regular expression
+that is searched in the property's name; the first match applies. Each table has ``create``, ``read``, ``update`` and
+``delete``, each a list of roles; ``@`` means all users and ``!`` none. Properties without a matching pattern are denied
+to all users. If the file is invalid, all properties are denied.
 """
 
 import json
@@ -26,34 +26,34 @@ from provisioning.common.errors import ForbiddenError
 OPERATIONS = ("create", "read", "update", "delete")
 EVERYBODY, NOBODY = "@", "!"
 LARGEST = 256 << 10
-"""Bytes of a file."""
+"""Maximum size of the file in bytes."""
 AT_REST = 0.5
-"""Seconds since the file was written, from which on its time tells whether it has changed."""
+"""Age in seconds from which the modification time of the file reliably shows changes."""
 logger = logging.getLogger(__name__)
 _turn = threading.Lock()
 _Mark = tuple[int, int, int] | None
 
 
 class ProtectionFileError(Exception):
-    """The file cannot be used; the text says why."""
+    """The file is invalid; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which roles, in small letters, may do what with the properties whose name has the pattern in it."""
+    """The roles, in lower case, that may carry out each operation on properties whose name matches the pattern."""
 
     pattern: re.Pattern[str]
     roles: Mapping[str, frozenset[str]]
 
     def allows(self, operation: str, roles: frozenset[str]) -> bool:
-        """Whether somebody with these roles may."""
+        """Return whether a user with these roles may carry out the operation."""
         wanted = self.roles[operation]
         return NOBODY not in wanted and (EVERYBODY in wanted or not wanted.isdisjoint(roles))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The rules of a file as it was; none when it could not be used."""
+    """The rules of a state of the file; empty if the file was invalid."""
 
     path: str
     mark: _Mark
@@ -65,7 +65,7 @@ _known: _Known | None = None
 
 
 def allows(context: RequestContext, name: str, operation: str) -> bool:
-    """Whether the caller may do this with the property; the cloud itself, which is no user, may everything."""
+    """Return whether the caller may carry out the operation. The control plane itself, without a user, may always."""
     rules = _rules(context)
     return rules is None or _allowed(rules, _roles(context), name, operation)
 
@@ -80,7 +80,7 @@ def readable(context: RequestContext, properties: Mapping[str, str | None]) -> d
 
 
 def check_change(context: RequestContext, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> None:
-    """Raise ForbiddenError, naming the first property that the caller may not create, update or delete so."""
+    """Raise ForbiddenError for the first property that the caller may not create, update or delete."""
     rules = _rules(context)
     if rules is None:
         return
@@ -94,7 +94,7 @@ def check_change(context: RequestContext, before: Mapping[str, str | None], afte
 
 
 def read(path: Path) -> tuple[Rule, ...]:
-    """Return the file's rules in their order; ProtectionFileError."""
+    """Return the rules of a file in order. Raises ProtectionFileError."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
@@ -105,7 +105,7 @@ def read(path: Path) -> tuple[Rule, ...]:
     except OSError as error:
         raise ProtectionFileError(f"It cannot be read ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:
-        raise ProtectionFileError(f"It is no {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
+        raise ProtectionFileError(f"It is not {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
     if not isinstance(tables, dict):
         raise ProtectionFileError("It must have one table for each pattern.")
     return tuple(_rule(pattern, table) for pattern, table in tables.items())
@@ -113,16 +113,16 @@ def read(path: Path) -> tuple[Rule, ...]:
 
 def _rule(pattern: str, table: Any) -> Rule:
     if not isinstance(table, dict) or set(table) != set(OPERATIONS):
-        raise ProtectionFileError(f"[{pattern}] must say who may {', '.join(OPERATIONS)}, and nothing else.")
+        raise ProtectionFileError(f"[{pattern}] must have exactly the keys {', '.join(OPERATIONS)}.")
     for operation, roles in table.items():
         if not isinstance(roles, list) or not all(isinstance(role, str) and role for role in roles):
             raise ProtectionFileError(f"[{pattern}] {operation} must be a list of roles.")
         if EVERYBODY in roles and NOBODY in roles:
-            raise ProtectionFileError(f"[{pattern}] {operation} has both @ and ! in it.")
+            raise ProtectionFileError(f"[{pattern}] {operation} contains both @ and !.")
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise ProtectionFileError(f"[{pattern}] is no regular expression: {error}.") from error
+        raise ProtectionFileError(f"[{pattern}] is not a regular expression: {error}.") from error
     return Rule(compiled, {name: frozenset(role.lower() for role in roles) for name, roles in table.items()})
 
 
@@ -136,7 +136,7 @@ def _roles(context: RequestContext) -> frozenset[str]:
 
 
 def _rules(context: RequestContext) -> tuple[Rule, ...] | None:
-    """Return the rules in force for the caller, as the file stands now; None: nothing is protected."""
+    """Return the rules of the file in its current state; None: no property is protected."""
     global _known
     path = str(settings.IMAGE_PROPERTY_PROTECTIONS)
     if not path or context.user_id is None:
@@ -151,20 +151,20 @@ def _rules(context: RequestContext) -> tuple[Rule, ...] | None:
 
 
 def _look(path: str, mark: _Mark, *, told: bool) -> _Known:
-    """Read the file; ``told``: it was read in this state before, and what is wrong with it was logged."""
+    """Read the file. ``told``: this state of the file was read before, so its error is already logged."""
     settled = mark is None or abs(time.time() - mark[0] / 1e9) > AT_REST
     try:
         return _Known(path, mark, settled, read(Path(path)))
     except ProtectionFileError as error:
         if not told:
-            logger.error("The property protections %s cannot be used, so all is protected: %s", path, error)  # noqa: TRY400
+            logger.error("Property protections %s are invalid, so all is protected: %s", path, error)  # noqa: TRY400
         return _Known(path, mark, settled, ())
 
 
 def _mark(path: str) -> _Mark:
-    """Return what changes whenever the file does; None: it cannot be seen."""
+    """Return values that differ after each change of the file; None: the file is not accessible."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the price of Path's
+        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
     except (OSError, ValueError):
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino)

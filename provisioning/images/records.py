@@ -1,4 +1,4 @@
-"""The rules of an image's record: what may be written into which field."""
+"""Validation of an image's fields."""
 
 import uuid
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ FIELDS = frozenset(
     {"name", "visibility", "disk_format", "container_format", "min_disk", "min_ram", "protected", "hidden"}
     | {"owner", "tags", "properties"}
 )
-"""What a request may set."""
+"""Fields that a request may set."""
 COLUMN_OF = {"os_hidden": "hidden"}
-"""Attributes of the API that have another name here."""
+"""Attributes of the API → columns with another name."""
 BASE = FIELDS - {"hidden", "properties"} | COLUMN_OF.keys()
-"""Attributes of the API that are always there: they can be replaced, not removed."""
+"""Attributes that every image has: they can be replaced, but not removed."""
 FIXED_ONCE_UPLOADED = {"disk_format", "container_format"}
 READ_ONLY = frozenset(
     {"id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at", "updated_at"}
@@ -35,24 +35,24 @@ READ_ONLY = frozenset(
 )
 """Attributes that only this service writes."""
 RESERVED = frozenset({"location", "locations", "deleted", "deleted_at"})
-"""Names that are no attributes here, and no additional properties either."""
+"""Names that are neither attributes nor allowed as additional properties."""
 RESERVED_BEGINNING = "os_glance"
 MAX_VALUE = 65_535
-"""Characters of an additional property's value."""
+"""Maximum length of an additional property's value."""
 MAX_PROPERTIES_SIZE = 131_072
-"""Characters of all additional properties of an image together: servers keep a copy of them."""
+"""Maximum total length of an image's additional properties, because servers store a copy of them."""
 BECOMING = {
     Image.Visibility.PUBLIC.value: ("publicize_image", "publicize_image"),
     Image.Visibility.COMMUNITY.value: ("communitize_image", "communitize_image"),
 }
-"""Visibility → the rule that lets an image become so, and its name in Glance."""
+"""Visibility → the policy rule for setting it, and its name in Glance."""
 
 
 def check_values(context: RequestContext, values: Mapping[str, Any], image: Image | None = None) -> dict[str, Any]:
-    """Return the values fit for the record's columns; ``owner`` becomes ``project_id``.
+    """Return validated values for the columns; ``owner`` becomes ``project_id``.
 
-    Raises InvalidInputError naming the field, TooLargeError for too many tags or properties, ForbiddenError when only
-    others may do it.
+    Raises InvalidInputError naming the field, TooLargeError for too many tags or properties, ForbiddenError if the
+    caller may not set a value.
     """
     unknown = values.keys() - FIELDS
     if unknown:
@@ -102,7 +102,7 @@ def _check_visibility(context: RequestContext, visibility: str, image: Image | N
 
 
 def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uuid.UUID:
-    """Return the project; whose image it is now stays so for anybody, the rest is for operators."""
+    """Return the project of ``owner``. Only operators may set another project than the present or the caller's one."""
     found = read_id(owner)
     same = found is not None and found == (context.project_id if image is None else image.project_id)
     if not same and not policy.allows(context, "novella:set_image_owner"):

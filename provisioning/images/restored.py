@@ -1,4 +1,4 @@
-"""Images after their records were restored: data that has arrived since the copy is kept."""
+"""Images after a restore of the records: data that arrived after the backup is kept."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,6 @@ from provisioning.images.services.recovery import take_up_whole
 
 
 def complete_images() -> Iterable[str]:
-    """Let images that wait for data, and have all of it, be completed."""
+    """Let queued images with complete data become active."""
     waiting = Image.objects.filter(status=Image.Status.QUEUED).order_by("pk").values_list("pk", flat=True)
-    yield f"Images: the data of {sum(map(take_up_whole, waiting))} has arrived since the copy."
+    yield f"Images: the data of {sum(map(take_up_whole, waiting))} arrived after the backup."

@@ -1,7 +1,7 @@
-"""The files of the image store: ``IMAGE_DIR/<image id>``; written as ``<image id>.part``, locked, synced and renamed.
+"""The files of the image store: ``IMAGE_DIR/<image id>``, written as ``<image id>.part``, locked, synced and renamed.
 
-Data that waits for its import is ``<image id>.staged``, that of an upload in parts ``<image id>.arriving``.  The lock
-belongs to the open file, not to its name: whoever can take it knows that nobody writes or imports it.
+Data that waits for its import is ``<image id>.staged``, data of an upload in parts ``<image id>.arriving``. The lock
+belongs to the open file, not to its name: a process that gets the lock knows that no other one writes or imports it.
 """
 
 import errno
@@ -20,51 +20,51 @@ from django.conf import settings
 from provisioning.common.errors import ConflictError, UnavailableError
 
 RESERVE = 512 << 20
-"""Bytes that uploads leave free: the database may be on the same disk."""
+"""Bytes that uploads leave free, because the database may be on the same disk."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-NO_ROOM = "There is no room for the image now. Tell your operator."
+NO_ROOM = "There is no room for the image now. Contact your operator."
 CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
-"""How often and how long apart a file is tried that somebody may just be glancing at."""
+"""Number of attempts to lock a file, and seconds between them: another process may have it locked for a moment."""
 
 
 def has_room(more: int = 0) -> bool:
-    """Whether ``more`` bytes may be written beside what other uploads write; creates the store's folder if needed."""
+    """Return whether ``more`` bytes may be written in addition to other uploads. Creates the directory if needed."""
     folder = Path(settings.IMAGE_DIR)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # nothing was stored in a new cloud yet
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # a new cloud has no directory yet
     room = statvfs(folder)
     return room.f_bavail * room.f_frsize >= more + RESERVE
 
 
 def path_of(image_id: uuid.UUID) -> Path:
-    """Return where the bits of an image are, or will be."""
+    """Return the final path of an image's data."""
     return Path(settings.IMAGE_DIR) / str(image_id)
 
 
 def is_whole(image_id: uuid.UUID) -> bool:
-    """Return whether all bits of an image are there, whatever its record says: they get their name last."""
+    """Return whether the data of an image is complete, whatever its record states: files get their final name last."""
     return path_of(image_id).exists()
 
 
 def part_of(image_id: uuid.UUID) -> Path:
-    """Return where an upload is written until it is known to be good."""
+    """Return the path of an upload that is not finished."""
     return Path(settings.IMAGE_DIR) / f"{image_id}.part"
 
 
 def staged_of(image_id: uuid.UUID) -> Path:
-    """Return where data waits for its import."""
+    """Return the path of data that waits for its import."""
     return Path(settings.IMAGE_DIR) / f"{image_id}.staged"
 
 
 def arriving_of(image_id: uuid.UUID) -> Path:
-    """Return where an upload in parts is written."""
+    """Return the path of the data of an upload in parts."""
     return Path(settings.IMAGE_DIR) / f"{image_id}.arriving"
 
 
 @contextmanager
 def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
-    """Open the upload's file, locked while the block runs; gone afterwards unless it was renamed.
+    """Open the file of an upload, locked during the block. It is deleted afterwards unless it was renamed.
 
-    Raises ConflictError when somebody else is writing it, UnavailableError when it does not fit.
+    Raises ConflictError if another process writes it, UnavailableError if it does not fit.
     """
     part = part_of(image_id)
     with _while_it_fits(), _claimed(part, os.O_RDWR | os.O_CREAT) as file:
@@ -77,9 +77,9 @@ def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
-    """Open staged data, locked while the block runs.
+    """Open staged data, locked during the block.
 
-    Raises FileNotFoundError when there is none, ConflictError when somebody else imports it.
+    Raises FileNotFoundError if there is none, ConflictError if another process imports it.
     """
     with _claimed(staged_of(image_id), os.O_RDWR) as file:
         yield file
@@ -87,10 +87,10 @@ def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def arriving_file(image_id: uuid.UUID, *, create: bool = False) -> Iterator[IO[bytes]]:
-    """Open the data of an upload in parts, locked while the block runs; it stays afterwards.
+    """Open the data of an upload in parts, locked during the block. The file is kept.
 
-    Raises FileNotFoundError when there is none, ConflictError when somebody else writes it, UnavailableError when it
-    does not fit.
+    Raises FileNotFoundError if there is none, ConflictError if another process writes it, UnavailableError if it does
+    not fit.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
     with _while_it_fits(), _claimed(arriving_of(image_id), flags) as file:
@@ -99,7 +99,7 @@ def arriving_file(image_id: uuid.UUID, *, create: bool = False) -> Iterator[IO[b
 
 @contextmanager
 def _while_it_fits() -> Iterator[None]:
-    """Say of a file system that is full, for all that was left a moment ago, what is said before a write."""
+    """Convert errors of a full file system to the error that ``check_room`` raises."""
     try:
         Path(settings.IMAGE_DIR).mkdir(parents=True, exist_ok=True, mode=0o700)
         yield
@@ -111,7 +111,7 @@ def _while_it_fits() -> Iterator[None]:
 
 @contextmanager
 def _claimed(path: Path, flags: int) -> Iterator[IO[bytes]]:
-    """Open and lock a file of which nobody else has the lock, as it was found: nothing is truncated before."""
+    """Open and lock a file without truncating it. Raises ConflictError if another process has the lock."""
     for _ in range(CLAIM_TRIES):
         with os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o600), "r+b") as file:
             try:
@@ -123,17 +123,17 @@ def _claimed(path: Path, flags: int) -> Iterator[IO[bytes]]:
                 yield file
                 return
         time.sleep(CLAIM_PAUSE)
-    raise ConflictError("The data of this image is being written already.")
+    raise ConflictError("The data of this image is already being written.")
 
 
 def stage(image_id: uuid.UUID, file: IO[bytes]) -> None:
-    """Keep the written data for its import."""
+    """Rename the written data to the staged file."""
     file.flush()
     part_of(image_id).replace(staged_of(image_id))
 
 
 def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) -> None:
-    """Bring the data of the open file, an upload's or ``source``, safely to disk under its final name."""
+    """Sync the data of the open file to disk and rename it (or ``source``) to its final name."""
     file.flush()
     os.fsync(file.fileno())
     (source or part_of(image_id)).replace(path_of(image_id))
@@ -145,13 +145,13 @@ def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) ->
 
 
 def remove(image_id: uuid.UUID) -> None:
-    """Remove an image's bits, staged ones too; whoever has them open reads on."""
+    """Remove the data of an image, also staged data. Processes that have it open can finish reading."""
     path_of(image_id).unlink(missing_ok=True)
     remove_waiting(image_id)
 
 
 def remove_waiting(image_id: uuid.UUID) -> None:
-    """Remove data that waits: for its import, or for its next part."""
+    """Remove data that waits for its import or for its next part."""
     staged_of(image_id).unlink(missing_ok=True)
     arriving_of(image_id).unlink(missing_ok=True)
 
@@ -162,7 +162,7 @@ def is_waiting(image_id: uuid.UUID) -> bool:
 
 
 def upload_is_alive(image_id: uuid.UUID) -> bool:
-    """Whether some process is still writing or importing this image."""
+    """Return whether a process is writing or importing the image."""
     for path in (part_of(image_id), staged_of(image_id), arriving_of(image_id), path_of(image_id)):
         try:
             with path.open("rb") as file:
@@ -175,13 +175,13 @@ def upload_is_alive(image_id: uuid.UUID) -> bool:
 
 
 def discard(image_id: uuid.UUID) -> None:
-    """Remove everything of an upload that died."""
+    """Remove all data of an interrupted upload."""
     part_of(image_id).unlink(missing_ok=True)
     remove(image_id)
 
 
 def unfinished() -> list[tuple[uuid.UUID, Path]]:
-    """Return what is not under its final name, with the image's id."""
+    """Return the files without a final name, with their images' ids."""
     found = []
     for path in Path(settings.IMAGE_DIR).glob("*.*"):
         if path.suffix in {".part", ".staged", ".arriving"}:

@@ -1,4 +1,4 @@
-"""What needs an image's data for longer than a moment, told by the services above: such an image is not deleted."""
+"""Uses of images by other services, which register here. An image in use cannot be deleted."""
 
 from collections.abc import Callable
 
@@ -7,14 +7,14 @@ from provisioning.common.wired import Wired
 from provisioning.images.models import Image
 
 User = Callable[[Image], str | None]
-"""Names what needs an image, such as ``the shelved server web-1 (ID)``; None: nothing does."""
+"""Returns the user of an image, such as ``the shelved server web-1 (ID)``; None: not in use."""
 
 USERS = Wired[User]("The users of images")
 
 
 def check_unused(image: Image) -> None:
-    """Raise ConflictError when something needs the image."""
+    """Raise ConflictError if the image is in use."""
     for user in USERS:
         named = user(image)
         if named is not None:
-            raise ConflictError(f"Image {image.id} could not be deleted because it is in use: {named} needs it.")
+            raise ConflictError(f"Image {image.id} could not be deleted because it is in use: {named} uses it.")

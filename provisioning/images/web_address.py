@@ -1,4 +1,6 @@
-"""Which addresses an image may be fetched from: never the cloud's own inside, whatever a URL or a name says."""
+"""Addresses that images may be downloaded from: never internal addresses of the cloud, whatever a URL or DNS name
+states.
+"""
 
 import ipaddress
 import re
@@ -19,21 +21,21 @@ NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 NEVER = tuple(
     ipaddress.ip_network(text)
     for text in (
-        "168.63.129.16/32",  # a cloud's own service at a public address
+        "168.63.129.16/32",  # a metadata service of a cloud at a public address
         "192.88.99.0/24",  # relays into 6to4
-        "64:ff9b::/96",  # IPv4 addresses in other words: NAT64
+        "64:ff9b::/96",  # IPv4 addresses embedded in IPv6: NAT64
         "64:ff9b:1::/48",
         "2001::/32",  # Teredo
         "2002::/16",  # 6to4
         "fec0::/10",  # site-local
     )
 )
-"""Networks that count as internal although registries call them global."""
+"""Networks that are treated as internal although registries list them as global."""
 
 
 @dataclass(frozen=True)
 class WebAddress:
-    """A URL taken apart and allowed as far as it says itself; the name has not been looked up."""
+    """A parsed URL that passed the checks of its text; the host name has not been resolved."""
 
     scheme: str
     host: str
@@ -43,30 +45,30 @@ class WebAddress:
 
     @property
     def authority(self) -> str:
-        """Host and port as in a URL and in the header ``Host``."""
+        """Host and port as in a URL and in the ``Host`` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def shown(self) -> str:
-        """The URL for logs and messages: the query may hold a secret."""
+        """The URL for logs and messages, without the query, which may contain a secret."""
         return f"{self.scheme}://{self.authority}{self.target.partition('?')[0]}"
 
     @property
     def url(self) -> str:
-        """The whole URL, for redirects that are relative to it."""
+        """The complete URL, as a base for relative redirects."""
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
 def read_uri(uri: object) -> WebAddress:
-    """Take a URL apart and check everything that needs no lookup; ImportUriError says what is wrong with it."""
+    """Parse a URL and check all that needs no DNS lookup. Raises ImportUriError with the reason."""
     if not isinstance(uri, str) or not uri or len(uri) > LONGEST or not PLAIN.fullmatch(uri) or "\\" in uri:
         raise _refused("", f"it must be a URL of at most {LONGEST} ASCII characters without spaces")
     try:
         parts = urlsplit(uri)
         port, host = parts.port, (parts.hostname or "").lower().rstrip(".")
     except ValueError:
-        raise _refused("", "it is no URL") from None
+        raise _refused("", "it is not a URL") from None
     if parts.scheme not in DEFAULT_PORTS:
         raise _refused("", "only http and https are allowed")
     if "@" in parts.netloc:
@@ -82,9 +84,9 @@ def read_uri(uri: object) -> WebAddress:
 
 
 def resolve(address: WebAddress) -> list[Address]:
-    """Look the name up, once, and return the addresses that may be connected to, in the resolver's order.
+    """Resolve the host name once, and return the allowed addresses in the resolver's order.
 
-    Raises ImportUriError when there are none of these, DownloadError when there are none at all.
+    Raises ImportUriError if no address is allowed, DownloadError if the name does not resolve.
     """
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
@@ -97,7 +99,7 @@ def resolve(address: WebAddress) -> list[Address]:
 
 
 def is_allowed(address: Address) -> bool:
-    """Whether it is one of the public internet, or of a network that the operator allows."""
+    """Return whether an address is public, or in a network that the operator allows."""
     if any(address in network for network in settings.IMPORT_ALLOWED_NETWORKS if network.version == address.version):
         return True
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -117,7 +119,7 @@ def is_allowed(address: Address) -> bool:
 
 def _check_host(address: WebAddress) -> None:
     if not NAME.fullmatch(address.host) and not _is_ipv6(address.host):
-        raise _refused("", "its host is no host name")
+        raise _refused("", "its host is not a host name")
     shown = address.shown
     if address.port not in settings.IMPORT_ALLOWED_PORTS:
         ports = ", ".join(str(port) for port in settings.IMPORT_ALLOWED_PORTS)
@@ -126,7 +128,7 @@ def _check_host(address: WebAddress) -> None:
         raise _refused(shown, "its host is not one of those that are allowed")
     if _is_listed(address.host, settings.IMPORT_DENIED_HOSTS):
         raise _refused(shown, "its host is not allowed")
-    try:  # an address in any of the forms that the resolver takes for one: decimal, octal, hexadecimal, short
+    try:  # an address in any form that the resolver accepts: decimal, octal, hexadecimal, short
         literal = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return
@@ -142,12 +144,12 @@ def _is_ipv6(host: str) -> bool:
 
 
 def _is_listed(host: str, names: Iterable[str]) -> bool:
-    """Whether the host is one of the names, or below one that begins with a dot."""
+    """Return whether the host is one of the names, or a subdomain of a name that begins with a dot."""
     return any(host.endswith(name) if name.startswith(".") else host == name for name in names)
 
 
 def _addresses(found: Iterable[tuple[object, ...]]) -> list[Address]:
-    """Read getaddrinfo's answer; an address with a scope is a link's."""
+    """Return the addresses of getaddrinfo's result. Addresses with a scope are link-local."""
     return [ipaddress.ip_address(str(entry[4][0])) for entry in found]  # type: ignore[index]
 
 

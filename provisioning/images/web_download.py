@@ -1,10 +1,10 @@
-"""Fetches a file from the web for an import: bounded in time and size, in constant memory, and from outside only.
+"""Downloads a file for an import, with limits of time and size, constant memory, and from external addresses only.
 
-A name is looked up once and the connection goes to that very address, so that an answer which changes afterwards
-changes nothing; a redirect is a new URL and is checked like the first.  No proxy and no credentials are used.
+A name is resolved once and the connection uses that address, so that a later DNS answer has no effect. A redirect is
+checked like a new URL. No proxy and no credentials are used.
 
-A download that breaks off is resumed (RFC 9110, 13.1.5 and 14.2), when its server has told the version of the
-file and takes ranges; each new connection is checked like the first.
+An interrupted download is resumed (RFC 9110, 13.1.5 and 14.2) if the server has sent a version of the file and accepts
+ranges. Each new connection is checked like the first.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ READ_TIMEOUT = 30.0
 PIECE = 256 << 10
 MOST_REDIRECTS = 5
 MOST_ADDRESSES = 8
-"""Addresses of one name that are tried: an answer with hundreds of silent ones would keep a worker for hours."""
+"""Maximum number of addresses of one name to try: hundreds of silent ones would block a worker for hours."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""Answers of a server that may give another one soon."""
+"""Status codes that may change on a retry."""
 
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each attempt to go on with a download that broke off."""
+"""Seconds before each attempt to resume an interrupted download."""
 ENOUGH = 1 << 20
-"""Bytes that must come for the attempts to be counted from the beginning."""
+"""Number of received bytes after which the attempts are counted from zero again."""
 
 logger = logging.getLogger(__name__)
 
 
 class BrokenDownloadError(DownloadError):
-    """The connection or its server failed: another attempt may succeed."""
+    """The connection or the server failed; a retry may succeed."""
 
 
 @dataclass
 class WebFile:
-    """The file at the other end, about to be read once; ``connection`` closes what is open of it."""
+    """A remote file that can be read once. ``connection`` closes all its resources."""
 
     uri: str
     shown: str
@@ -61,11 +61,13 @@ class WebFile:
 
     def __post_init__(self) -> None:
         self.total = self.response.length
-        """Bytes, when the server says."""
+        """Bytes; None if the server does not specify the size."""
         self._version = _version(self.response)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the data as it comes; DownloadError when it stops before its end or takes too long."""
+        """Yield the data as it arrives, resuming after interruptions. Raises DownloadError if it is incomplete or too
+        slow.
+        """
         size = came = attempts = 0
         while True:
             try:
@@ -99,7 +101,7 @@ class WebFile:
             raise BrokenDownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
 
     def _go_on(self, size: int) -> None:
-        """Ask for the rest of the same file; DownloadError when its server has only the whole or another file."""
+        """Request the rest of the file. Raises DownloadError if the server offers only the whole or another file."""
         self.connection.close()
         asked = {"Range": f"bytes={size}-", "If-Range": self._version}
         _, self.response = _open(self.uri, self.watch, self.connection, asked)
@@ -110,17 +112,17 @@ class WebFile:
                 f"The download of {self.shown} broke off after {size} of {self.total} bytes, and could not be resumed."
             )
             raise BrokenDownloadError(text) if unable else DownloadError(text)
-        logger.info("Going on with %s at byte %d.", self.shown, size)
+        logger.info("Resuming the download of %s at byte %d.", self.shown, size)
 
 
 def _version(response: http.client.HTTPResponse) -> str:
-    """Return by what a server knows this very file again; empty when it says nothing that is exact."""
+    """Return the validator that identifies this version of the file; "" if the server sends no strong one."""
     tag = response.headers.get("ETag", "")
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
 
 
 class Watch:
-    """Ends a connection when its time is over, however slowly it drips; what comes fast enough has more time."""
+    """Closes a connection at its deadline, however slowly data arrives. Fast transfers extend the deadline."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -131,7 +133,7 @@ class Watch:
 
     @contextlib.contextmanager
     def over(self, connection: socket.socket) -> Iterator[None]:
-        """Watch a connection while the block runs."""
+        """Watch a connection during the block."""
         self._over.clear()
         self._wait(connection)
         try:
@@ -142,11 +144,11 @@ class Watch:
                 self._timer.cancel()
 
     def came(self, size: int) -> None:
-        """Hear how many bytes have come in all."""
+        """Report the total number of bytes received so far, which may extend the deadline."""
         self._end = self._began + seconds_for(self._seconds, size)
 
     def _wait(self, connection: socket.socket) -> None:
-        """Cut the connection when its time is over, which may have moved until then."""
+        """Close the connection if the deadline has passed; otherwise check again at the deadline."""
         left = self._end - time.monotonic()
         if self._over.is_set():
             return
@@ -158,17 +160,17 @@ class Watch:
         self._timer.start()
 
     def check(self, shown: str) -> None:
-        """Raise DownloadError when the time is over."""
+        """Raise DownloadError if the deadline has passed."""
         if time.monotonic() >= self._end:
-            text = f"The download of {shown} took longer than {self._seconds:.0f} seconds, and was slow."
+            text = f"The download of {shown} took longer than {self._seconds:.0f} seconds and was too slow."
             raise DownloadError(text)
 
 
 @contextlib.contextmanager
 def web_file(uri: str) -> Iterator[WebFile]:
-    """Open what a URL names, behind at most five redirects, for the time of the block.
+    """Open the file at a URL during the block, after at most five redirects.
 
-    Raises ImportUriError when a URL or the address of its host is not allowed, DownloadError when it cannot be had.
+    Raises ImportUriError if a URL or the address of its host is not allowed, DownloadError if the download fails.
     """
     watch = Watch(settings.IMPORT_TIMEOUT)
     with contextlib.ExitStack() as connection:
@@ -182,7 +184,7 @@ def web_file(uri: str) -> Iterator[WebFile]:
 def _open(
     uri: str, watch: Watch, connection: contextlib.ExitStack, headers: Mapping[str, str] | None = None
 ) -> tuple[str, http.client.HTTPResponse]:
-    """Follow redirects; return the last URL, for people, and its answer, which ``connection`` closes."""
+    """Follow redirects; return the last URL without its query, and its response, which ``connection`` closes."""
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
         with contextlib.ExitStack() as stack:
@@ -199,10 +201,10 @@ def _open(
 def _ask(
     address: WebAddress, watch: Watch, stack: contextlib.ExitStack, headers: Mapping[str, str]
 ) -> http.client.HTTPResponse:
-    """Connect and send the request; the stack closes everything."""
+    """Connect and send the request. ``stack`` closes all resources."""
     connected = stack.enter_context(_connect(address, resolve(address), watch))
     if address.scheme == "https":
-        # The handshake comes after the watch has begun.
+        # The handshake comes after the watch has started.
         connected = _trust().wrap_socket(connected, server_hostname=address.host, do_handshake_on_connect=False)
         stack.enter_context(connected)
     stack.enter_context(watch.over(connected))
@@ -223,7 +225,7 @@ def _ask(
 
 
 def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> socket.socket:
-    """Connect to the first of the addresses that answers; DownloadError when none of the first few does in time."""
+    """Connect to the first address that accepts. Raises DownloadError if none of the first few does in time."""
     for each in addresses[:MOST_ADDRESSES]:
         watch.check(address.shown)
         with contextlib.suppress(OSError):
@@ -233,13 +235,13 @@ def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> soc
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """The certificates of this machine."""
+    """Return a context with the trusted certificates of this machine."""
     return ssl.create_default_context()
 
 
 @contextlib.contextmanager
 def _explained(shown: str, watch: Watch) -> Iterator[None]:
-    """Say what went wrong on the way in words for users, without the URL's query."""
+    """Convert errors of the transfer to messages for users, without the URL's query."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
@@ -250,11 +252,11 @@ def _explained(shown: str, watch: Watch) -> Iterator[None]:
     except (OSError, http.client.HTTPException, ValueError) as error:
         watch.check(shown)
         logger.info("The download of %s failed: %s", shown, type(error).__name__)
-        text = f"The download of {shown} failed: the connection broke or the answer is no HTTP."
+        text = f"The download of {shown} failed: the connection was interrupted or the response is not HTTP."
         raise BrokenDownloadError(text) from None
 
 
 def _cut(connection: socket.socket) -> None:
-    """Shut a connection under whoever reads from it; of TLS, the connection below."""
+    """Shut down a connection while another thread reads from it; for TLS, the underlying connection."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_RDWR)

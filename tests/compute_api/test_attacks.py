@@ -85,7 +85,7 @@ def test_an_operator_s_rebuild_does_not_fetch_a_kernel_for_who_may_not(
     cloud.image.properties = {"kernel_id": str(kernel.id)}
     cloud.image.save()
     answer = act(Api(people.operator), server, "rebuild", {"imageRef": str(cloud.image.id)})
-    refused(answer, 400, "which is not there or is no kernel")
+    refused(answer, 400, "which does not exist or is not a kernel")
 
 
 @pytest.mark.slow

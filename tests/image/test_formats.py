@@ -100,7 +100,7 @@ def test_what_the_operator_does_not_let_in_is_refused_with_the_reason(
     refused = api.post(f"{V2}/images", {"disk_format": "vmdk", "container_format": "bare"})
     assert (refused.status_code, refused.json()["message"]) == (
         400,
-        "The operator of this cloud takes no images of disk_format vmdk, but of raw, qcow2.",
+        "The operator of this cloud does not allow images of disk_format vmdk, only raw, qcow2.",
     )
     assert patch(alice, before.id, replace("/disk_format", "vdi")).status_code == 400
     with pytest.raises(InvalidInputError, match="takes no images of disk_format vmdk"):

@@ -1,4 +1,4 @@
-"""Images as a caller may see them."""
+"""Images that are visible to a caller."""
 
 from provisioning.images.selectors.access import image_for, images_by_id, visible_images
 from provisioning.images.selectors.data import arrived_of, data_for, end_of_arrived, locations_for, open_data

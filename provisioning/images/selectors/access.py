@@ -1,4 +1,4 @@
-"""Which images exist for a caller."""
+"""Access to images: which images exist for a caller."""
 
 import uuid
 from collections.abc import Iterable
@@ -15,28 +15,28 @@ FOR_ALL = (Image.Visibility.PUBLIC, Image.Visibility.COMMUNITY)
 
 
 def sees_all(context: RequestContext) -> bool:
-    """Whether the images of every project exist for the caller."""
+    """Return whether the caller may see the images of all projects."""
     return policy.allows(context, "novella:get_images:all_projects")
 
 
 def owns(context: RequestContext, image: Image) -> bool:
-    """Whether the caller may do to an image what its owner may."""
+    """Return whether the caller has the rights of the image's owner."""
     return image.project_id == context.project_id or sees_all(context)
 
 
 def own(context: RequestContext) -> Q:
-    """Match the caller's project's images; an unscoped caller owns none."""
+    """Match the images of the caller's project; without a project, none."""
     return Q(project_id=context.project_id or NOBODY)
 
 
 def shared_with(context: RequestContext, status: str | None = None) -> Q:
-    """Match shared images that the caller's project is a member of, with this member status or with any."""
+    """Match images shared with the caller's project, with this member status or (None) any."""
     members = _members(context.project_id or NOBODY)
     return _shared(members if status is None else members.filter(status=status))
 
 
 def usable(project_id: uuid.UUID | Value) -> Q:
-    """Match what a project may use: its own, what is shared with it, and what is there for all."""
+    """Match the images that a project may use: its own, shared with it, public and community images."""
     return Q(project_id=project_id) | Q(visibility__in=FOR_ALL) | _shared(_members(project_id))
 
 
@@ -49,18 +49,18 @@ def _shared(members: QuerySet[ImageMember]) -> Q:
 
 
 def visible_images(context: RequestContext) -> QuerySet[Image]:
-    """Return every image the caller may open: those the project may use; operators open all."""
+    """Return all images that the caller may use; operators may use all."""
     every = Image.objects.exclude(status=Image.Status.DELETED)
     return every if sees_all(context) else every.filter(usable(context.project_id or NOBODY))
 
 
 def images_by_id(context: RequestContext, ids: Iterable[uuid.UUID]) -> list[Image]:
-    """Return those of these images that the caller may open."""
+    """Return those of these images that the caller may use."""
     return list(visible_images(context).filter(pk__in=list(ids)))
 
 
 def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
-    """Return one image; NotFoundError when there is none or it is another project's."""
+    """Return one image. Raises NotFoundError if it does not exist or is not visible to the caller."""
     found = visible_images(context).filter(pk=key(image_id)).first()
     if found is None:
         raise NotFoundError(f"No image found with ID {str(image_id)[:64]}")
@@ -68,5 +68,5 @@ def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
 
 
 def key(identity: str | uuid.UUID) -> uuid.UUID:
-    """Read an id; what is no UUID is the id of nothing."""
+    """Parse an id. A text that is not a UUID becomes the id of no image."""
     return read_id(identity) or NOBODY

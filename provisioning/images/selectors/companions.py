@@ -1,4 +1,4 @@
-"""The kernel and the ramdisk that an image names for its guests."""
+"""The kernel and ramdisk images that an image boots with."""
 
 import uuid
 
@@ -9,14 +9,13 @@ from provisioning.common.ids import read_id
 from provisioning.images.models import Image, ImageMember
 
 KINDS = {"kernel_id": "aki", "ramdisk_id": "ari"}
-"""Property of an image → the disk format of what it names; Glance's own names."""
+"""Property of an image → the disk format of the image it refers to, as in Glance."""
 
 
 def companions(image: Image, project_id: uuid.UUID) -> dict[str, Image]:
-    """Return the kernel and the ramdisk an image names, by property; empty for an image that boots from its own disk.
+    """Return the kernel and ramdisk images by property; empty for an image that boots from its own disk.
 
-    They must be ones that the project may use.  Raises InvalidInputError for one that is not there, has no data, or is
-    no kernel or ramdisk.
+    Raises InvalidInputError if one does not exist, may not be used by the project, has no data, or has another format.
     """
     named = {name: read_id(str(image.properties[name])) for name in KINDS if image.properties.get(name)}
     if not named:
@@ -37,7 +36,7 @@ def companions(image: Image, project_id: uuid.UUID) -> dict[str, Image]:
         if row is None or row.disk_format != KINDS[name]:
             what = name.removesuffix("_id")
             given = str(image.properties[name])[:64]
-            msg = f"Image {image.id} names a {what} {given}, which is not there or is no {what}."
+            msg = f"Image {image.id} names a {what} {given}, which does not exist or is not a {what}."
             raise InvalidInputError(msg, field="imageRef")
         found[name] = row
     return found

@@ -1,4 +1,4 @@
-"""Where an image's bits are, for those who may read them."""
+"""The data of images, for callers that may read it."""
 
 import os
 import uuid
@@ -19,7 +19,7 @@ WITH_DATA = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
 
 def open_data(image: Image) -> Path:
-    """Return the file with an image's bits; NoImageDataError before they are there."""
+    """Return the file with an image's data. Raises NoImageDataError if it has none."""
     path = store.path_of(image.id)
     if image.status not in WITH_DATA or not path.exists():
         raise NoImageDataError(f"Image {image.id} has no data.")
@@ -27,7 +27,7 @@ def open_data(image: Image) -> Path:
 
 
 def locations_for(context: RequestContext, image_id: str | uuid.UUID) -> list[dict[str, Any]]:
-    """Return where an image's data lies, as Glance shows a location: its ``url`` and the store's name.
+    """Return the locations of an image's data as Glance shows them: ``url`` and the name of the store.
 
     Raises NotFoundError.
     """
@@ -40,14 +40,14 @@ def locations_for(context: RequestContext, image_id: str | uuid.UUID) -> list[di
 
 
 def data_for(context: RequestContext, image: Image) -> Path:
-    """Return the file with the bits of an image the caller was given; ForbiddenError when it is deactivated."""
+    """Return the file with the data of a visible image. Raises ForbiddenError if the image is deactivated."""
     if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "novella:download_deactivated_image"):
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     return open_data(image)
 
 
 def arrived_of(image: Image) -> int | None:
-    """Return how many bytes of an upload in parts have arrived; None when the image waits for no part."""
+    """Return the number of bytes that have arrived of an upload in parts; None without such an upload."""
     if image.status != Image.Status.UPLOADING:
         return None
     try:
@@ -57,7 +57,7 @@ def arrived_of(image: Image) -> int | None:
 
 
 def end_of_arrived(image: Image, most: int) -> bytes:
-    """Return the last bytes that have arrived: a sender compares them with its file before it resumes."""
+    """Return the last bytes that have arrived, which a client compares with its file before it resumes."""
     with store.arriving_of(image.id).open("rb") as file:
         file.seek(-min(most, file.seek(0, os.SEEK_END)), os.SEEK_END)
         return file.read(most)

@@ -1,4 +1,4 @@
-"""Lists of images: filters that the database answers, sorting, pages."""
+"""Lists of images, with filters, sorting and pages."""
 
 import datetime
 import uuid
@@ -15,9 +15,9 @@ from provisioning.images.models import Image, ImageMember, ImageProperty, ImageT
 from provisioning.images.selectors.access import FOR_ALL, own, sees_all, shared_with, visible_images
 
 SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})
-"""Columns that a list can be sorted by; Glance's own."""
+"""Columns that a list can be sorted by, as in Glance."""
 NUMBERS = ("size", "virtual_size", "min_disk", "min_ram")
-"""Columns that a filter compares with a number: equal, or from (``_min``) and to (``_max``)."""
+"""Columns with numeric filters: equal, minimum (``_min``) and maximum (``_max``)."""
 NEWEST_FIRST = (Sort("created_at"), Sort("id"))
 SECOND = datetime.timedelta(seconds=1)
 
@@ -30,25 +30,32 @@ def images_for(
     marker: str | uuid.UUID | None = None,
     sort: Sequence[Sort] = (),
 ) -> list[Image]:
-    """Return the images a list shows, newest first unless ``sort`` says otherwise, at most ``limit`` behind ``marker``.
+    """Return one page of images, by default the newest first.
 
-    ``filters``, all optional: ``name status disk_format container_format id`` (lists of values), ``visibility`` (text;
-    without it, community images of others stay out), ``member_status`` (text; of images shared with the project those
-    accepted show without it), ``tags`` (all of them), ``hidden`` (bool; hidden images show only when asked for), what
-    ``IMAGES`` declares (``owner`` is a UUID, sizes are bytes), ``properties`` (text to text), ``times`` (list of
-    column, comparison, moment in whole seconds).  Raises InvalidInputError for ``marker`` when that image is not there.
+    ``filters``, all optional:
+
+    * ``name status disk_format container_format id``: lists of values
+    * ``visibility``: text; without it, community images of other projects are omitted
+    * ``member_status``: text; without it, of the shared images only accepted ones are listed
+    * ``tags``: the image must have all of them
+    * ``hidden``: bool; hidden images are only listed if it is true
+    * ``properties``: name → text
+    * ``times``: list of (column, comparison, time in whole seconds)
+    * the filters of ``IMAGES``: ``owner`` is a UUID, sizes are in bytes
+
+    Raises InvalidInputError for an unknown ``marker``.
     """
     given: dict[str, Any] = {"hidden": False, **(filters or {})}
     rows = _listed(context, given.pop("visibility", None), given.pop("member_status", ImageMember.Status.ACCEPTED))
     wanted = given.get("properties", {})
     if len(protections.readable(context, wanted)) < len(wanted):
-        rows = rows.none()  # a filter would tell what the caller may not read
+        rows = rows.none()  # a filter would reveal values that the caller may not read
     part = Part([*given.items()], sort, limit, marker)
     return IMAGES.page(rows, part, among=visible_images(context))
 
 
 def _listed(context: RequestContext, visibility: str | None, member_status: str) -> QuerySet[Image]:
-    """Return the images of a list before any other filter; operators see those shared with anybody."""
+    """Return the images of a list before other filters. Operators see images shared with any project."""
     rows = Image.objects.exclude(status=Image.Status.DELETED)
     if not sees_all(context):
         status = None if member_status == "all" else member_status
@@ -59,7 +66,7 @@ def _listed(context: RequestContext, visibility: str | None, member_status: str)
 
 
 def _at(column: str, comparison: str, moment: datetime.datetime) -> Q:
-    """Compare a time as the API shows it, in whole seconds: ``eq`` is anything within that second."""
+    """Compare a time as the API shows it, in whole seconds: ``eq`` matches any time within that second."""
     before, after = Q(**{f"{column}__lt": moment}), Q(**{f"{column}__gte": moment + SECOND})
     return {"eq": ~before & ~after, "neq": before | after, "gt": after, "gte": ~before, "lt": before, "lte": ~after}[
         comparison

@@ -1,4 +1,4 @@
-"""With whom an image is shared, as far as the caller may know."""
+"""The members of shared images that are visible to a caller."""
 
 import uuid
 
@@ -14,9 +14,9 @@ NOT_SHARED = "Only shared images have members."
 
 
 def members_for(context: RequestContext, image_id: str | uuid.UUID) -> list[ImageMember]:
-    """Return an image's members, the oldest first: all of them for its owner, a member only itself.
+    """Return an image's members, the oldest first. Its owner sees all, a member only itself.
 
-    Raises NotFoundError, ForbiddenError when the image is not shared.
+    Raises NotFoundError, ForbiddenError if the image is not shared.
     """
     image = image_for(context, image_id)
     if image.visibility != Image.Visibility.SHARED:
@@ -25,7 +25,7 @@ def members_for(context: RequestContext, image_id: str | uuid.UUID) -> list[Imag
 
 
 def member_for(context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID) -> ImageMember:
-    """Return one member; NotFoundError when it is none or not the caller's to know, or the image is not shared."""
+    """Return one member. Raises NotFoundError if it does not exist, is not visible, or the image is not shared."""
     image = image_for(context, image_id)
     if image.visibility != Image.Visibility.SHARED:
         raise NotFoundError(NOT_SHARED)
@@ -33,7 +33,7 @@ def member_for(context: RequestContext, image_id: str | uuid.UUID, member_id: st
 
 
 def answers_for(context: RequestContext) -> list[ImageMember]:
-    """Return what the caller's project says to each image that is shared with it, with the image; the newest first."""
+    """Return the memberships of the caller's project, with their images, the newest first."""
     rows = ImageMember.objects.filter(
         project_id=context.project_id or NOBODY, image__visibility=Image.Visibility.SHARED
     )
@@ -42,13 +42,13 @@ def answers_for(context: RequestContext) -> list[ImageMember]:
 
 
 def known_members(context: RequestContext, image: Image) -> QuerySet[ImageMember]:
-    """Return the members of an image that the caller may know."""
+    """Return the members of an image that are visible to the caller."""
     members = ImageMember.objects.filter(image=image)
     return members if owns(context, image) else members.filter(project_id=context.project_id or NOBODY)
 
 
 def find_member(context: RequestContext, image: Image, member_id: str | uuid.UUID) -> ImageMember:
-    """Return one member of an image the caller was given; NotFoundError."""
+    """Return one member of a visible image; NotFoundError."""
     found = known_members(context, image).filter(project_id=key(member_id)).first()
     if found is None:
         raise NotFoundError(f"{str(member_id)[:64]} not found in the member list of the image {image.id}.")

@@ -1,4 +1,4 @@
-"""How much of the image store projects use."""
+"""Use of the image store by projects."""
 
 import uuid
 from typing import Any
@@ -16,20 +16,21 @@ from provisioning.quotas.limits import UNLIMITED
 
 
 def storage_used(project_id: uuid.UUID, *, but: uuid.UUID | None = None) -> int:
-    """Return the bytes of a project's images, without one of them where ``but`` names it."""
+    """Return the size in bytes of a project's images, except the image ``but``."""
     rows = Image.objects.filter(project_id=project_id).exclude(status=Image.Status.DELETED).exclude(pk=but or NOBODY)
     return int(rows.aggregate(total=Sum("size"))["total"] or 0)
 
 
 def storage_left(project_id: uuid.UUID) -> int | None:
-    """Return the bytes that a project may still store, from 0; None without a limit."""
+    """Return the number of bytes that a project may still store, at least 0; None: unlimited."""
     limit = storage_limit(project_id)
     return None if limit is None else max(limit - storage_used(project_id), 0)
 
 
 def storage_limit(project_id: uuid.UUID) -> int | None:
-    """Return the bytes that a project may store: its quota ``image_size_total``, else ``IMAGE_STORAGE_QUOTA``; None
-    without a limit.
+    """Return the number of bytes that a project may store; None: unlimited.
+
+    The limit is the quota ``image_size_total``, otherwise ``IMAGE_STORAGE_QUOTA``.
     """
     set_by_operator = quotas.own_limit(project_id, "image_size_total")
     if set_by_operator is not None:
@@ -38,17 +39,17 @@ def storage_limit(project_id: uuid.UUID) -> int | None:
 
 
 def images_of(project_id: uuid.UUID) -> int:
-    """Return how many images a project has, with data or without."""
+    """Return the number of a project's images, with or without data."""
     return Image.objects.filter(project_id=project_id).exclude(status=Image.Status.DELETED).count()
 
 
 def measured(project_id: uuid.UUID) -> dict[str, int]:
-    """Return what a project has of what quotas limit, sizes in MiB."""
+    """Return a project's use of the quotas for images, sizes in MiB."""
     return {"image_size_total": storage_used(project_id) >> 20, "image_count_total": images_of(project_id)}
 
 
 def usage_of(context: RequestContext) -> dict[str, tuple[int, int]]:
-    """Return what the caller's project uses and may use by Glance's names: sizes in MiB, -1 for no limit."""
+    """Return (used, limit) for the caller's project, with Glance's names: sizes in MiB, limit -1 for none."""
     staged = Q(status__in=(Image.Status.UPLOADING, Image.Status.IMPORTING))
     moving = Q(status__in=(Image.Status.SAVING, Image.Status.UPLOADING, Image.Status.IMPORTING))
     rows = Image.objects.filter(own(context)).exclude(status=Image.Status.DELETED)
@@ -69,5 +70,5 @@ def usage_of(context: RequestContext) -> dict[str, tuple[int, int]]:
 
 
 def store_properties() -> dict[str, Any]:
-    """Return where and how images are kept, for operators; ``chunk_size`` in bytes."""
+    """Return the configuration of the store for operators; ``chunk_size`` is in bytes."""
     return {"data_dir": str(settings.IMAGE_DIR), "chunk_size": PIECE, "thin_provisioning": False}

@@ -1,4 +1,4 @@
-"""Work on images in the background, as a caller may see it."""
+"""Background tasks on images that are visible to a caller."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -28,17 +28,16 @@ def tasks_for(
     marker: str | None = None,
     sort: Sequence[Sort] = (),
 ) -> list[ImageTask]:
-    """Return the tasks a list shows, newest first unless ``sort`` says otherwise; ``filters``: ``type``, ``status``,
-    ``project_id``.
+    """Return one page of tasks, by default the newest first. ``filters``: ``type``, ``status``, ``project_id``.
 
-    Raises InvalidInputError for a marker that is not there.
+    Raises InvalidInputError for an unknown marker.
     """
     known = [(name, filters[name]) for name in ("type", "status", "project_id") if name in filters]
     return TASKS.page(_visible(context), Part(known, sort, limit, marker))
 
 
 def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
-    """Return one task; NotFoundError when there is none or it is another project's."""
+    """Return one task. Raises NotFoundError if it does not exist or belongs to another project."""
     found = _visible(context).filter(pk=key(task_id)).first()
     if found is None:
         raise NotFoundError(f"No task found with ID {str(task_id)[:64]}")
@@ -46,12 +45,12 @@ def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
 
 
 def tasks_of_image(context: RequestContext, image: Image) -> list[ImageTask]:
-    """Return the tasks of an image the caller was given, newest first, as far as they are the caller's project's."""
+    """Return the tasks of a visible image that belong to the caller's project, the newest first."""
     return TASKS.page(_visible(context), Part([("image_id", image.id)], limit=MOST_OF_AN_IMAGE))
 
 
 def newest_tasks(context: RequestContext, image_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ImageTask]:
-    """Return the newest task of each of these images, by image, as far as they are the caller's project's."""
+    """Return image → its newest task, for tasks of the caller's project."""
     if not image_ids:
         return {}
     rows = _visible(context).filter(image_id__in=image_ids).order_by("created_at", "id")
@@ -59,6 +58,6 @@ def newest_tasks(context: RequestContext, image_ids: Sequence[uuid.UUID]) -> dic
 
 
 def _visible(context: RequestContext) -> QuerySet[ImageTask]:
-    """Every task that has not expired of the caller's project; operators see all."""
+    """Return the unexpired tasks of the caller's project; operators see all."""
     rows = ImageTask.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     return rows if sees_all(context) else rows.filter(own(context))

@@ -1,4 +1,4 @@
-"""Images that servers can start from."""
+"""Images that servers can boot from."""
 
 import uuid
 
@@ -14,21 +14,21 @@ from provisioning.images.selectors.access import key, own, shared_with, usable
 
 
 def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
-    """Return an image that the project may boot from now; one that is shared with it need not be accepted.
+    """Return an image that the project may boot from. A shared image need not have been accepted.
 
-    An operator boots from no other project's private image either.  Raises InvalidInputError for ``imageRef`` when
-    there is none, when it has no data yet or is deactivated, or when it is no disk.
+    The rights of operators do not include private images of other projects. Raises InvalidInputError for ``imageRef``
+    if the image does not exist, has no data, is deactivated, or is not a disk.
     """
     found = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
     if found is None:
         raise InvalidInputError(f"Can not find requested image {image_id}", field="imageRef")
     if found.status == Image.Status.DEACTIVATED:
-        msg = f"Image {image_id} is deactivated: nothing can start from it until it is reactivated."
+        msg = f"Image {image_id} is deactivated: no server can boot from it until it is reactivated."
         raise InvalidInputError(msg, field="imageRef")
     if found.status != Image.Status.ACTIVE:
         raise InvalidInputError(f"Image {image_id} is not active.", field="imageRef")
     if found.disk_format not in BOOTABLE_FORMATS:
-        msg = f"Image {image_id} is unacceptable: {found.disk_format} is no disk that an instance can boot from."
+        msg = f"Image {image_id} is unacceptable: {found.disk_format} is not a disk that an instance can boot from."
         raise InvalidInputError(msg, field="imageRef")
     return found
 
@@ -43,8 +43,9 @@ _USABLE = Prepared(
 
 
 def usable_images_for(context: RequestContext) -> list[Image]:
-    """Return the images to choose from for a launch, by name; community images, and shared ones that the project has
-    not accepted, are used by id only.
+    """Return the images offered for a launch, by name.
+
+    Community images and shared images that are not accepted are omitted; they can be used by id.
     """
     listed = own(context) | Q(visibility=Image.Visibility.PUBLIC) | shared_with(context, ImageMember.Status.ACCEPTED)
     rows = Image.objects.filter(listed, status=Image.Status.ACTIVE, hidden=False, disk_format__in=BOOTABLE_FORMATS)
@@ -52,8 +53,10 @@ def usable_images_for(context: RequestContext) -> list[Image]:
 
 
 def images_of_use(project_id: uuid.UUID, *, listed: bool = True) -> QuerySet[Image]:
-    """Return every image that a project may use, in any status, whoever asks; ``listed``: without those that are used
-    by id only, which are hidden ones, community images of others, and shared ones that the project has rejected.
+    """Return all images that a project may use, in any status.
+
+    ``listed``: without images that can only be used by id: hidden ones, community images of other projects, and shared
+    images that the project has rejected.
     """
     rows = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(project_id))
     if not listed:

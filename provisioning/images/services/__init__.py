@@ -1,4 +1,4 @@
-"""Everything that writes images: records, members, uploads, the end."""
+"""All services that write images."""
 
 from provisioning.images.services.imports import ImportRequest, import_image, import_new
 from provisioning.images.services.launch_permissions import change_permissions, reset_permissions

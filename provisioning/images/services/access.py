@@ -1,4 +1,4 @@
-"""Which images a caller may change, and moves of an image's status."""
+"""Images that a caller may change, and transitions of an image's status."""
 
 import uuid
 from typing import Any
@@ -15,7 +15,10 @@ NOT_YOURS = "You are not permitted to modify this image."
 
 
 def owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = False, refusal: str = NOT_YOURS) -> Image:
-    """Return an image the caller may change: the project's own, or any for an operator; others' are forbidden."""
+    """Return an image that the caller may change: one of its project, or any for an operator.
+
+    Raises NotFoundError, ForbiddenError for a visible image of another project.
+    """
     image = image_for(context, image_id)
     if not owns(context, image):
         raise ForbiddenError(refusal)
@@ -23,7 +26,9 @@ def owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = Fa
 
 
 def locked(image_id: uuid.UUID) -> Image:
-    """Return an image as it is now, kept from others until the transaction ends; NotFoundError when it is gone."""
+    """Return the current row of an image and lock it until the transaction ends. Raises NotFoundError if it was
+    deleted.
+    """
     found = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image_id).first()
     if found is None:
         raise NotFoundError(f"No image found with ID {image_id}")
@@ -31,6 +36,6 @@ def locked(image_id: uuid.UUID) -> Image:
 
 
 def move(image_id: uuid.UUID, before: Image.Status, after: Image.Status, **columns: Any) -> bool:
-    """Change the status if it is still what it was; whether it was."""
+    """Change the status if it is ``before``; return whether it was."""
     rows = Image.objects.filter(pk=image_id, status=before)
     return bool(rows.update(status=after, updated_at=timezone.now(), **columns))

@@ -1,4 +1,4 @@
-"""Changes of images as events, for the project's open pages and scripts."""
+"""Events about changes of images, for the project's open pages and scripts."""
 
 import uuid
 
@@ -7,15 +7,15 @@ from provisioning.images.models import Image
 
 
 def announce(project_id: uuid.UUID, image_id: uuid.UUID, status: str, percent: int | None = None) -> None:
-    """Write that an image changed, in the caller's transaction; ``percent`` of an import that is under way."""
+    """Record a change of an image in the caller's transaction; ``percent``: the progress of an import."""
     payload = {"id": str(image_id), "status": status, **({} if percent is None else {"percent": percent})}
     events.record(f"project:{project_id}", "image", payload)
 
 
 def announce_record(image: Image) -> None:
-    """Write that a record was created, edited, deactivated, reactivated or deleted, in the caller's transaction.
+    """Record in the caller's transaction that an image was created, edited, deactivated, reactivated or deleted.
 
-    ``image`` is as before the change when its project changes: its list loses the image.
+    If the image changes its project, call it with the previous state first, so that the old project's list is updated.
     """
     payload = {"id": str(image.id), "status": image.status, "record": True}
     events.record(f"project:{image.project_id}", "image", payload)

@@ -1,10 +1,10 @@
-"""Imports: data that was staged, or that lies in the web, becomes an image's, in the background.
+"""Imports: staged data or a file on the web becomes the data of an image, in the background.
 
-A project has ``IMPORTS_AT_ONCE`` going on; the others wait in the records, and each end calls the next: nobody's slow
-downloads keep the workers from everybody else's.
+At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time; each end starts the next one. So slow downloads
+of one project do not block the workers.
 
-queued or uploading → importing → active, each by a conditional update; after a failure the image is ``queued`` again
-without data, and its task says why.  A run that was broken off by the death of its worker begins anew.
+Transitions: queued or uploading → importing → active, each by a conditional update. After a failure the image is
+``queued`` again without data, and its task has the reason. If a worker dies, its import starts again.
 """
 
 import contextlib
@@ -39,30 +39,29 @@ KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
 STARTS_FROM = {WEB_DOWNLOAD: Image.Status.QUEUED, GLANCE_DIRECT: Image.Status.UPLOADING}
 REPORT_EVERY = 1.0
-"""Seconds between two notes of an import's progress; it also looks then whether the image is still there."""
+"""Seconds between two progress reports of an import; each also checks that the image still exists."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What is asked for; ``stores`` None is the default store."""
+    """The parameters of an import; ``stores`` None: the default store."""
 
     method: str
     uri: str | None = None
     stores: Sequence[str] | None = None
     body: dict[str, Any] | None = None
-    """The request as it came, for the task's record."""
+    """The request body, for the task's record."""
     old: dict[str, Any] | None = None
-    """The input of a task of the older form, instead."""
+    """The input of a task in the older format, instead of ``body``."""
 
 
 def import_image(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
-    """Have an image's data imported; return the task that says how far it is.
+    """Start an import, and return its task.
 
-    Raises NotFoundError, ForbiddenError, InvalidInputError for a method or a URL that is not allowed, ConflictError for
-    an image in another status, without formats, or for a store that does not exist, TooLargeError when the project's
-    storage quota has nothing left.
+    Raises NotFoundError, ForbiddenError, InvalidInputError for a method or URL that is not allowed, ConflictError for a
+    wrong status, missing formats or an unknown store, TooLargeError if the project's storage quota is used up.
     """
     if request.method not in settings.IMPORT_METHODS:
         raise InvalidInputError(f"Unknown import method name '{request.method[:80]}'.", field="method")
@@ -91,10 +90,10 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
 
 
 def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
-    """Make an image from what a URL names: a task of the older form.
+    """Create an image from the file at a URL, as a task in the older format.
 
-    ``given``: ``import_from``, the URL, ``import_from_format`` and ``image_properties``, texts.  Raises as ``create``
-    and ``import_image`` do, and InvalidInputError when the image should have another format than the file.
+    ``given``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the errors
+    of ``create`` and ``import_image``, and InvalidInputError if the image should have another format than the file.
     """
     properties = dict(given["image_properties"])
     values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}
@@ -111,9 +110,10 @@ def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
 
 
 def run(task_id: uuid.UUID) -> None:
-    """Do an import, in a worker; again from its beginning if it was broken off.
+    """Carry out an import in a worker; an interrupted one starts again.
 
-    What the user can help ends the task with the reason; what is our fault is raised, to be tried again.
+    Errors that the user can correct end the task with the reason; internal errors are raised, so that the job is
+    retried.
     """
     task = tasks.begin(task_id)
     if task is None or task.image_id is None:
@@ -127,13 +127,13 @@ def run(task_id: uuid.UUID) -> None:
     try:
         _transfer(task, image)
     except _BusyError:
-        log.info("Image %s is being imported already.", image.id)
+        log.info("Image %s is already being imported.", image.id)
     except NovellaError as error:
         fail(task_id, error.message)
 
 
 def fail(task_id: uuid.UUID, reason: str) -> None:
-    """End an import that failed: no data is left, the image is ``queued`` again, the task keeps the reason."""
+    """Fail an import: its data is removed, the image is ``queued`` again, and the task has the reason."""
     with transaction.atomic():
         task = ImageTask.objects.filter(pk=task_id).first()
         if task is None or task.image_id is None or not tasks.fail(task.id, reason):
@@ -150,12 +150,12 @@ def fail(task_id: uuid.UUID, reason: str) -> None:
 
 
 class _BusyError(Exception):
-    """Another worker has the file."""
+    """Another worker has locked the file."""
 
 
 def _transfer(task: ImageTask, image: Image) -> None:
     method = _method_of(task)
-    limit = intake.largest(image.project_id) + (image.size or 0)  # what is staged counts already
+    limit = intake.largest(image.project_id) + (image.size or 0)  # staged data is already counted
     if method["name"] == WEB_DOWNLOAD:
         with _claimed(store.new_file(image.id), image) as file, web_file(method["uri"]) as source:
             wanted = intake.Wanted(str(image.disk_format), limit=limit, size=source.total)
@@ -172,14 +172,14 @@ def _transfer(task: ImageTask, image: Image) -> None:
 
 @contextlib.contextmanager
 def _claimed(opened: AbstractContextManager[IO[bytes]], image: Image) -> Iterator[IO[bytes]]:
-    """Open a store's file; that somebody else has it, or that it is gone, is told apart from faults of the transfer."""
+    """Open a file of the store. A locked or missing file raises another error than a failed transfer."""
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(opened)
         except ConflictError:
             raise _BusyError from None
         except FileNotFoundError:
-            raise GoneError(f"The staged data of image {image.id} is gone.") from None
+            raise GoneError(f"The staged data of image {image.id} is missing.") from None
         yield file
 
 
@@ -200,7 +200,7 @@ def _publish(task: ImageTask, image: Image, file: IO[bytes], facts: dict[str, An
 
 
 def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progress:
-    """Return what notes progress now and then, and ends a transfer for an image that is no more."""
+    """Return a function that reports progress, at intervals, and ends the transfer if the image was deleted."""
     last = time.monotonic()
 
     def report(done: int) -> None:
@@ -218,7 +218,7 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
 
 
 def _call_next(project_id: uuid.UUID) -> None:
-    """An import of the project has ended, in the caller's transaction: the first that waited has its turn."""
+    """Start the next waiting import of the project after one has ended, in the caller's transaction."""
     owner_locks.lock_rows(Project, [project_id])
     following = tasks.last_in_turn(project_id)
     if following is not None:
@@ -226,7 +226,7 @@ def _call_next(project_id: uuid.UUID) -> None:
 
 
 def _input(image: Image, request: ImportRequest) -> dict[str, Any]:
-    """What a task shows of an import."""
+    """Return the input that the task of an import shows."""
     method = {"name": request.method, **({"uri": request.uri} if request.uri else {})}
     return {
         "image_id": str(image.id),
@@ -236,7 +236,7 @@ def _input(image: Image, request: ImportRequest) -> dict[str, Any]:
 
 
 def _method_of(task: ImageTask) -> dict[str, Any]:
-    """Return how the task's data comes: its ``name``, and the ``uri`` of a download."""
+    """Return the import method: its ``name``, and the ``uri`` of a download."""
     if task.type == OLD_KIND:
         return {"name": WEB_DOWNLOAD, "uri": task.input["import_from"]}
     found: dict[str, Any] = task.input["import_req"]["method"]
@@ -255,7 +255,7 @@ def _check_ready(image: Image, method: str) -> None:
     check_taken(str(image.disk_format))
     check_container(str(image.disk_format), str(image.container_format))
     if intake.largest(image.project_id) + (image.size or 0) <= 0:
-        raise TooLargeError("The project's storage quota has nothing left.")
+        raise TooLargeError("The project's storage quota is used up.")
 
 
 def _not_ready(method: str) -> ConflictError:
@@ -265,6 +265,6 @@ def _not_ready(method: str) -> ConflictError:
 
 
 def _state(*, importing: str = "", failed: str = "", task: ImageTask | None = None) -> dict[str, str]:
-    """The attributes by which an image shows its import."""
+    """Return the attributes that show an import."""
     shown = {"os_glance_importing_to_stores": importing, "os_glance_failed_import": failed}
     return shown if task is None else {**shown, "os_glance_import_task": str(task.id)}

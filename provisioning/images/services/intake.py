@@ -1,4 +1,4 @@
-"""Data on its way into the store: hashed, inspected, bounded and published, whoever sends it."""
+"""Receives image data: hashes, inspects, limits and publishes it, for all kinds of uploads."""
 
 import hashlib
 import uuid
@@ -24,27 +24,27 @@ from provisioning.images.services.storage import hold_storage, too_large
 HASH_ALGORITHM = "sha512"
 PIECE = 1 << 20
 Progress = Callable[[int], None]
-"""Called with the bytes that have come so far; an exception of it ends the transfer."""
+"""Called with the number of bytes received so far; an exception ends the transfer."""
 
 RAW = "raw"
-"""The one format in which no bytes are a disk."""
+"""The only format in which an empty file is a valid disk."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the data must be."""
+    """Requirements for the data."""
 
     disk_format: str
     limit: int
-    """Bytes that are not passed."""
+    """Maximum number of bytes."""
     size: int | None = None
-    """Bytes that were announced."""
+    """Announced number of bytes."""
     may_be_empty: bool = False
-    """Whether a raw image without data is one."""
+    """Whether a raw image may be empty."""
 
 
 def largest(project_id: uuid.UUID) -> int:
-    """Return how many bytes a project's next image may have."""
+    """Return the maximum number of bytes of a project's next image."""
     left = storage_left(project_id)
     return int(settings.MAX_IMAGE_SIZE) if left is None else min(left, int(settings.MAX_IMAGE_SIZE))
 
@@ -52,10 +52,10 @@ def largest(project_id: uuid.UUID) -> int:
 def receive(
     file: IO[bytes], wanted: Wanted, chunks: Iterable[bytes], *, progress: Progress | None = None, keep: bool = True
 ) -> dict[str, Any]:
-    """Write the data to the file, and return what is known of it: the columns of an active image.
+    """Write the data to the file, and return the columns of the active image.
 
-    ``keep`` False: the data comes from the file itself, and is only looked at.  Raises ImageContentError,
-    TooLargeError, UnavailableError, InvalidInputError.
+    ``keep`` False: the data is read from the file itself and only inspected. Raises ImageContentError, TooLargeError,
+    UnavailableError, InvalidInputError.
     """
     md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
     size = 0
@@ -90,7 +90,7 @@ def receive(
 
 
 def write(file: IO[bytes], limit: int, chunks: Iterable[bytes], expected_size: int | None) -> int:
-    """Write the data as it is, to be looked at later; return its bytes.  Raises as ``receive``."""
+    """Write the data without inspecting it; return its size in bytes. Raises the errors of ``receive``."""
     size = 0
     for piece in _bounded(chunks, Wanted("", limit=limit, size=expected_size), keep=True):
         file.write(piece)
@@ -100,7 +100,7 @@ def write(file: IO[bytes], limit: int, chunks: Iterable[bytes], expected_size: i
 
 
 def check_announced(size: int, announced: int | None) -> None:
-    """Refuse data that is not as long as was said; InvalidInputError."""
+    """Raise InvalidInputError if the size is not the announced one."""
     if announced is not None and size != announced:
         msg = f"The size of the data, {size} bytes, is not the {announced} bytes that were announced."
         raise InvalidInputError(msg, field="size")
@@ -115,10 +115,10 @@ def publish(
     source: Path | None = None,
     also: Callable[[], None] | None = None,
 ) -> None:
-    """Bring file and record to their final state, both or none.
+    """Move the file to its final name and the record to ``active``, both or neither.
 
-    ``source``: where the data is, if not where uploads are written; ``also`` runs in the record's transaction.
-    Raises GoneError when the image was deleted, TooLargeError when others have filled the project's storage meanwhile.
+    ``source``: the file with the data, by default the upload's. ``also`` runs in the transaction of the record. Raises
+    GoneError if the image was deleted, TooLargeError if other data has filled the project's storage in the meantime.
     """
     try:
         store.publish(image_id, file, source)
@@ -127,7 +127,7 @@ def publish(
             active = move(image_id, before, Image.Status.ACTIVE, **facts)
             if active and also is not None:
                 also()
-    except FileNotFoundError:  # staged data goes with its image
+    except FileNotFoundError:  # staged data is deleted with its image
         raise _gone(image_id) from None
     except BaseException:
         store.remove(image_id)
@@ -138,7 +138,7 @@ def publish(
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a file's data from its present position."""
+    """Yield the data of a file from its current position."""
     while piece := file.read(PIECE):
         yield piece
 
@@ -149,7 +149,7 @@ def _gone(image_id: uuid.UUID) -> GoneError:
 
 
 def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
-    """Pass the data through while it is not too much for its limit or for the disk."""
+    """Yield the data while it does not exceed its limit or the free space."""
     size = 0
     if keep:
         check_room(wanted.size or 0)
@@ -165,6 +165,6 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
 
 
 def check_room(more: int) -> None:
-    """Raise UnavailableError when ``more`` bytes do not fit into the store."""
+    """Raise UnavailableError if the store has no room for ``more`` bytes."""
     if not store.has_room(more):
         raise UnavailableError(store.NO_ROOM)

@@ -1,4 +1,4 @@
-"""Who may use an image, as one change of its visibility and its members (EC2's launch permissions)."""
+"""EC2 launch permissions: changes an image's visibility and members in one request."""
 
 import uuid
 from collections.abc import Collection, Iterable
@@ -25,22 +25,22 @@ def change_permissions(
     remove: Collection[uuid.UUID] = (),
     for_all: bool | None = None,
 ) -> Image:
-    """Let projects use an image, or no longer; ``for_all``: whether it is public, None as now.
+    """Add and remove projects that may use an image. ``for_all``: whether it is public; None: unchanged.
 
-    Who may already, and who may not, stays so.  Raises NotFoundError, ForbiddenError when the image is not the caller's
-    or may not become public, InvalidInputError for a project that is not there or one of its own of a public image,
-    TooLargeError for too many.
+    Adding a member or removing a missing one changes nothing. Raises NotFoundError, ForbiddenError if the image is not
+    the caller's or may not become public, InvalidInputError for an unknown project or for members of a public image,
+    TooLargeError for too many members.
     """
     image = owned(context, image_id, lock=True)
     if for_all is not None:
         image = _for_all(context, image, wanted=for_all)
     wanted = set(add) - {image.project_id}
     if wanted and image.visibility in FOR_ALL:
-        msg = f"Everybody may use image {image.id}: it is shared with single projects when it is not for all."
+        msg = f"All projects may use image {image.id}: it can only be shared with single projects if it is not public."
         raise InvalidInputError(msg, field="visibility")
     if wanted and image.visibility == PRIVATE:
         image = records.update(context, image.id, {"visibility": SHARED.value})
-        _remove(context, image, _members(image))  # of an earlier time
+        _remove(context, image, _members(image))  # members of an earlier sharing
     for project in sorted(wanted - _members(image)):
         add_member(context, image.id, str(project))
     if image.visibility == SHARED:
@@ -50,7 +50,7 @@ def change_permissions(
 
 @transaction.atomic
 def reset_permissions(context: RequestContext, image_id: uuid.UUID) -> Image:
-    """Let nobody use an image but its project.  Raises NotFoundError, ForbiddenError."""
+    """Make an image private and remove all members.  Raises NotFoundError, ForbiddenError."""
     image = owned(context, image_id, lock=True)
     if image.visibility != SHARED:
         image = records.update(context, image.id, {"visibility": SHARED.value})

@@ -1,4 +1,4 @@
-"""Sharing an image with single projects: its owner adds and removes them, each accepts or rejects for itself."""
+"""Sharing of images: the owner adds and removes member projects; each member accepts or rejects the image."""
 
 import uuid
 
@@ -18,10 +18,10 @@ from provisioning.images.services.access import locked, owned
 
 
 def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: object) -> ImageMember:
-    """Share a ``shared`` image with a project, which may use it at once and sees it in lists when it has accepted.
+    """Share a ``shared`` image with a project. The project may use it immediately; it is listed once accepted.
 
-    Raises NotFoundError, ForbiddenError when the image is not the caller's or not shared, InvalidInputError when there
-    is no such project, ConflictError when it is a member, TooLargeError beyond ``IMAGE_MEMBER_LIMIT``.
+    Raises NotFoundError, ForbiddenError if the image is not the caller's or not shared, InvalidInputError for an
+    unknown project, ConflictError if it is already a member, TooLargeError beyond ``IMAGE_MEMBER_LIMIT``.
     """
     refusal = f"Not allowed to create members for image {str(image_id)[:64]}."
     with transaction.atomic():
@@ -44,9 +44,9 @@ def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: o
 def set_member_status(
     context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID, status: object
 ) -> ImageMember:
-    """Accept or reject an image for the caller's project, or make that ``pending`` again; operators may for any.
+    """Accept or reject an image for the caller's project, or reset it to ``pending``; operators may for any project.
 
-    Raises NotFoundError, ForbiddenError for the image's owner or when it is not shared, InvalidInputError for an
+    Raises NotFoundError, ForbiddenError for the image's owner or an image that is not shared, InvalidInputError for an
     unknown status.
     """
     with transaction.atomic():
@@ -64,9 +64,9 @@ def set_member_status(
 
 
 def remove_member(context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID) -> None:
-    """Share an image with a project no longer.
+    """Remove a member.
 
-    Raises NotFoundError when it is no member, ForbiddenError when the image is not the caller's or not shared.
+    Raises NotFoundError if the project is not a member, ForbiddenError if the image is not the caller's or not shared.
     """
     refusal = f"Not allowed to delete members for image {str(image_id)[:64]}."
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Writes of an image's record: made, changed, tagged, ended, and taken out of use for a time."""
+"""Creates, updates, deletes, deactivates and reactivates the records of images."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from provisioning.images.uses import check_unused
 
 
 def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **values: Any) -> Image:
-    """Make a record without data, ``queued``.
+    """Create a ``queued`` image without data.
 
-    ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB.  Raises InvalidInputError,
-    TooLargeError, ForbiddenError, ConflictError when the id is taken, NotFoundError when the project went,
-    OverQuotaError when it has as many images as it may.
+    ``values``: any of ``records.FIELDS``; ``min_disk`` in GiB, ``min_ram`` in MiB. Raises InvalidInputError,
+    TooLargeError, ForbiddenError, ConflictError if the id is in use, NotFoundError if the project was deleted,
+    OverQuotaError.
     """
     if context.project_id is None:
         raise ForbiddenError("An image needs a project to belong to.")
@@ -51,7 +51,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
 
 
 def update(context: RequestContext, image_id: str | uuid.UUID, values: Mapping[str, Any]) -> Image:
-    """Change fields of a record; ``tags`` and ``properties`` are replaced whole.
+    """Update fields of an image; ``tags`` and ``properties`` are replaced completely.
 
     Raises NotFoundError, InvalidInputError, TooLargeError, ForbiddenError.
     """
@@ -59,16 +59,15 @@ def update(context: RequestContext, image_id: str | uuid.UUID, values: Mapping[s
 
 
 def patch(context: RequestContext, image_id: str | uuid.UUID, changes: Sequence[Change]) -> Image:
-    """Apply changes in their order, all or none.
+    """Apply changes in order, all or none.
 
-    Raises NotFoundError, InvalidInputError, TooLargeError, ForbiddenError, ConflictError for a property that is not
-    there.
+    Raises NotFoundError, InvalidInputError, TooLargeError, ForbiddenError, ConflictError for a missing property.
     """
     return _rewrite(context, image_id, lambda image: apply(context, image, changes))
 
 
 def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, present: bool) -> None:
-    """Add or remove one tag.  Removing one that is not there raises NotFoundError."""
+    """Add or remove one tag.  Raises NotFoundError when a missing tag is removed."""
 
     def tagged(image: Image) -> Mapping[str, Any]:
         if not present and tag not in image.tags:
@@ -79,11 +78,11 @@ def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, pre
 
 
 def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: bool = False) -> None:
-    """End an image; its bits go when the transaction has committed, its record stays for servers that name it.
+    """Delete an image. Its data is deleted after the commit; its record is kept for servers that refer to it.
 
-    A guest that runs keeps its disk, and a host that is reading the bits reads to their end.  ``though_used`` is for
-    the services that use it.  Raises NotFoundError, ForbiddenError when the image is protected, ConflictError when
-    something cannot do without it.
+    Running guests keep their disks, and a host that is reading the data can finish. ``though_used``: delete it even if
+    it is in use, for services that use it. Raises NotFoundError, ForbiddenError if the image is protected,
+    ConflictError if it is in use.
     """
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
@@ -100,7 +99,7 @@ def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: b
 
 
 def deactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
-    """Keep everybody from the data of an ``active`` image; one that is deactivated stays so.
+    """Deny access to the data of an ``active`` image. A deactivated image is not changed.
 
     Raises NotFoundError, ForbiddenError in any other status.
     """
@@ -108,7 +107,7 @@ def deactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
 
 
 def reactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
-    """Give the data of a ``deactivated`` image free; one that is active stays so.
+    """Allow access to the data of a ``deactivated`` image. An active image is not changed.
 
     Raises NotFoundError, ForbiddenError in any other status.
     """
@@ -118,7 +117,7 @@ def reactivate(context: RequestContext, image_id: str | uuid.UUID) -> None:
 def _rewrite(
     context: RequestContext, image_id: str | uuid.UUID, values_of: Callable[[Image], Mapping[str, Any]]
 ) -> Image:
-    """Write what ``values_of`` says of the image as it is, while nobody else writes it."""
+    """Lock the image and write the values that ``values_of`` returns for it."""
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         checked = check_values(context, values_of(image), image)

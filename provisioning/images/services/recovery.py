@@ -1,4 +1,4 @@
-"""What died in the middle, or was left lying: looked for by the clock."""
+"""Recovery of interrupted uploads and imports, and removal of abandoned files, by periodic jobs."""
 
 import datetime
 import logging
@@ -20,35 +20,35 @@ from provisioning.images.services.storage import hold_storage
 from provisioning.jobs.cast import cast
 
 SETTLE_TIME = 60
-"""Seconds an upload has to open its file before it may be thought dead."""
+"""Seconds that an upload has to open its file before it is considered dead."""
 LOST_AFTER = 900
-"""Seconds without a sign after which an import is cast anew: its message may have been lost."""
+"""Seconds without progress after which an import is queued again, because its message may be lost."""
 BEING_WRITTEN = (Image.Status.SAVING, Image.Status.UPLOADING, Image.Status.IMPORTING)
 
 log = logging.getLogger(__name__)
 
 
 def recover_interrupted_uploads() -> int:
-    """Make images ``queued`` again whose upload died with its process; return how many.  For a periodic job."""
+    """Set images back to ``queued`` if the process of their upload has died; return how many. For a periodic job."""
     recovered = 0
     for image in Image.objects.filter(status=Image.Status.SAVING, updated_at__lt=_ago(SETTLE_TIME)):
         if store.upload_is_alive(image.id) or _complete(image):
             continue
         store.discard(image.id)
         recovered += move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
-        log.warning("The upload of image %s had died; the image is queued again.", image.id)
+        log.warning("The upload of image %s was interrupted; the image is queued again.", image.id)
     return recovered
 
 
 def take_up_whole(image_id: uuid.UUID) -> bool:
-    """Let an image that waits for data, and has all of it, be completed by the clock; whether it waited."""
+    """Let a queued image with complete data be completed by the periodic job; return whether it was one."""
     return store.is_whole(image_id) and move(image_id, Image.Status.QUEUED, Image.Status.SAVING)
 
 
 def _complete(image: Image) -> bool:
-    """Make an image ``active`` whose data has its final name, so that it is whole: only its record is behind.
+    """Set an image to ``active`` if its data has its final name and is therefore complete.
 
-    Its process died in between, or the records are a copy from before.
+    Its process died before it updated the record, or the records were restored from an older backup.
     """
     try:
         with store.path_of(image.id).open("rb") as file:
@@ -60,22 +60,22 @@ def _complete(image: Image) -> bool:
                 announce(image.project_id, image.id, Image.Status.ACTIVE)
     except FileNotFoundError:
         return False
-    except TooLargeError as error:  # nothing is removed for the want of a record
-        log.error("The data of image %s is whole, and cannot be kept: %s", image.id, error.message)  # noqa: TRY400
+    except TooLargeError as error:  # data is not deleted because its record cannot be updated
+        log.error("The data of image %s is complete, but exceeds a limit: %s", image.id, error.message)  # noqa: TRY400
     except NovellaError as error:
-        log.warning("The data of image %s is no use: %s", image.id, error.message)
+        log.warning("The data of image %s is invalid: %s", image.id, error.message)
         return False
     return True
 
 
 def forgive(gap: datetime.timedelta) -> None:
-    """Let time in which nobody looked not count for images that are written, staged or imported."""
+    """Extend the time limits of images that are being written, staged or imported by a gap in the periodic job."""
     Image.objects.filter(status__in=BEING_WRITTEN).update(updated_at=F("updated_at") + gap)
     ImageTask.objects.filter(status__in=tasks.OPEN).update(updated_at=F("updated_at") + gap)
 
 
 def clear_staging() -> int:
-    """Give up data that was staged and never imported, or that never became complete; return of how many images."""
+    """Discard staged data that was never imported or completed; return the number of images."""
     cleared = 0
     for image in Image.objects.filter(status=Image.Status.UPLOADING, updated_at__lt=_ago(SETTLE_TIME)):
         waits = store.is_waiting(image.id) and image.updated_at > _ago(settings.STAGING_TIMEOUT)
@@ -84,12 +84,12 @@ def clear_staging() -> int:
         if unstage(image.id):
             store.part_of(image.id).unlink(missing_ok=True)
             cleared += 1
-            log.warning("What was staged for image %s was given up; the image is queued again.", image.id)
+            log.warning("The staged data of image %s was discarded; the image is queued again.", image.id)
     return cleared
 
 
 def sweep() -> int:
-    """Remove unfinished files that belong to no image which is being written; return how many."""
+    """Remove unfinished files of images that are not being written; return how many."""
     found = store.unfinished()
     being_written = set(
         Image.objects.filter(pk__in={image_id for image_id, _ in found}, status__in=BEING_WRITTEN).values_list(
@@ -105,7 +105,7 @@ def sweep() -> int:
 
 
 def find_lost_imports() -> int:
-    """Cast imports again of which nothing was heard for long; return how many."""
+    """Queue imports again that have made no progress for long; return how many."""
     lost = 0
     for task in ImageTask.objects.filter(status__in=tasks.OPEN, updated_at__lt=_ago(LOST_AFTER)):
         if not tasks.has_turn(task) or (task.image_id is not None and store.upload_is_alive(task.image_id)):

@@ -1,7 +1,7 @@
-"""Uploads in parts: a sender whose connection broke resumes at the byte where the data ends.
+"""Uploads in parts: after an interruption, the client resumes at the byte where the data ends.
 
-queued → uploading when the upload begins, which reserves the announced size in the project's quota; → active with the
-last byte.  Data that gets no further part for ``STAGING_TIMEOUT`` seconds is removed, and its image is queued again.
+queued → uploading at the start, which reserves the announced size in the project's quota; → active with the last byte.
+If no part arrives for ``STAGING_TIMEOUT`` seconds, the data is removed and the image is queued again.
 """
 
 import os
@@ -27,10 +27,10 @@ UPLOADING = Image.Status.UPLOADING
 
 
 def begin_upload(context: RequestContext, size: int, **values: Any) -> Image:
-    """Create the record of an image of ``size`` bytes and reserve them; ``append`` takes the data.
+    """Create an image of ``size`` bytes and reserve them in the quota; ``append`` receives the data.
 
-    ``values`` as for ``create``, with both formats.  Raises as ``create`` does, TooLargeError, ImageContentError for a
-    size of 0, UnavailableError when the store has no room.
+    ``values`` as for ``create``, with both formats. Raises the errors of ``create``, TooLargeError, ImageContentError
+    for a size of 0, UnavailableError if the store has no room.
     """
     if size <= 0:
         raise ImageContentError("Image content is empty.", field="file")
@@ -46,20 +46,20 @@ def begin_upload(context: RequestContext, size: int, **values: Any) -> Image:
         move(image.id, Image.Status.QUEUED, UPLOADING, size=size)
         announce(image.project_id, image.id, UPLOADING, 0)
         with store.arriving_file(image.id, create=True):
-            pass  # an empty file: it says that this image waits for parts
+            pass  # an empty file shows that this image waits for parts
     image.refresh_from_db()
     return image
 
 
 def append(context: RequestContext, image_id: str | uuid.UUID, offset: int, chunks: Iterable[bytes]) -> Image:
-    """Add a part that begins at byte ``offset`` of the whole; return the image, ``active`` when that was the last one.
+    """Add a part that begins at byte ``offset``; return the image, which is ``active`` after the last part.
 
-    What has arrived stays, whatever ``chunks`` raises.  Data that is complete and was not published, because the
-    process died, is published by an empty part.  Not to be called in a transaction.
+    Received data is kept if ``chunks`` raises an error. If the process died before complete data was published, an
+    empty part publishes it. Must not be called in a transaction.
 
-    Raises NotFoundError, UploadOffsetError when the data ends elsewhere, ConflictError when the image takes no parts
-    or another part is on its way, InvalidInputError for more data than was announced, UnavailableError (no room),
-    ImageContentError and GoneError as ``upload`` does, and whatever ``chunks`` raises.
+    Raises NotFoundError, UploadOffsetError if the data ends elsewhere, ConflictError if the image accepts no parts or
+    another part is being received, InvalidInputError for more data than announced, UnavailableError (no room),
+    ImageContentError and GoneError as ``upload``, and the errors of ``chunks``.
     """
     image = owned(context, image_id)
     try:
@@ -91,7 +91,7 @@ def _write(file: IO[bytes], size: int, chunks: Iterable[bytes]) -> None:
 
 
 def _note(image: Image, arrived: int) -> None:
-    """Tell the project's pages how far the upload is, and begin its time limit again."""
+    """Report the progress of the upload to the project's pages, and restart its time limit."""
     with transaction.atomic():
         if move(image.id, UPLOADING, UPLOADING):
             announce(image.project_id, image.id, UPLOADING, 100 * arrived // (image.size or 1))
@@ -113,4 +113,4 @@ def _finish(image: Image, file: IO[bytes]) -> None:
 
 
 def _takes_none(image: Image) -> ConflictError:
-    return ConflictError(f"Image {image.id} is {image.status} and takes no more data.")
+    return ConflictError(f"Image {image.id} is {image.status} and does not accept data.")

@@ -1,4 +1,4 @@
-"""The staging area: data that is there, and waits to be imported."""
+"""The staging area: uploaded data that waits for its import."""
 
 import uuid
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from provisioning.images.services.storage import hold_storage
 def stage(
     context: RequestContext, image_id: str | uuid.UUID, chunks: Iterable[bytes], *, expected_size: int | None = None
 ) -> Image:
-    """Keep the data of a ``queued`` image, ``uploading`` from then on, until it is imported; nothing is looked at yet.
+    """Store the data of a ``queued`` image, which becomes ``uploading``, for a later import. The data is not inspected.
 
-    Whatever fails: no file, and the record is ``queued`` again.  Not to be called in a transaction.  Raises
-    NotFoundError, ConflictError, TooLargeError, UnavailableError, InvalidInputError (``expected_size`` bytes not met),
-    GoneError (deleted meanwhile) and whatever ``chunks`` raises.
+    After an error the file is removed and the image is ``queued`` again. Must not be called in a transaction. Raises
+    NotFoundError, ConflictError, TooLargeError, UnavailableError, InvalidInputError (size is not ``expected_size``),
+    GoneError (deleted in the meantime) and the errors of ``chunks``.
     """
     if "glance-direct" not in settings.IMPORT_METHODS:
         raise NotFoundError("'glance-direct' method is not available at this site.")
@@ -43,7 +43,7 @@ def stage(
 
 
 def unstage(image_id: uuid.UUID) -> bool:
-    """Remove staged data, and make its image ``queued`` again; whether it was waiting for its import."""
+    """Remove staged data and set its image to ``queued``; return whether it was waiting for its import."""
     with transaction.atomic():
         moved = move(image_id, Image.Status.UPLOADING, Image.Status.QUEUED, size=None)
         if moved:

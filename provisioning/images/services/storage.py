@@ -1,4 +1,4 @@
-"""Keeping projects within what they may store: looked at while nobody else of the project can add to it."""
+"""Enforces the storage limits of projects, under a lock of the project."""
 
 import uuid
 
@@ -14,7 +14,7 @@ from provisioning.quotas.limits import UNLIMITED
 
 
 def check_count(project_id: uuid.UUID) -> None:
-    """Raise OverQuotaError when a project has as many images as it may; the caller has locked the project."""
+    """Raise OverQuotaError if a project has reached its number of images; the caller has locked the project."""
     limit = quotas.limits_of(project_id)["image_count_total"]
     used = 0 if limit == UNLIMITED else images_of(project_id)
     if UNLIMITED < limit <= used:
@@ -22,8 +22,9 @@ def check_count(project_id: uuid.UUID) -> None:
 
 
 def hold_storage(image_id: uuid.UUID, size: int) -> None:
-    """Let no other data of the project become an image's before the caller's transaction ends; TooLargeError when this
-    image's ``size`` bytes do not fit beside the others any more: several came at once.
+    """Lock the project until the transaction ends, so that concurrent uploads cannot exceed its limit together.
+
+    Raises TooLargeError if the image's ``size`` bytes do not fit.
     """
     image = Image.objects.get(pk=image_id)
     limit = storage_limit(image.project_id)

@@ -1,4 +1,4 @@
-"""Records of work in the background: begun, moved on, ended, and removed some time afterwards."""
+"""Records of background tasks: creation, progress, end, and deletion some time after the end."""
 
 import datetime
 import uuid
@@ -16,7 +16,7 @@ LONGEST_MESSAGE = 1000
 
 
 def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any]) -> ImageTask:
-    """Make the record of a task of the image's project."""
+    """Create the record of a task of the image's project."""
     return ImageTask.objects.create(
         project_id=image.project_id,
         user_id=context.user_id,
@@ -28,12 +28,12 @@ def add(context: RequestContext, image: Image, kind: str, given: dict[str, Any])
 
 
 def has_turn(task: ImageTask) -> bool:
-    """Whether a task is one of the oldest of its project, which go on; the others wait."""
+    """Return whether a task may run: it is one of the ``IMPORTS_AT_ONCE`` oldest of its project."""
     return task.pk in _in_turn(task.project_id)
 
 
 def last_in_turn(project_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the task that goes on since the last one before it ended; None when none waits that long."""
+    """Return the newest of the project's tasks that may run, if there are as many as the limit; None otherwise."""
     going_on = _in_turn(project_id)
     return going_on[-1] if len(going_on) == settings.IMPORTS_AT_ONCE else None
 
@@ -44,7 +44,7 @@ def _in_turn(project_id: uuid.UUID) -> list[uuid.UUID]:
 
 
 def begin(task_id: uuid.UUID) -> ImageTask | None:
-    """Begin a task, or go on with one that was broken off; None when it has ended or waits for its turn."""
+    """Start a task, or restart an interrupted one; None if it has ended or waits for its turn."""
     task = ImageTask.objects.filter(pk=task_id).first()
     if task is None or not has_turn(task):
         return None
@@ -55,7 +55,7 @@ def begin(task_id: uuid.UUID) -> ImageTask | None:
 
 
 def move_on(task_id: uuid.UUID, done: int, total: int | None) -> None:
-    """Note the bytes that are through."""
+    """Record the number of bytes copied so far."""
     message = f"Copied {done >> 20} MiB" + (f" of {total >> 20} MiB" if total else "")
     rows = ImageTask.objects.filter(pk=task_id, status=ImageTask.Status.PROCESSING)
     rows.update(done=done, total=total, message=message, updated_at=timezone.now())
@@ -66,12 +66,12 @@ def succeed(task_id: uuid.UUID, size: int, result: dict[str, Any]) -> None:
 
 
 def fail(task_id: uuid.UUID, reason: str) -> bool:
-    """End a task with the reason, for its owner to read; whether it had not ended before."""
+    """End a task with a reason for its owner; return False if it had already ended."""
     return _end(task_id, status=ImageTask.Status.FAILURE, message=reason[:LONGEST_MESSAGE], done=F("done"))
 
 
 def expire() -> int:
-    """Remove tasks that ended long enough ago; return how many.  For a periodic job."""
+    """Delete tasks whose retention has expired; return how many. For a periodic job."""
     return ImageTask.objects.filter(expires_at__lt=timezone.now()).delete()[0]
 
 

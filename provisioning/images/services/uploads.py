@@ -1,4 +1,4 @@
-"""The upload of an image's data."""
+"""Uploads of image data."""
 
 import uuid
 from collections.abc import Iterable
@@ -16,23 +16,26 @@ from provisioning.images.services.announcements import announce
 def upload(
     context: RequestContext, image_id: str | uuid.UUID, chunks: Iterable[bytes], *, expected_size: int | None = None
 ) -> Image:
-    """Take the data of a ``queued`` image, as a stream and with constant memory, and make it ``active``.
+    """Receive the data of a ``queued`` image as a stream, with constant memory, and set it to ``active``.
 
-    1. queued → saving by conditional update, so that one of two uploads gets it; 2. write to a file beside, hashing and
-    inspecting on the way; 3. judge format, safety and size; 4. sync and rename; 5. saving → active by conditional
-    update.
-    Whatever fails in between: no file, and the record is ``queued`` again.  Not to be called in a transaction.
+    1. queued → saving by conditional update, so that only one of two uploads proceeds
+    2. write to a temporary file, hashing and inspecting the data
+    3. check format, safety and size
+    4. sync and rename the file
+    5. saving → active by conditional update
 
-    Raises NotFoundError, ConflictError (has data, or is being uploaded), ImageContentError, TooLargeError (for this
-    service or for what the project may keep), UnavailableError (no room), InvalidInputError (formats not set,
-    ``expected_size`` bytes not met), GoneError (deleted meanwhile) and whatever ``chunks`` raises.
+    After an error the file is removed and the image is ``queued`` again. Must not be called in a transaction.
+
+    Raises NotFoundError, ConflictError (has data, or is being uploaded), ImageContentError, TooLargeError (for the
+    service or the project's quota), UnavailableError (no room), InvalidInputError (formats not set, size is not
+    ``expected_size``), GoneError (deleted in the meantime) and the errors of ``chunks``.
     """
     image = owned(context, image_id)
     _formats(image)
     if not move(image.id, Image.Status.QUEUED, Image.Status.SAVING):
         raise ConflictError(f"Image status transition from {image.status} to saving is not allowed")
     try:
-        image.refresh_from_db()  # the formats stay from here on; a moment ago somebody could change them
+        image.refresh_from_db()  # the formats cannot change from here on
         # As in Glance: the standard command line uploads nothing where it has no terminal.
         wanted = intake.Wanted(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
         with store.new_file(image.id) as file:
@@ -52,7 +55,7 @@ def upload(
 
 
 def _formats(image: Image) -> str:
-    """Return the disk format that the data must have; InvalidInputError when the record says none."""
+    """Return the disk format that the data must have. Raises InvalidInputError if the formats are not set."""
     if not image.disk_format or not image.container_format:
         msg = "Properties disk_format, container_format must be set prior to saving data."
         raise InvalidInputError(msg, field="disk_format")
