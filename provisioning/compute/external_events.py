@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute import state
-from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.actions.volumes import send_refresh
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
@@ -90,9 +90,9 @@ def _power(context: RequestContext, event: ExternalEvent) -> None:
     own = context.in_project(server.project_id)
     try:
         if event.tag == "POWER_ON" and server.vm_state == VmState.STOPPED:
-            start(own, server.id)
+            Start.begin(own, server.id)
         elif event.tag == "POWER_OFF" and server.vm_state == VmState.ACTIVE:
-            stop(own, server.id)
+            Stop.begin(own, server.id)
     except NovellaError as error:
         log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)
 

@@ -21,9 +21,9 @@ from provisioning.compute import (
     volume_commands,
     volume_progress,
 )
-from provisioning.compute.actions.rebuild import REBUILD
-from provisioning.compute.actions.swap_volume import SWAP
-from provisioning.compute.actions.volumes import ATTACH, DETACH, send_refresh, send_removal
+from provisioning.compute.actions.rebuild import RebuildAction
+from provisioning.compute.actions.swap_volume import SwapVolume
+from provisioning.compute.actions.volumes import AttachVolume, DetachVolume, send_refresh, send_removal
 from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail
 from provisioning.compute.models import BlockDevice, Instance
@@ -116,7 +116,7 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
         if is_waiting(instance):
             cast_schedule(instance)
         elif attachment is not None and block_devices.is_connected(attachment, instance):
-            (ATTACH if attachment.id == device.attachment_id else SWAP).go_on(instance, device)
+            (AttachVolume() if attachment.id == device.attachment_id else SwapVolume()).go_on(instance, device)
 
     _with_server(attachment_id, go_on)
 
@@ -133,9 +133,9 @@ def refused(attachment_id: str, message: str) -> None:
         if is_waiting(instance):
             fail(instance, said, clean=True)
         elif attachment.id == device.swap_attachment_id:
-            SWAP.give_up(instance, device, said)
+            SwapVolume().give_up(instance, device, said)
         elif not device.plugged:
-            ATTACH.give_up(instance, device, said)
+            AttachVolume().give_up(instance, device, said)
 
     _with_server(attachment_id, end)
 
@@ -167,7 +167,7 @@ def reimaged(volume_id: str, message: str) -> None:
     with transaction.atomic():
         for key in BlockDevice.objects.filter(volume_id=volume_id, boot_index=0).values_list("instance_id", flat=True):
             state.lock([key])
-            REBUILD.volume_written(Instance.objects.select_related("host").get(id=key), failure)
+            RebuildAction().volume_written(Instance.objects.select_related("host").get(id=key), failure)
 
 
 @job(CHANGED, topic=TOPIC)
@@ -184,7 +184,7 @@ def moved(attachment_id: str, new_attachment_id: str) -> None:
     begun = []
 
     def begin(instance: Instance, device: BlockDevice) -> None:
-        begun.append(SWAP.move(instance, device, new_attachment_id))
+        begun.append(SwapVolume().move(instance, device, new_attachment_id))
 
     _with_server(attachment_id, begin)
     if True not in begun:
@@ -207,7 +207,7 @@ def released(attachment_id: str) -> None:
         if device.volume_id is not None and not is_waiting(instance):
             send_removal(instance, device.volume_id, attachment_id)
         if device.swap_volume_id is not None:
-            SWAP.drop(device)
+            SwapVolume().drop(device)
         elif device.swap_attachment_id is not None and not _goes_over(device):
             swapped(device.swap_attachment_id, failed=TAKEN)
         if device.is_root:
@@ -228,7 +228,7 @@ def _goes_over(device: BlockDevice) -> bool:
 
 def _close_actions(instance: Instance, device: BlockDevice) -> None:
     """Close what is open about a volume that the server has no more; one that was being taken out is."""
-    for record, message in ((ATTACH.record, TAKEN), (SWAP.record, TAKEN), (DETACH.record, None)):
+    for record, message in ((AttachVolume.record, TAKEN), (SwapVolume.record, TAKEN), (DetachVolume.record, None)):
         action = instance_actions.of_volume(instance.id, record, str(device.volume_id))
         if action is not None:
             instance_actions.close(action, message)

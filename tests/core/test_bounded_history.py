@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.compute import instance_actions
-from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.lock import Unlock, lock
 from provisioning.compute.faults import record_fault
 from provisioning.compute.migration_records import open_migration
 from provisioning.compute.models import (
@@ -29,7 +29,7 @@ def test_a_living_server_keeps_its_newest_actions_and_how_it_was_created(monkeyp
     cloud.run()
     for _ in range(6):
         lock(context("alice"), server.id)
-        unlock(context("alice"), server.id)
+        Unlock.begin(context("alice"), server.id)
     InstanceAction.objects.update(counted=True)
     lock(context("alice"), server.id)
     kept = list(InstanceAction.objects.filter(instance=server).order_by("id").values_list("action", flat=True))
@@ -55,7 +55,7 @@ def test_the_rest_of_its_history_is_as_short(monkeypatch: pytest.MonkeyPatch) ->
     Migration.objects.filter(id=waiting.id).update(status="finished")
     for _ in range(4):
         lock(context("alice"), server.id)
-        unlock(context("alice"), server.id)
+        Unlock.begin(context("alice"), server.id)
         InstanceAction.objects.update(counted=True)
     faults = InstanceFault.objects.filter(instance=server).order_by("id").values_list("message", flat=True)
     assert list(faults) == ["4", "5", "6", "7"]
@@ -72,7 +72,7 @@ def test_an_action_in_progress_or_not_in_the_metrics_yet_is_kept(monkeypatch: py
     server = cloud.launch(context("alice"))
     cloud.run()
     lock(context("alice"), server.id)
-    unlock(context("alice"), server.id)
+    Unlock.begin(context("alice"), server.id)
     InstanceAction.objects.filter(action="lock").update(counted=True, finished_at=None)
     lock(context("alice"), server.id)
     assert list(InstanceAction.objects.order_by("id").values_list("action", flat=True)) == [

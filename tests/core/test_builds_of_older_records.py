@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance, NewerGuest
 from provisioning.compute.upkeep import adoption, reaper
@@ -37,7 +37,7 @@ def built_elsewhere(cloud: Cloud, alice: RequestContext, *, shelved: bool) -> tu
     server = cloud.launch(alice)
     if shelved:
         cloud.run()
-        shelve(context("alice"), server.id)
+        Shelve.begin(context("alice"), server.id)
         cloud.run()
         unshelve(context("alice"), server.id)
     drain()

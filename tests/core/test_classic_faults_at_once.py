@@ -17,7 +17,7 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import reboot, stop
+from provisioning.compute.actions.power import Stop, reboot
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.schedule import schedule
@@ -206,7 +206,7 @@ class TestOneHungHostSlowingTheOthers:
             for server in servers[:3]:
                 delete(context("alice"), server.id)
             for server in servers[3:]:
-                stop(context("alice"), server.id)
+                Stop.begin(context("alice"), server.id)
             cloud.run()
             return Counter(state_of(server) for server in servers)
         finally:

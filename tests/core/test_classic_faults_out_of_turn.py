@@ -19,7 +19,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions import delete
-from provisioning.compute.actions.power import reboot, start, stop
+from provisioning.compute.actions.power import Start, Stop, reboot
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
 from provisioning.compute.reports import sync_power
@@ -180,7 +180,7 @@ class TestMonitoringOverwritingATransition:
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         cloud.run()
-        stop(context("alice"), instance.id)
+        Stop.begin(context("alice"), instance.id)
         before = Instance.objects.values().get(id=instance.id)
         key, kept = str(instance.id), agent.guests[str(instance.id)]
         if seen is None:
@@ -214,10 +214,10 @@ class TestMonitoringOverwritingATransition:
         agent = cloud.add_host("kelvin")
         instance = cloud.launch(alice)
         cloud.run()
-        stop(context("alice"), instance.id)
+        Stop.begin(context("alice"), instance.id)
         cloud.run()
         old = agent.audit(8, 8192, 100)
-        start(context("alice"), instance.id)
+        Start.begin(context("alice"), instance.id)
         cloud.run()
         audits.audit(agent.host.id, old)
         assert state_of(instance) == ("active", None)

@@ -15,7 +15,7 @@ from compute_agent.contract.commands import BuildRequest
 from portal import environment
 from provisioning.common.context import RequestContext
 from provisioning.compute import deadlines
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
@@ -70,7 +70,7 @@ def test_an_order_has_the_deadline_of_its_task(cloud: Cloud, alice: RequestConte
     assert build.deadline == pytest.approx((timezone.now() + timedelta(seconds=77)).timestamp(), abs=20)
     assert cloud.fresh(instance).task_deadline is not None
     cloud.agents["kelvin"].carry_out(build)
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     order = HostCommand.objects.get(kind="power_request")
     assert order.deadline == cloud.fresh(instance).task_deadline
     assert order.deadline is not None
@@ -82,7 +82,7 @@ def test_what_its_own_deadline_has_passed_is_looked_after(cloud: Cloud, alice: R
     instance = cloud.launch(alice)
     cloud.run()
     settings.TASK_TIMEOUTS = {"powering-off": 33}
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     Instance.objects.update(task_deadline=timezone.now() - timedelta(seconds=1))
     reaper.reap()
     assert state_of(instance) == ("active", None)

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from compute_agent.contract.messages import ResourceAudit
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.compute.actions.resize import resize as resize_server
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.services import aggregates
@@ -117,7 +117,7 @@ def test_an_unshelving_is_a_decision_too(
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    shelve(replace(alice, request_id=new_request_id()), server.id)
+    Shelve.begin(replace(alice, request_id=new_request_id()), server.id)
     cloud.run()
     unshelve(replace(alice, request_id=new_request_id()), server.id)
     cloud.run()

@@ -15,7 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Allocation, Instance, InstanceAction
@@ -209,7 +209,7 @@ def stopped(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     cloud.run()
     return instance
 
@@ -218,7 +218,7 @@ def stopping(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     return instance
 
 

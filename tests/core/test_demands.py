@@ -19,10 +19,10 @@ from provisioning.common.guest_demands import FLAVOR, IMAGE, TABLE
 from provisioning.compute.actions.base import Prepared
 from provisioning.compute.actions.interfaces import attach_interface
 from provisioning.compute.actions.power import Stop
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.actions.rescue import rescue
 from provisioning.compute.actions.resize import resize
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.graceful_stop import seconds_of
@@ -245,13 +245,13 @@ def test_rebuild_resize_and_rescue_refuse_as_a_launch_does(
         ({"hw_disk_bus": "sata"}, "host does not offer the bus of disks sata (hw_disk_bus=sata)"),
     ):
         demand(hosts.image, **properties)
-        refused(lambda: rebuild(alice, server.id, Rebuild(image)), "imageRef", words)
+        refused(lambda: RebuildAction.begin(alice, server.id, Rebuild(image)), "imageRef", words)
         refused(lambda: rescue(alice, server.id, image_id=image), "rescue_image_ref", words)
     merge_extra_specs(operator, hosts.big.flavorid, {"pci_passthrough:alias": "gpu:1"}, rule=SETS)
     refused(lambda: resize(alice, server.id, hosts.big.flavorid), "flavorRef", "pci_passthrough:alias=gpu:1")
     assert state_of(server) == ("active", None)
     demand(hosts.image, img_config_drive="mandatory")
-    rebuild(alice, server.id, Rebuild(image))
+    RebuildAction.begin(alice, server.id, Rebuild(image))
     assert Instance.objects.get(id=server.id).config_drive
 
 
@@ -267,7 +267,7 @@ def test_a_resize_fails_where_the_host_lacks_what_the_new_size_needs(cloud: Clou
 @pytest.mark.slow
 def test_unshelving_asks_as_a_launch_does(hosts: Cloud, alice: RequestContext) -> None:
     server = hosts.running(alice)
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     hosts.run()
     Instance.objects.filter(id=server.id).update(image_properties={"hw_firmware_type": "dos"})
     refused(lambda: unshelve(alice, server.id), "imageRef", "hw_firmware_type=dos")

@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import examination
@@ -88,7 +88,7 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
             for _ in range(ROUNDS):
                 rows = [shared_cloud.launch(context("alice")) for _ in range(3)]
                 progress.step(shared_cloud.run)
-                stop(context("alice"), rows[0].id)
+                Stop.begin(context("alice"), rows[0].id)
                 delete(context("alice"), rows[1].id)
                 progress.step(shared_cloud.run)
                 delete(context("alice"), rows[0].id)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.registry import commanded_tasks
-from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.states import TaskState as T
 from provisioning.compute.upkeep.reaper import reap
@@ -165,7 +165,7 @@ def test_a_delete_in_the_middle_with_the_host_away(scene: Scene) -> None:
 
 def test_a_reset_in_the_middle(scene: Scene) -> None:
     command = the_command(scene)
-    reset_state(context("operator", ADMIN), scene.server.id, "active")
+    ResetState.begin(context("operator", ADMIN), scene.server.id, "active")
     rests(scene, "active")
     scene.host.report(command, "finished", power_state=1)
     rests(scene, "active")
@@ -189,7 +189,7 @@ def test_a_reset_in_the_middle(scene: Scene) -> None:
 def test_what_was_reset_in_the_middle_can_be_shelved_and_come_back(scene: Scene, to: Any) -> None:
     """Sizes, rooms, images and ports are in order again behind it, whatever was cut off."""
     the_command(scene)
-    reset_state(context("operator", ADMIN), scene.server.id, to)
+    ResetState.begin(context("operator", ADMIN), scene.server.id, to)
     scene.settings.SHELVED_OFFLOAD_TIME = 0
     if to == "error":
         scene.do("reboot", hard=True)

@@ -8,9 +8,9 @@ import pytest
 
 from compute_agent.contract.power import PowerState
 from provisioning.compute.actions.power import reboot
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
-from provisioning.compute.actions.rescue import rescue, unrescue
-from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
+from provisioning.compute.actions.rescue import Unrescue, rescue
+from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
 from provisioning.compute.models import Allocation, Instance
 from provisioning.hosts import restored
 from tests.core.interfaces.orders import attach
@@ -26,7 +26,7 @@ Change = Callable[[Cloud, Instance], None]
 
 
 def rebuilt(cloud: Cloud, row: Instance) -> None:
-    rebuild(context("alice"), row.id, Rebuild(str(cloud.image.id)))
+    RebuildAction.begin(context("alice"), row.id, Rebuild(str(cloud.image.id)))
     cloud.run()
     assert state_of(row) == ACTIVE
 
@@ -39,14 +39,14 @@ def resized(cloud: Cloud, row: Instance) -> None:
 
 def confirmed(cloud: Cloud, row: Instance) -> None:
     resized(cloud, row)
-    confirm_resize(context("alice"), row.id)
+    ConfirmResize.begin(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == ACTIVE
 
 
 def reverted(cloud: Cloud, row: Instance) -> None:
     resized(cloud, row)
-    revert_resize(context("alice"), row.id)
+    RevertResize.begin(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == ACTIVE
 
@@ -87,7 +87,7 @@ def test_a_guest_that_was_made_again_since_the_copy_is_named_and_commanded_as_be
 def test_a_rescue_that_was_left_since_the_copy_is_over(cloud: Cloud, server: Instance, a: ScriptedAgent) -> None:
     rescued(cloud, server)
     copy = Copy()
-    unrescue(context("alice"), server.id)
+    Unrescue.begin(context("alice"), server.id)
     cloud.run()
     copy.put_back()
     a.hello()
@@ -133,7 +133,7 @@ def test_a_late_observation_of_the_guest_of_before_says_nothing(
 def test_the_number_stays_while_another_command_is_on_its_way(cloud: Cloud, server: Instance, a: ScriptedAgent) -> None:
     """A host would call the other one superseded."""
     attach(server, network_id=str(cloud.network.id))
-    rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id)))
+    RebuildAction.begin(context("alice"), server.id, Rebuild(str(cloud.image.id)))
     plug, rebuilding = a.take()
     assert plug.generation == rebuilding.generation == 1
     for command in (plug, rebuilding):

@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.registry import host_actions
-from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
@@ -104,10 +104,10 @@ def test_a_shelf_waits_for_the_word_of_the_host(cloud: Cloud, alice: RequestCont
     host = cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     cloud.run()
     away(cloud)
-    offload(context("operator", ADMIN), server.id)
+    Offload.begin(context("operator", ADMIN), server.id)
     for _ in range(5):
         Instance.objects.filter(id=server.id).update(task_deadline=timezone.now() - timedelta(seconds=1))
         reap()

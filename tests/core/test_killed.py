@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.hosts import commands
 from provisioning.images.models import Image
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[list[Step], Step, str]] = {
     "unshelve": ([plain("shelve")], plain("unshelve"), "active"),
     "rebuild": (
         [],
-        lambda cloud, server: rebuild(context("alice"), server.id, Rebuild(str(cloud.image.id))),
+        lambda cloud, server: RebuildAction.begin(context("alice"), server.id, Rebuild(str(cloud.image.id))),
         "active",
     ),
     "delete": ([], plain("delete"), "deleted"),

@@ -18,15 +18,15 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface
-from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import reboot, start, stop, trigger_crash_dump
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
-from provisioning.compute.actions.rescue import rescue, unrescue
-from provisioning.compute.actions.reset_state import BY_HAND, reset_state
-from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
-from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.lock import Unlock, lock
+from provisioning.compute.actions.power import CrashDump, Start, Stop, reboot
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
+from provisioning.compute.actions.rescue import Unrescue, rescue
+from provisioning.compute.actions.reset_state import BY_HAND, ResetState
+from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
+from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
-from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.soft_delete import Restore
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
@@ -77,32 +77,32 @@ class Crowd:
 
         return chance.choice(
             [
-                lambda server: stop(caller, server),
-                lambda server: start(caller, server),
+                lambda server: Stop.begin(caller, server),
+                lambda server: Start.begin(caller, server),
                 lambda server: reboot(caller, server, hard=chance.random() < 0.5),
                 lambda server: service(chance.choice(POWER))(caller, server),
                 lambda server: resize(caller, server, chance.choice(["1", "2"])),
                 lambda server: resize(caller, server, chance.choice(["1", "2"])),
-                lambda server: confirm_resize(caller, server),
-                lambda server: revert_resize(caller, server),
-                lambda server: rebuild(caller, server, Rebuild(image)),
+                lambda server: ConfirmResize.begin(caller, server),
+                lambda server: RevertResize.begin(caller, server),
+                lambda server: RebuildAction.begin(caller, server, Rebuild(image)),
                 lambda server: rescue(caller, server),
-                lambda server: unrescue(caller, server),
+                lambda server: Unrescue.begin(caller, server),
                 lambda server: create_image(caller, server, "copy"),
                 lambda server: create_backup(caller, server, "copy", "daily", 1),
-                lambda server: shelve(caller, server),
+                lambda server: Shelve.begin(caller, server),
                 lambda server: unshelve(caller, server),
-                lambda server: offload(operator, server),
-                lambda server: trigger_crash_dump(caller, server),
+                lambda server: Offload.begin(operator, server),
+                lambda server: CrashDump.begin(caller, server),
                 lambda server: attach_interface(caller, server, NetworkRequest(networks)),
                 lambda server: detach_interface(caller, server, port(server)),
                 lambda server: add_fixed_ip(caller, server, networks),
                 lambda server: delete(caller, server, force=chance.random() < 0.3),
-                lambda server: restore(caller, server),
-                lambda server: reset_state(operator, server, chance.choice(["active", "error"])),
+                lambda server: Restore.begin(caller, server),
+                lambda server: ResetState.begin(operator, server, chance.choice(["active", "error"])),
                 lambda server: merge_metadata(caller, server, {"a": str(chance.random())}),
                 lambda server: lock(caller, server),
-                lambda server: unlock(caller, server),
+                lambda server: Unlock.begin(caller, server),
                 lambda server: images.delete(caller, chance.choice([*self.copies(), uuid.uuid4()])),
                 lambda _: self.cloud.launch(caller),
             ]

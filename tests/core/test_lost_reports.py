@@ -14,7 +14,7 @@ from compute_agent.contract.messages import Enrol
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import DESTROY_COMMANDS, delete
-from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import audits, commands, enrolment, liveness
@@ -137,12 +137,12 @@ def test_the_end_of_an_old_power_order_is_not_the_end_of_the_next(cloud: Cloud, 
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     (old,) = agent.take()
     let_deadline_pass(instance)
     reaper.reap()
     assert state_of(instance) == ("active", None)
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     agent.report(old, "failed", error_code="host_error", message="too busy")
     assert state_of(instance) == ("active", "powering-off")
     cloud.run()
@@ -153,7 +153,7 @@ def test_a_power_order_that_was_given_up_is_not_sent_any_more(cloud: Cloud, alic
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     let_deadline_pass(instance)
     reaper.reap()
     assert not [command for command in agent.take() if isinstance(command.body, PowerRequest)]
@@ -205,14 +205,14 @@ def test_a_task_that_ended_since_it_was_found_overdue_is_left_alone(
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     let_deadline_pass(instance)
     found = reaper.overdue()
     monkeypatch.setattr(reaper, "overdue", lambda: found)
     cloud.run()
-    start(context("alice"), instance.id)
+    Start.begin(context("alice"), instance.id)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     reaper.reap()
     assert state_of(instance) == ("active", "powering-off")
 

@@ -34,7 +34,7 @@ from compute_agent.contract.messages import (
 )
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import InstanceAction
 from provisioning.hosts import calls, enrolment, liveness, versions
 from provisioning.hosts.models import Host, HostCall, HostCommand
@@ -119,7 +119,7 @@ def test_a_server_lives_on_a_host_with_an_older_agent(cloud: Cloud, alice: Reque
 
     agent.take = take  # type: ignore[method-assign]
     instance = cloud.running(alice)
-    stop(alice, instance.id)
+    Stop.begin(alice, instance.id)
     cloud.run()
     assert state_of(instance) == ("stopped", None)
     assert reader.is_valid(json.loads(encode(Welcome(host="kelvin", host_id="x"))))
@@ -134,13 +134,13 @@ def test_a_command_that_an_agent_is_too_old_for_fails_with_the_reason(
     instance = cloud.running(alice)
     monkeypatch.setattr(PowerRequest, "since", CONTRACT_VERSION)
     Host.objects.update(contract_version=OLDEST_CONTRACT)
-    stop(alice, instance.id)
+    Stop.begin(alice, instance.id)
     cloud.run()
     assert state_of(instance) == ("active", None), "the task has ended, and the server is as it was"
     assert not HostCommand.objects.filter(finished_at=None).exists()
     assert InstanceAction.objects.get(instance=instance, action="stop").message
     Host.objects.update(contract_version=CONTRACT_VERSION)
-    stop(alice, instance.id)
+    Stop.begin(alice, instance.id)
     cloud.run()
     assert state_of(instance) == ("stopped", None)
     assert agent.guests[str(instance.id)][1] == 4

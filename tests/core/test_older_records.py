@@ -13,8 +13,8 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import reboot, start
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.power import Start, reboot
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.upkeep import adoption, reaper
@@ -53,7 +53,7 @@ def server(cloud: Cloud, a: ScriptedAgent, alice: RequestContext) -> Instance:
 
 
 def off(cloud: Cloud, row: Instance) -> None:
-    shelve(context("alice"), row.id)
+    Shelve.begin(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == OFFLOADED
 
@@ -102,7 +102,7 @@ def test_a_server_that_left_its_host_and_came_back_is_commanded_as_before(
     assert newer() == [("a", "followed", 3, cloud.fresh(server).attempt if told else 1)]
     a.power(server.id, PowerState.SHUTDOWN)
     assert state_of(server) == STOPPED
-    start(context("alice"), server.id)
+    Start.begin(context("alice"), server.id)
     cloud.run()
     assert state_of(server) == ACTIVE
     reboot(context("alice"), server.id, hard=True)
@@ -120,7 +120,7 @@ def test_a_server_that_left_its_host_and_came_back_is_commanded_as_before(
 def test_a_record_that_says_something_is_under_way_follows_its_newer_guest(
     cloud: Cloud, server: Instance, a: ScriptedAgent
 ) -> None:
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     copy = Copy()
     cloud.run()
     back(cloud, server)
@@ -381,7 +381,7 @@ def test_a_server_that_was_deleted_since_is_found_stopped_and_starts(
     copy.put_back()
     a.hello()
     assert state_of(server) == STOPPED
-    start(context("alice"), server.id)
+    Start.begin(context("alice"), server.id)
     cloud.run()
     assert (state_of(server), list(a.guests)) == (ACTIVE, [str(server.id)])
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import restored
@@ -61,7 +61,7 @@ def test_the_disk_of_a_server_that_was_being_shelved_is_not_lost(
     command: bool,
 ) -> None:
     """The host has sent the disk since, and was told to remove the guest: the image is all there is."""
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     copy = Copy()
     cloud.run()
     assert (state_of(server), a.guests) == (("shelved_offloaded", None), {})
@@ -84,7 +84,7 @@ def test_the_disk_of_a_server_that_was_being_shelved_is_not_lost(
 def test_an_image_whose_data_has_not_come_goes_with_its_task(
     cloud: Cloud, server: Instance, a: ScriptedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     monkeypatch.setattr(restored, "_is_anybody_working", lambda: False)
     restored.after_restore()
     made = Image.objects.filter(property_rows__name="instance_uuid")

@@ -12,7 +12,7 @@ from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError
 from provisioning.compute.actions import power
-from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import PowerState
@@ -40,13 +40,13 @@ def order_of(cloud: Cloud) -> str:
 
 @pytest.mark.slow
 def test_stop_and_start(cloud: Cloud, running: Instance) -> None:
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     assert state_of(running) == ("active", "powering-off")
     assert order_of(cloud) == "stop"
     cloud.run()
     assert state_of(running) == ("stopped", None)
     assert cloud.fresh(running).power_state == PowerState.SHUTDOWN
-    start(context("alice"), running.id)
+    Start.begin(context("alice"), running.id)
     assert state_of(running) == ("stopped", "powering-on")
     assert order_of(cloud) == "start"
     cloud.run()
@@ -71,33 +71,33 @@ def test_reboot(cloud: Cloud, running: Instance, *, hard: bool, task: str, order
     assert state_of(running) == ("active", None)
 
 
-@pytest.mark.parametrize("work", [start, stop, power.reboot])
+@pytest.mark.parametrize("work", [Start.begin, Stop.begin, power.reboot])
 def test_not_while_something_else_goes_on(cloud: Cloud, running: Instance, work: Callable[..., Instance]) -> None:
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="task_state powering-off"):
         work(context("alice"), running.id)
 
 
 def test_a_running_server_cannot_be_started(cloud: Cloud, running: Instance) -> None:
     with pytest.raises(InstanceBusyError, match=r"Cannot 'start' instance .* while it is in vm_state active"):
-        start(context("alice"), running.id)
+        Start.begin(context("alice"), running.id)
 
 
 def test_not_another_projects(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError):
-        stop(charlie, running.id)
+        Stop.begin(charlie, running.id)
 
 
 def test_not_when_the_host_is_down(cloud: Cloud, running: Instance) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     with pytest.raises(UnavailableError):
-        stop(context("alice"), running.id)
+        Stop.begin(context("alice"), running.id)
     assert state_of(running) == ("active", None)
     assert cloud.agents["kelvin"].take() == []
 
 
 def test_a_failed_stop_leaves_it_active_and_says_why(cloud: Cloud, running: Instance) -> None:
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     agent.report(agent.take()[0], "failed", error_code="host_error", message="The guest does not listen.")
     assert state_of(running) == ("active", None)
@@ -150,11 +150,11 @@ def test_a_paused_guest_keeps_its_state_and_shows_its_power(cloud: Cloud, runnin
 
 def test_a_repeated_report_of_an_earlier_stop_does_not_end_a_later_one(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agents["kelvin"]
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     cloud.run()
-    start(context("alice"), running.id)
+    Start.begin(context("alice"), running.id)
     cloud.run()
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     agent.repeat_everything()
     assert state_of(running) == ("active", "powering-off")
     cloud.run()

@@ -12,10 +12,10 @@ from compute_agent.contract.commands import PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import Power, change_password, reboot, start, stop, trigger_crash_dump
-from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.lock import Unlock, lock
+from provisioning.compute.actions.power import ChangePassword, CrashDump, Power, Start, Stop, reboot
+from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.soft_delete import Restore
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.states import PowerState
@@ -124,17 +124,17 @@ def test_an_order_without_an_answer_ends_and_what_comes_late_is_passed_over(clou
 def test_a_locked_server_is_left_alone_by_all_but_operators(cloud: Cloud, running: Instance) -> None:
     lock(context("alice"), running.id, reason="it is the mail server")
     for deed in (
-        lambda who: stop(who, running.id),
+        lambda who: Stop.begin(who, running.id),
         lambda who: delete(who, running.id),
         lambda who: service("pause")(who, running.id),
     ):
         with pytest.raises(InstanceLockedError, match=f"Instance {running.id} is locked: it is the mail server"):
             deed(context("alice"))
-    stop(operator(), running.id)
+    Stop.begin(operator(), running.id)
     cloud.run()
     assert state_of(running) == ("stopped", None)
-    unlock(context("alice"), running.id)
-    start(context("alice"), running.id)
+    Unlock.begin(context("alice"), running.id)
+    Start.begin(context("alice"), running.id)
     cloud.run()
     fresh = cloud.fresh(running)
     assert (state_of(running), fresh.locked, fresh.locked_reason) == (("active", None), False, None)
@@ -145,12 +145,12 @@ def test_a_locked_server_is_left_alone_by_all_but_operators(cloud: Cloud, runnin
 
 def test_a_password_goes_to_the_guests_agent_and_is_kept_nowhere(cloud: Cloud, running: Instance) -> None:
     with pytest.raises(ConflictError, match="no guest agent"):
-        change_password(context("alice"), running.id, "sesame-open")
+        ChangePassword.begin(context("alice"), running.id, "sesame-open")
     assert state_of(running) == ("active", None)
     Instance.objects.filter(id=running.id).update(
         image_properties={"hw_qemu_guest_agent": "yes", "os_admin_user": "ada"}
     )
-    change_password(context("alice"), running.id, "sesame-open")
+    ChangePassword.begin(context("alice"), running.id, "sesame-open")
     assert state_of(running) == ("active", "updating_password")
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()
@@ -164,16 +164,16 @@ def test_a_password_goes_to_the_guests_agent_and_is_kept_nowhere(cloud: Cloud, r
 
 
 def test_a_reset_ends_whatever_goes_on(cloud: Cloud, running: Instance) -> None:
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     (order,) = cloud.agents["kelvin"].take()
-    reset_state(operator(), running.id, "error")
+    ResetState.begin(operator(), running.id, "error")
     assert state_of(running) == ("error", None)
     cloud.agents["kelvin"].report(order, "finished", power_state=PowerState.SHUTDOWN)
     assert state_of(running) == ("error", None)
     assert not InstanceAction.objects.filter(instance=running, finished_at=None).exists()
-    reset_state(operator(), running.id, "active")
+    ResetState.begin(operator(), running.id, "active")
     assert state_of(running) == ("active", None)
-    reset_state(operator(), running.id, "error")
+    ResetState.begin(operator(), running.id, "error")
     delete(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("deleted", None)
@@ -184,7 +184,7 @@ def test_a_server_without_a_host_is_not_set_to_active(cloud: Cloud, alice: Reque
     cloud.run()
     assert state_of(lost) == ("error", None)
     with pytest.raises(ConflictError, match="on no host"):
-        reset_state(operator(), lost.id, "active")
+        ResetState.begin(operator(), lost.id, "active")
 
 
 # ----- delete with a way back -----------------------------------------------------------------------------------------
@@ -209,12 +209,12 @@ def test_a_deleted_server_comes_back(cloud: Cloud, running: Instance, before: Po
     cloud.run()
     assert state_of(running) == ("soft-delete", None)
     assert cloud.agents["kelvin"].guests[str(running.id)][1] == PowerState.SHUTDOWN
-    restore(context("alice"), running.id)
+    Restore.begin(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == (afterwards, None)
     assert examine() == []
     with pytest.raises(InstanceBusyError, match="Cannot 'restore'"):
-        restore(context("alice"), running.id)
+        Restore.begin(context("alice"), running.id)
 
 
 @pytest.mark.usefixtures("keeping")
@@ -259,20 +259,20 @@ def test_the_host_being_down_stops_no_delete(cloud: Cloud, running: Instance) ->
 
 def test_one_crash_dump_at_a_time(cloud: Cloud, running: Instance) -> None:
     agent = cloud.agent_of(running)
-    trigger_crash_dump(context("alice"), running.id)
+    CrashDump.begin(context("alice"), running.id)
     with pytest.raises(ConflictError):
-        trigger_crash_dump(context("alice"), running.id)
+        CrashDump.begin(context("alice"), running.id)
     (command,) = agent.take()
     with pytest.raises(ConflictError):
-        trigger_crash_dump(context("alice"), running.id)
+        CrashDump.begin(context("alice"), running.id)
     agent.carry_out(command)
-    trigger_crash_dump(context("alice"), running.id)
+    CrashDump.begin(context("alice"), running.id)
     assert InstanceAction.objects.filter(instance=running, action="trigger_crash_dump").count() == 2
 
 
 def test_a_crash_dump_without_an_answer_ends(cloud: Cloud, running: Instance) -> None:
     """It has a deadline: the action is closed, the fault says why, and nothing of it is open at the host."""
-    trigger_crash_dump(context("alice"), running.id)
+    CrashDump.begin(context("alice"), running.id)
     cloud.agents["kelvin"].take()
     command = HostCommand.objects.get(subject_id=running.id, finished_at=None)
     assert (command.beside, command.deadline is not None) == (True, True)

@@ -13,7 +13,7 @@ from compute_agent.contract.commands import BuildRequest, DestroyRequest
 from compute_agent.contract.messages import CONTRACT_VERSION, OLDEST_CONTRACT, Command
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.attempts import attempts_for
 from provisioning.compute.selectors.explained import AGAIN, decisions_for
@@ -172,7 +172,7 @@ def test_every_action_is_waited_for_in_the_same_way(
     settings.POWER_TIMEOUT = 100
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     (order,) = agent.take(begin=False)
     pass_time(101)
     reaper.reap()

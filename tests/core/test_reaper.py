@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.outcome import SILENT
@@ -189,7 +189,7 @@ def test_a_silent_power_action_gives_the_server_back(cloud: Cloud, alice: Reques
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), instance.id)
+    Stop.begin(context("alice"), instance.id)
     let_deadline_pass(instance)
     reaper.reap()
     assert state_of(instance) == ("active", None)

@@ -14,7 +14,7 @@ from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import start, suspend
+from provisioning.compute.actions.power import Start, Suspend
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reconcile import GONE
@@ -104,7 +104,7 @@ def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_told
     told = InstanceAction.objects.get(message=GONE)
     assert (told.action, told.user_id, told.project_id) == ("stop", None, row.project_id)
     assert told.finished_at is not None
-    start(context("alice"), row.id)
+    Start.begin(context("alice"), row.id)
     cloud.run()
     assert state_of(row) == ("active", None)
 
@@ -114,7 +114,7 @@ def test_the_owner_is_told_again_when_it_happens_again(cloud: Cloud, alice: Requ
     for _ in range(2):
         agent.guests.clear()
         agent.hello()
-        start(context("alice"), row.id)
+        Start.begin(context("alice"), row.id)
         cloud.run()
     assert InstanceAction.objects.filter(message=GONE).count() == 2
 
@@ -134,7 +134,7 @@ def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_tol
 @pytest.mark.doctor_finds("guests")
 def test_what_waits_paused_or_suspended_says_that_its_guest_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
-    suspend(context("alice"), row.id)
+    Suspend.begin(context("alice"), row.id)
     cloud.run()
     agent.guests.clear()
     agent.hello()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.compute import server_subjects
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.examination import examine, treat
@@ -40,7 +40,7 @@ def stopping(cloud: Cloud, caller: RequestContext) -> tuple[Instance, ScriptedAg
     agent = cloud.add_host("kelvin")
     row = cloud.launch(caller)
     cloud.run()
-    stop(caller, row.id)
+    Stop.begin(caller, row.id)
     return row, agent
 
 

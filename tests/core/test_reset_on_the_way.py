@@ -9,8 +9,8 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
@@ -30,7 +30,7 @@ def claimed(instance: Instance) -> None:
 
 
 def reset(instance: Instance, to: Any) -> None:
-    reset_state(context("operator", ADMIN), instance.id, to)
+    ResetState.begin(context("operator", ADMIN), instance.id, to)
 
 
 @pytest.mark.parametrize("when", ["scheduling", "networking", "spawning"])
@@ -76,9 +76,9 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     host = cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     cloud.run()
-    offload(context("operator", ADMIN), server.id)
+    Offload.begin(context("operator", ADMIN), server.id)
     with pytest.raises(ConflictError, match="on no host"):
         reset(server, "active")
     reset(server, "error")
@@ -103,7 +103,7 @@ def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    shelve(context("alice"), server.id)
+    Shelve.begin(context("alice"), server.id)
     cloud.run()
     unshelve(context("alice"), server.id)
     if when == "claimed":

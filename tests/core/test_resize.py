@@ -16,9 +16,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
-from provisioning.compute.actions.power import pause, stop
-from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
+from provisioning.compute.actions.power import Pause, Stop
+from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.resize import ConfirmResize, RevertResize, resize
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.models import Allocation, Flavor, Instance, InstanceAction, InstanceFault, Migration
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
@@ -97,7 +97,7 @@ def test_a_resize_holds_both_sizes_until_it_is_confirmed(
     assert row.resized_at is not None
     assert (held(alice), migration_of(running).status) == (BIG, "finished")
     invariants.check()
-    confirm_resize(context("alice"), running.id)
+    ConfirmResize.begin(context("alice"), running.id)
     assert migration_of(running).status == "confirming"
     cloud.run()
     row = cloud.fresh(running)
@@ -110,7 +110,7 @@ def test_a_resize_holds_both_sizes_until_it_is_confirmed(
 
 def test_a_revert_gives_back_what_the_larger_size_held(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    revert_resize(context("alice"), running.id)
+    RevertResize.begin(context("alice"), running.id)
     assert state_of(running) == ("resized", "resize_reverting")
     (command,) = cloud.agents["kelvin"].take(acknowledge=False)
     assert isinstance(command.body, RevertResizeRequest)
@@ -129,14 +129,14 @@ def test_a_smaller_size_is_given_back_at_the_confirmation(
     resized(cloud, running, "3")
     assert (held(alice), room(running)) == (SMALL, (1, 1024, 2))
     invariants.check()
-    confirm_resize(context("alice"), running.id)
+    ConfirmResize.begin(context("alice"), running.id)
     cloud.run()
     assert (held(alice), room(running)) == ({"cores": 1, "ram": 512}, (1, 512, 2))
 
 
 @pytest.mark.parametrize("back", [True, False], ids=["reverted", "confirmed"])
 def test_a_stopped_server_stays_stopped(cloud: Cloud, running: Instance, *, back: bool) -> None:
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     cloud.run()
     resize(context("alice"), running.id, "2")
     (command,) = cloud.agents["kelvin"].take(acknowledge=False)
@@ -144,7 +144,7 @@ def test_a_stopped_server_stays_stopped(cloud: Cloud, running: Instance, *, back
     assert not command.body.start
     cloud.run()
     assert state_of(running) == ("resized", None)
-    (revert_resize if back else confirm_resize)(context("alice"), running.id)
+    (RevertResize.begin if back else ConfirmResize.begin)(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("stopped", None)
 
@@ -216,7 +216,7 @@ def test_a_disk_of_the_images_size_may_become_a_disk_of_its_own(cloud: Cloud, al
     cloud.run()
     for flavor, disk in (("zero2", 1), ("1", 2)):
         resized(cloud, instance, flavor)
-        confirm_resize(context("alice"), instance.id)
+        ConfirmResize.begin(context("alice"), instance.id)
         cloud.run()
         assert room(instance)[2] == disk
 
@@ -238,13 +238,13 @@ def test_a_server_whose_image_is_gone_is_resized(cloud: Cloud, running: Instance
 def test_only_what_is_at_rest_is_resized(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     with pytest.raises(NotFoundError):
         resize(charlie, running.id, "2")
-    pause(context("alice"), running.id)
+    Pause.begin(context("alice"), running.id)
     with pytest.raises(InstanceBusyError, match="task_state pausing"):
         resize(context("alice"), running.id, "2")
     cloud.run()
     with pytest.raises(InstanceBusyError, match=r"Cannot 'resize' instance .* vm_state paused"):
         resize(context("alice"), running.id, "2")
-    for work in (confirm_resize, revert_resize):
+    for work in (ConfirmResize.begin, RevertResize.begin):
         with pytest.raises(InstanceBusyError, match="vm_state paused"):
             work(context("alice"), running.id)
 
@@ -277,7 +277,7 @@ def test_a_resize_that_failed_leaves_the_server_as_it_was(
     cloud: Cloud, running: Instance, alice: RequestContext, *, stopped: bool
 ) -> None:
     if stopped:
-        stop(context("alice"), running.id)
+        Stop.begin(context("alice"), running.id)
         cloud.run()
     resize(context("alice"), running.id, "2")
     failing(cloud)
@@ -319,18 +319,18 @@ def test_a_silent_host_leaves_the_server_in_error(cloud: Cloud, running: Instanc
 
 def test_a_confirmation_that_failed_can_be_repeated(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    confirm_resize(context("alice"), running.id)
+    ConfirmResize.begin(context("alice"), running.id)
     failing(cloud)
     assert (state_of(running), held(alice)) == (("resized", None), BIG)
     assert migration_of(running).status == "finished"
-    confirm_resize(context("alice"), running.id)
+    ConfirmResize.begin(context("alice"), running.id)
     cloud.run()
     assert state_of(running) == ("active", None)
 
 
 def test_a_revert_that_failed_is_an_error(cloud: Cloud, running: Instance, alice: RequestContext) -> None:
     resized(cloud, running)
-    revert_resize(context("alice"), running.id)
+    RevertResize.begin(context("alice"), running.id)
     failing(cloud)
     assert (state_of(running), held(alice)) == (("error", None), BIG)
     assert migration_of(running).status == "error"
@@ -340,7 +340,7 @@ def test_a_server_that_went_off_meanwhile_is_confirmed_as_stopped(cloud: Cloud, 
     resized(cloud, running)
     cloud.agents["kelvin"].power(running.id, PowerState.SHUTDOWN)
     assert state_of(running) == ("resized", None)
-    confirm_resize(context("alice"), running.id)
+    ConfirmResize.begin(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     (command,) = agent.take()
     assert isinstance(command.body, ConfirmResizeRequest)
@@ -377,7 +377,7 @@ def test_a_delete_at_any_moment_gives_everything_back(
     if moment in {"resized", "confirming", "reverting"}:
         cloud.run()
     if moment in {"confirming", "reverting"}:
-        end = confirm_resize if moment == "confirming" else revert_resize
+        end = ConfirmResize.begin if moment == "confirming" else RevertResize.begin
         end(context("alice"), running.id)
     delete(context("alice"), running.id)
     if order is not None:
@@ -399,7 +399,7 @@ def test_after_a_reset_another_resize_settles_the_first(
     resize(context("alice"), running.id, "2")
     if resized_before:
         cloud.run()
-    reset_state(context("operator", ADMIN), running.id, "active")
+    ResetState.begin(context("operator", ADMIN), running.id, "active")
     assert (state_of(running), held(alice)) == (("active", None), BIG)
     invariants.check()
     resize(context("alice"), running.id, "3")
@@ -407,7 +407,7 @@ def test_after_a_reset_another_resize_settles_the_first(
     assert bodies == [ConfirmResizeRequest, ResizeRequest]
     invariants.check()
     cloud.run()
-    revert_resize(context("alice"), running.id)
+    RevertResize.begin(context("alice"), running.id)
     cloud.run()
     size = BIG if resized_before else SMALL
     assert (state_of(running), held(alice)) == (("active", None), size)
@@ -459,7 +459,7 @@ class TestManyAtOnce:
         shared_cloud.run()
         back = [instance for instance in instances if state_of(instance) == ("resized", None)]
         assert len(back) == 3
-        in_threads(3, lambda index: revert_resize(context("alice"), back[index].id))
+        in_threads(3, lambda index: RevertResize.begin(context("alice"), back[index].id))
         shared_cloud.run()
         assert held(alice) == {"cores": 20, "ram": 20 * 1024}
 
@@ -477,7 +477,7 @@ class TestManyAtOnce:
 
         def end(index: int) -> Instance:
             done.wait(5)
-            return (confirm_resize, revert_resize)[index](context("alice"), instance.id)
+            return (ConfirmResize.begin, RevertResize.begin)[index](context("alice"), instance.id)
 
         results = in_threads(2, end)
         assert sum(isinstance(item, InstanceBusyError) for item in results) == 1

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from compute_agent.contract.commands import BuildRequest, PasswordRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import passwords
-from provisioning.compute.actions.power import change_password
+from provisioning.compute.actions.power import ChangePassword
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
 from provisioning.identity.models import KeyRecord
@@ -53,7 +53,7 @@ def test_a_new_password_is_sealed_until_it_is_sent(
     server = cloud.launch(alice)
     cloud.run()
     Instance.objects.filter(id=server.id).update(image_properties={"hw_qemu_guest_agent": "yes"})
-    change_password(alice, server.id, PASSWORD)
+    ChangePassword.begin(alice, server.id, PASSWORD)
     assert PASSWORD not in kept()
     shutil.move(settings.CREDENTIAL_KEYS_DIR, key_folder.with_name("away"))
     assert agent.take(acknowledge=False) == [], "without the key the order ends with its deadline"

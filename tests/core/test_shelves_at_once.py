@@ -12,7 +12,7 @@ from compute_agent.contract.commands import SnapshotRequest
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.errors import InstanceBusyError
@@ -47,7 +47,7 @@ def launched(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Insta
 def on_the_shelf(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Instance]:
     made = launched(cloud, caller, count)
     for server in made:
-        shelve(anew(caller), server.id)
+        Shelve.begin(anew(caller), server.id)
     cloud.run()
     assert {state_of(server) for server in made} == {("shelved_offloaded", None)}
     return made
@@ -60,7 +60,7 @@ def test_one_of_many_images_at_the_same_moment_is_made(shared_cloud: Cloud, alic
     def work(index: int) -> object:
         if index % 2:
             return create_image(anew(alice), server.id, f"copy-{index}")
-        return shelve(anew(alice), server.id)
+        return Shelve.begin(anew(alice), server.id)
 
     results = in_threads(8, work)
     assert Counter(isinstance(result, InstanceBusyError) for result in results) == {True: 7, False: 1}
@@ -104,7 +104,7 @@ def test_a_delete_at_the_same_moment_leaves_nothing(shared_cloud: Cloud, alice: 
     def begin() -> object:
         if first == "image":
             return create_image(anew(alice), server.id, "copy")
-        return (shelve if first == "shelf" else unshelve)(anew(alice), server.id)
+        return (Shelve.begin if first == "shelf" else unshelve)(anew(alice), server.id)
 
     def work(index: int) -> object:
         return begin() if index % 2 else delete(anew(alice), server.id)

@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
-from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.guest_spec import guest_spec
@@ -273,7 +273,7 @@ def test_a_delete_or_a_reset_in_the_middle_takes_the_image_along(
     if how == "delete":
         delete(alice, server.id)
     else:
-        reset_state(operator, server.id, "active")
+        ResetState.begin(operator, server.id, "active")
     assert status_of(image_id) == "deleted"
     cloud.run()
     assert state_of(server) == (("deleted", None) if how == "delete" else ("active", None))

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.steps import FETCH_IMAGE
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.services import tunnels
@@ -204,7 +204,7 @@ def test_a_rebuild_that_writes_a_volume_shows_its_bytes(at_alice: Client, alice:
     disk = DiskRequest("image", "volume", str(cloud.image.id), boot_index=0, size=2)
     server = cloud.launch(alice.context, image_id="", disks=(disk,))
     cloud.run()
-    rebuild(alice.context, server.id, Rebuild(str(cloud.image.id), writes_volume=True))
+    RebuildAction.begin(alice.context, server.id, Rebuild(str(cloud.image.id), writes_volume=True))
     [stop] = host.take()
     host.carry_out(stop)
     [write] = host.take()

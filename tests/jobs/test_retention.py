@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import ForbiddenError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.models import (
     Allocation,
     Instance,
@@ -125,7 +125,7 @@ def test_a_living_server_keeps_how_it_was_made_and_what_was_done_last(cloud: Clo
     alice = context("alice")
     server = cloud.launch(alice)
     cloud.run()
-    for act in (stop, start, stop, start):
+    for act in (Stop.begin, Start.begin, Stop.begin, Start.begin):
         act(context("alice"), server.id)
         cloud.run()
     age(server, LONG_AGO)

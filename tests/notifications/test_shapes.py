@@ -18,11 +18,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
+from provisioning.compute.actions.lock import Unlock
 from provisioning.compute.actions.lock import lock as lock_server
-from provisioning.compute.actions.lock import unlock
-from provisioning.compute.actions.power import stop, trigger_crash_dump
+from provisioning.compute.actions.power import CrashDump, Stop
 from provisioning.compute.actions.registry import commanded_tasks
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
@@ -194,7 +194,7 @@ def test_a_shelved_server_leaves_its_host_and_comes_back(cloud: Cloud, alice: Re
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     cloud.run()
     unshelve(context("alice"), server.id)
     cloud.run()
@@ -209,12 +209,12 @@ def test_what_moves_no_state(cloud: Cloud, alice: RequestContext) -> None:
     cloud.run()
     Event.objects.filter(topic="notifications").delete()
     lock_server(alice, server.id, reason="mine")
-    unlock(alice, server.id)
+    Unlock.begin(alice, server.id)
     port = attach_interface(context("alice"), server.id, NetworkRequest(network_id=str(cloud.network.id)))
     cloud.run()
     detach_interface(context("alice"), server.id, str(port))
     cloud.run()
-    trigger_crash_dump(context("alice"), server.id)
+    CrashDump.begin(context("alice"), server.id)
     cloud.run()
     named = ("interface_attach", "interface_detach", "trigger_crash_dump")
     phases = [f"instance.{name}.{phase}" for name in named for phase in ("start", "end")]
@@ -315,7 +315,7 @@ def test_what_is_undone_is_not_told(
     before, waiting = types(), Delivery.objects.count()
     caplog.clear()
     with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        stop(alice, server.id)
+        Stop.begin(alice, server.id)
         assert types()[-1] == "instance.power_off.start"
         transaction.set_rollback(True)
     assert (types(), Delivery.objects.count()) == (before, waiting)

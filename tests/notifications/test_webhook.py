@@ -21,7 +21,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.jobs import queue
 from provisioning.notifications import delivery, services
 from provisioning.notifications.jobs import call_sender
@@ -271,7 +271,7 @@ def test_a_stop_is_told_in_order_to_the_webhook(cloud: Cloud, alice: RequestCont
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    stop(context("alice"), server.id)
+    Stop.begin(context("alice"), server.id)
     cloud.run()
     drain()
     assert [name for name in webhook.types if name.startswith("instance.")] == types()

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from compute_agent.contract.power import PowerState
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.models import Instance, NewerGuest
 from provisioning.hosts.models import HostCommand
 from tests.ops.test_admin import act
@@ -23,7 +23,7 @@ def row(alice: Person, cloud: Cloud) -> NewerGuest:
     """A server on its shelf, whose guest runs all the same."""
     server = cloud.launch(alice.context)
     cloud.run()
-    shelve(alice.context, server.id)
+    Shelve.begin(alice.context, server.id)
     cloud.run()
     assert state_of(server) == ("shelved_offloaded", None)
     (agent,) = cloud.agents.values()

@@ -15,8 +15,8 @@ from compute_agent.contract.messages import SERVER, AgentEvent, Leftover, Resour
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import DESTROY_COMMANDS, delete
-from provisioning.compute.actions.power import suspend
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.power import Suspend
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance, InstanceActionEvent
@@ -178,7 +178,7 @@ def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_ca
     Host.objects.filter(name="one").update(enabled=False)
     cloud.agents["two"] = liar
     liar.guests.clear()
-    for move in (shelve, unshelve):
+    for move in (Shelve.begin, unshelve):
         move(context("alice"), row.id)
         cloud.run()
     fresh = cloud.fresh(row)
@@ -231,7 +231,7 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
     agent = cloud.add_host("one")
     row = with_an_interface(cloud, alice)
     mine = images.create(context("alice"), name="mine", properties={"instance_uuid": str(row.id)})
-    suspend(context("alice"), row.id)
+    Suspend.begin(context("alice"), row.id)
     (command,) = agent.take()
     for name in ("suspend", "api_suspend"):
         agent.report(command, "step", step=name, detail={"image": str(mine.id)})
@@ -243,7 +243,7 @@ def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: Reque
 def test_a_host_fills_no_history_with_steps_of_its_own_making(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("one")
     row = with_an_interface(cloud, alice)
-    suspend(context("alice"), row.id)
+    Suspend.begin(context("alice"), row.id)
     (command,) = agent.take()
     before = InstanceActionEvent.objects.count()
     letters = "abcdefghijklmnopqrst"

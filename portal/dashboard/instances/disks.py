@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
-from provisioning.compute.actions.volumes import ATTACH
+from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
@@ -63,7 +63,7 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         attached = taken.get(str(device.attachment_id)) == AttachStatus.ATTACHED
         rows.append(_of_volume(device, volume, can_detach=detaches and attached and not device.is_root))
     attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
-    return {"seen": True, "rows": rows, "can_attach": attaches and can(instance, ATTACH)}
+    return {"seen": True, "rows": rows, "can_attach": attaches and can(instance, AttachVolume())}
 
 
 def _root(instance: Instance) -> Disk:

@@ -15,7 +15,7 @@ from portal.ops.admin.base import Readable, TabularInline, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import start, stop
+from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.launch import retry
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault
 from provisioning.compute.states import VmState, api_status
@@ -192,11 +192,11 @@ class InstanceAdmin(Readable):
 
     @row_action("Stop", "Instances being stopped", question="Stop these instances?")
     def stop_instances(self, context: RequestContext, instance: Instance) -> None:
-        stop(context, instance.id)
+        Stop.begin(context, instance.id)
 
     @row_action("Start", "Instances being started")
     def start_instances(self, context: RequestContext, instance: Instance) -> None:
-        start(context, instance.id)
+        Start.begin(context, instance.id)
 
     @row_action(
         "Give up the launch: clean up and set to error",

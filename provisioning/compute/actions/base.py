@@ -116,17 +116,22 @@ class ServerAction(ABC, Generic[R]):
     takes_request: ClassVar[bool] = False
     """Whether a request says more than which server."""
 
-    @abstractmethod
+    @classmethod
     def begin(
-        self,
+        cls,
         context: RequestContext,
         instance_id: uuid.UUID | str,
         request: R = None,  # type: ignore[assignment] # None for actions without a request
     ) -> Instance:
-        """Begin it, in one transaction, and return the server as it is then.
+        """Begin the action, in one transaction, and return the server as it is afterwards.
 
-        Raises NotFoundError, InstanceLockedError, InstanceBusyError, and what the action refuses by itself.
+        Raises NotFoundError, InstanceLockedError, InstanceBusyError, and the errors of the action itself.
         """
+        return cls().perform(context, instance_id, request)
+
+    @abstractmethod
+    def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: R) -> Instance:
+        """Do the work of ``begin``."""
 
     def offered(self, instance: Instance) -> bool:
         """Whether a page offers it for a server in this state."""
@@ -240,15 +245,11 @@ class HostAction(ServerAction[R], Generic[R, B]):
     # ----- beginning --------------------------------------------------------------------------------------------------
 
     @when_broken_off
-    def begin(
-        self,
-        context: RequestContext,
-        instance_id: uuid.UUID | str,
-        request: R = None,  # type: ignore[assignment] # None for actions without a request
-    ) -> Instance:
-        """Begin as every server action does.
+    def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: R) -> Instance:
+        """Begin as every host action does.
 
-        Raises UnavailableError as well, when the host does not answer, and ConflictError without the agent it needs.
+        Raises UnavailableError as well, when the host does not answer, and ConflictError without the guest agent that
+        the action needs.
         """
         started = timezone.now()
         with transaction.atomic():

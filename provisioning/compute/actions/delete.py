@@ -15,7 +15,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, newer_guests, selectors, state
 from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
 from provisioning.compute.migration_records import close_migration
@@ -31,6 +31,7 @@ DESTROY_COMMANDS = 3
 """Commands to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
 
 
+@action
 class Delete(HostAction[bool, DestroyRequest]):
     """Delete a server.
 
@@ -75,11 +76,11 @@ class Delete(HostAction[bool, DestroyRequest]):
         return instance.vm_state in self.from_states and instance.task_state != self.task
 
     @when_broken_off
-    def begin(
+    def perform(
         self,
         context: RequestContext,
         instance_id: uuid.UUID | str,
-        request: bool | None = None,  # noqa: FBT001 - the request of every action stands here
+        request: bool | None,  # noqa: FBT001 - the request of every action stands here
     ) -> Instance:
         """Delete a server, in one transaction, and return it as it is then; ConflictError for a locked server."""
         started = timezone.now()
@@ -143,9 +144,6 @@ def _times_asked(held: Allocation) -> int:
     return asked.filter(generation=held.instance.attempt).count()
 
 
-_begin = register(Delete()).begin
-
-
 def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
     """Delete a server; ``force``: at once, even where deleted servers are kept.  Raises as ``Delete.begin``."""
-    return _begin(context, instance_id, force)
+    return Delete.begin(context, instance_id, force)

@@ -28,7 +28,7 @@ from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
@@ -72,6 +72,7 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
         return row
 
 
+@action
 class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
     """Give a server one more interface.
 
@@ -125,6 +126,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         return super().end(instance, body, outcome)
 
 
+@action
 class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     """Take an interface out of a server; the request is the port's id.  One that is being taken out already is left
     alone.
@@ -171,6 +173,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         return super().end(instance, body, outcome)
 
 
+@action
 class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
     """Let a server's host know what its interfaces may do now; the cloud does this by itself, so it has no record."""
 
@@ -192,22 +195,17 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
         return instance
 
 
-_attach = register(AttachInterface()).begin
-_detach = register(DetachInterface()).begin
-REFRESH = register(RefreshPorts())
-
-
 @when_broken_off
 def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
     """Give a server one more interface; returns the id of its port.  Raises as ``AttachInterface``."""
     with transaction.atomic():
-        instance = _attach(context, instance_id, wanted)
+        instance = AttachInterface.begin(context, instance_id, wanted)
         return network_selectors.interfaces_of(instance.id)[-1].id
 
 
 def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
     """Take an interface out of a server; the port goes when that is done.  Raises as every host action."""
-    _detach(context, instance_id, port_id)
+    DetachInterface.begin(context, instance_id, port_id)
 
 
 @when_broken_off
@@ -275,7 +273,7 @@ def send_refresh(instance: Instance) -> None:
     taken = host_commands.of_kind(instance, RefreshPortsRequest)
     if taken.filter(acknowledged_at__gte=timezone.now() - host_commands.LOST_AFTER).exists():
         return
-    _send(instance, REFRESH.command(instance, Prepared()), None)
+    _send(instance, RefreshPorts().command(instance, Prepared()), None)
 
 
 def _lock_guest(device_id: uuid.UUID) -> None:

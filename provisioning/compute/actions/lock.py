@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import instance_actions, selectors, state
 from provisioning.compute.actions.base import Button, ServerAction, check_lock
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import VmState
@@ -29,7 +29,7 @@ class _LockAction(ServerAction[str | None]):
     def check(self, context: RequestContext, instance: Instance) -> None:
         """Raise InstanceLockedError where the caller may not change the lock as it is."""
 
-    def begin(self, context: RequestContext, instance_id: uuid.UUID | str, request: str | None = None) -> Instance:
+    def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: str | None) -> Instance:
         """Write the lock with its action record, in one transaction."""
         started = timezone.now()
         for _ in range(TRIES):
@@ -47,6 +47,7 @@ class _LockAction(ServerAction[str | None]):
         raise ConflictError("The server is changing too quickly; try again.")
 
 
+@action
 class Lock(_LockAction):
     """Lock a server: until it is unlocked, only operators act on it.  The request is the reason, shown with it."""
 
@@ -78,6 +79,7 @@ class Lock(_LockAction):
             check_lock(context, instance)
 
 
+@action
 class Unlock(_LockAction):
     """Take the lock away; one that somebody outside the server's project has set, only operators."""
 
@@ -109,13 +111,9 @@ class Unlock(_LockAction):
             check_lock(context, instance)
 
 
-_lock = register(Lock()).begin
-unlock = register(Unlock()).begin
-
-
 def lock(context: RequestContext, instance_id: uuid.UUID | str, *, reason: str | None = None) -> Instance:
     """Lock a server; raises NotFoundError and InstanceLockedError."""
-    return _lock(context, instance_id, reason)
+    return Lock.begin(context, instance_id, reason)
 
 
 def _locked_from_outside(instance: Instance) -> bool:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from compute_agent.contract.commands import CommandBody, CrashDumpRequest, PasswordRequest, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import AT_REST, TaskState, VmState
@@ -30,6 +30,7 @@ class PowerAction(HostAction[None, PowerRequest]):
         return PowerRequest(action=self.power, timeout=seconds_of(instance))
 
 
+@action
 class Start(PowerAction):
     """Power a stopped server on."""
 
@@ -51,6 +52,7 @@ class Start(PowerAction):
     )
 
 
+@action
 class Stop(PowerAction):
     """Shut an active server down: the guest is asked, then forced."""
 
@@ -73,6 +75,7 @@ class Stop(PowerAction):
     )
 
 
+@action
 class Reboot(PowerAction):
     """Ask the guest to restart."""
 
@@ -95,6 +98,7 @@ class Reboot(PowerAction):
     )
 
 
+@action
 class HardReboot(PowerAction):
     """Cut the power and switch it on again."""
 
@@ -116,6 +120,7 @@ class HardReboot(PowerAction):
     )
 
 
+@action
 class Pause(PowerAction):
     """Stop the guest's processors; it stays in memory."""
 
@@ -136,6 +141,7 @@ class Pause(PowerAction):
     )
 
 
+@action
 class Unpause(PowerAction):
     """Let a paused guest go on."""
 
@@ -150,6 +156,7 @@ class Unpause(PowerAction):
     )
 
 
+@action
 class Suspend(PowerAction):
     """Save the guest's memory to disk and cut its power."""
 
@@ -170,6 +177,7 @@ class Suspend(PowerAction):
     )
 
 
+@action
 class Resume(PowerAction):
     """Let a suspended guest go on from its saved memory."""
 
@@ -190,6 +198,7 @@ class Resume(PowerAction):
     )
 
 
+@action
 class ChangePassword(HostAction[str, PasswordRequest]):
     """Set the administrator's password inside the guest, by its agent; the request is the password."""
 
@@ -215,6 +224,7 @@ class ChangePassword(HostAction[str, PasswordRequest]):
         return PasswordRequest(user=user, password=prepared.value)
 
 
+@action
 class CrashDump(TasklessAction[None, CrashDumpRequest]):
     """Make the guest's kernel dump itself, by an NMI; the server's state stays."""
 
@@ -232,18 +242,6 @@ class CrashDump(TasklessAction[None, CrashDumpRequest]):
         return CrashDumpRequest()
 
 
-start = register(Start()).begin
-stop = register(Stop()).begin
-_soft = register(Reboot()).begin
-_hard = register(HardReboot()).begin
-pause = register(Pause()).begin
-unpause = register(Unpause()).begin
-suspend = register(Suspend()).begin
-resume = register(Resume()).begin
-change_password = register(ChangePassword()).begin
-trigger_crash_dump = register(CrashDump()).begin
-
-
 def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:
     """Reboot a server: soft asks the guest, hard cuts its power.  Raises as every host action."""
-    return (_hard if hard else _soft)(context, instance_id)
+    return (HardReboot.begin if hard else Reboot.begin)(context, instance_id)

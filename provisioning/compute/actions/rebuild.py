@@ -13,7 +13,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.unset import UNSET, Unset
 from provisioning.compute import instance_actions, state, volume_rebuilds
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared, Stage
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.flavor_and_image import (
@@ -79,6 +79,7 @@ class _Plan:
         return {"volume_image": self.volume_image_id, "preserve_ephemeral": str(self.preserve_ephemeral).lower()}
 
 
+@action
 class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
     """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for.
 
@@ -189,10 +190,6 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
             state.extend_deadline(instance)
         else:
             self.volume_written(instance, volume_rebuilds.LOST)
-
-
-REBUILD = register(RebuildAction())
-rebuild = REBUILD.begin
 
 
 def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from provisioning.compute.states import TaskState
 from provisioning.identity import policies
 from provisioning.identity.policies.base import Rule
 
-A = TypeVar("A", bound=ServerAction[Any])
+A = TypeVar("A", bound=type[ServerAction[Any]])
 
 actions: dict[str, ServerAction[Any]] = {}
 """Every server action by its key."""
@@ -24,26 +24,30 @@ words_of_tasks: dict[str, str] = {}
 _taskless: dict[type[CommandBody], TasklessAction[Any, Any]] = {}
 
 
-def register(action: A) -> A:
-    """Make an action known, with all that derives from it.  Raises ValueError for a second one of the same key."""
-    if actions.setdefault(action.key, action) is not action:
-        raise ValueError(f"There are two server actions {action.key!r}.")
-    states.add_transitions(action.transitions())
-    if isinstance(action, HostAction):
-        host_actions[action.key] = action
-        if isinstance(action, TasklessAction):
-            _taskless[action.body] = action
-        for task, word in zip(action.tasks(), (action.doing, *(stage.doing for stage in action.stages)), strict=False):
-            of_task[task], words_of_tasks[task] = action, word
-            deadlines.SETTING_OF[task] = action.timeout
-            if action.heavy_io:
+def action(cls: A) -> A:
+    """Register a class of server actions, with all tables that derive from it.
+
+    Raises ValueError for a second class with the same key.
+    """
+    if cls.key in actions:
+        raise ValueError(f"There are two server actions {cls.key!r}.")
+    one = actions[cls.key] = cls()
+    states.add_transitions(one.transitions())
+    if isinstance(one, HostAction):
+        host_actions[one.key] = one
+        if isinstance(one, TasklessAction):
+            _taskless[one.body] = one
+        for task, word in zip(one.tasks(), (one.doing, *(stage.doing for stage in one.stages)), strict=False):
+            of_task[task], words_of_tasks[task] = one, word
+            deadlines.SETTING_OF[task] = one.timeout
+            if one.heavy_io:
                 states.DISK_TASKS.add(task)
-            for vm_state, status in action.status.items():
+            for vm_state, status in one.status.items():
                 states.STATUSES[vm_state][1][task] = status
-    if action.rule_description:
-        policies.add("Compute", Rule(action.rule, action.rule_check, action.rule_description))
-    _add_notifications(action)
-    return action
+    if one.rule_description:
+        policies.add("Compute", Rule(one.rule, one.rule_check, one.rule_description))
+    _add_notifications(one)
+    return cls
 
 
 def _add_notifications(action: ServerAction[Any]) -> None:

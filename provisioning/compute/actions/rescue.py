@@ -7,7 +7,7 @@ from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.flavor_and_image import check_disk
 from provisioning.compute.graceful_stop import seconds_of
@@ -37,6 +37,7 @@ class RescueWith:
     """Whether a server that boots from a volume may be rescued (from 2.87 on)."""
 
 
+@action
 class Rescue(HostAction[RescueWith, RescueRequest]):
     """Start a server from a rescue image."""
 
@@ -75,6 +76,7 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
         return Ending(BROKE if outcome.silent else None, {"rescue_image_id": None})
 
 
+@action
 class Unrescue(HostAction[None, UnrescueRequest]):
     """Start a rescued server from its own disk again; it is active then, whatever it was before."""
 
@@ -106,10 +108,6 @@ class Unrescue(HostAction[None, UnrescueRequest]):
         return Ending(columns={"rescue_image_id": None} if outcome.well else {})
 
 
-_rescue = register(Rescue()).begin
-unrescue = register(Unrescue()).begin
-
-
 def rescue(
     context: RequestContext,
     instance_id: uuid.UUID | str,
@@ -123,7 +121,7 @@ def rescue(
     ``password``: the administrator's in the rescue system; ``boots_from_volume`` False: not a server that does.  Raises
     InvalidInputError for an image that cannot be used, and as every host action.
     """
-    return _rescue(context, instance_id, RescueWith(image_id, password, boots_from_volume))
+    return Rescue.begin(context, instance_id, RescueWith(image_id, password, boots_from_volume))
 
 
 def own_image(instance: Instance) -> Image:

@@ -13,7 +13,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
@@ -25,6 +25,7 @@ from provisioning.quotas.services.ledger import commit
 BY_HAND = "An administrator has reset the server's state."
 
 
+@action
 class ResetState(ServerAction[Literal["active", "error"]]):
     """Set a server to ``active`` or ``error`` whatever goes on with it; what its host still says is passed over.
 
@@ -48,7 +49,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
                         yield Transition(f"reset_{target.value}", (vm, task), (target, None))
 
     @when_broken_off
-    def begin(
+    def perform(
         self,
         context: RequestContext,
         instance_id: uuid.UUID | str,
@@ -85,6 +86,3 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             instance_actions.write([instance_actions.step(row, f"api_{self.record}", span, attempt=moved.attempt)])
             instance_actions.finish(moved.id, self.record)
         return moved
-
-
-reset_state = register(ResetState()).begin

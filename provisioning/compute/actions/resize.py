@@ -31,7 +31,8 @@ from provisioning.compute.actions.base import (
     R,
     Stage,
 )
-from provisioning.compute.actions.registry import actions, register
+from provisioning.compute.actions.power import Start
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize_checks import rank_here, wanted_size
 from provisioning.compute.allocations import lower_room, raise_room
 from provisioning.compute.errors import InstanceBusyError, NoRoomError
@@ -98,6 +99,7 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
         return outcome.well
 
 
+@action
 class Resize(SizeAction[ResizeTo, ResizeRequest]):
     """Give a server another size on its host.
 
@@ -182,6 +184,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         return not outcome.well and not _lost(outcome)
 
 
+@action
 class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
     """Throw away what was kept of the size before; InvalidInputError when the server was never resized."""
 
@@ -216,6 +219,7 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
         return Ending("resize_confirmed" if outcome.power in _ON else "resize_confirmed_stopped", _SETTLED)
 
 
+@action
 class RevertResize(SizeAction[None, RevertResizeRequest]):
     """Give a server the size and the disk of before; one that was stopped then stays so."""
 
@@ -256,16 +260,11 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         return Ending(end, {**_SETTLED, "flavor": instance.old_flavor})
 
 
-_resize = register(Resize()).begin
-confirm_resize = register(ConfirmResize()).begin
-revert_resize = register(RevertResize()).begin
-
-
 def resize(
     context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str, *, disk_config: str | None = None
 ) -> Instance:
     """Ask for another size.  Raises as every host action, InvalidInputError (``flavorRef``) and OverQuotaError."""
-    return _resize(context, instance_id, ResizeTo(flavor_id, disk_config))
+    return Resize.begin(context, instance_id, ResizeTo(flavor_id, disk_config))
 
 
 def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str) -> Instance:
@@ -307,11 +306,11 @@ def _go_on(instance: Instance) -> None:
     try:
         with transaction.atomic():
             if instance.vm_state == VmState.RESIZED:
-                confirm_resize(system_context(), instance.id)
+                ConfirmResize.begin(system_context(), instance.id)
                 return
             given.forget(instance.id, given.AFTER_RESIZE)
             if asked == START and instance.vm_state == VmState.STOPPED:
-                actions["power_on"].begin(system_context(), instance.id, None)
+                Start.begin(system_context(), instance.id)
     except NovellaError:  # its host is down: a job confirms it later
         return
 

@@ -12,7 +12,7 @@ from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import ConflictError
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
 from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.device_names import hardware_of
@@ -29,6 +29,7 @@ SUFFIX = "-shelved"
 LONGEST = 255
 
 
+@action
 class Shelve(ImageAction[None]):
     """Stop a server, gracefully, and keep its root disk as an image ``<name>-shelved``, from which it comes back."""
 
@@ -99,17 +100,18 @@ class Shelve(ImageAction[None]):
         elif older is not None:  # it was taken off its shelf by hand
             remove_image(older)
         if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
-            OFFLOAD.start(system_context(), moved, None, timezone.now())
+            Offload().start(system_context(), moved, None, timezone.now())
         return moved
 
     def _end_stop(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
         """End the task of a server that boots from a volume; one that comes to its shelf leaves its host."""
         moved = HostAction[None, Any].end(self, instance, body, outcome)
         if moved is not None and outcome.well:
-            OFFLOAD.start(system_context(), moved, None, timezone.now())
+            Offload().start(system_context(), moved, None, timezone.now())
         return moved
 
 
+@action
 class Offload(HostAction[None, DestroyRequest]):
     """Take a shelved server off its host: guest and disks go there, ports and addresses stay the server's.
 
@@ -156,8 +158,3 @@ class Offload(HostAction[None, DestroyRequest]):
         state.extend_deadline(instance)
         if is_alive(allocation.host, timezone.now()):
             send_destroy(instance.id, allocation.host_id, instance.attempt)
-
-
-shelve = register(Shelve()).begin
-OFFLOAD = register(Offload())
-offload = OFFLOAD.begin

@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
 from provisioning.compute import guest_agent, host_commands, instance_actions, selectors, state, volume_images
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
-from provisioning.compute.actions.registry import action_of, register
+from provisioning.compute.actions.registry import action, action_of
 from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.outcome import Outcome
@@ -94,6 +94,7 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         return moved
 
 
+@action
 class CreateImage(ImageAction[NewImage]):
     """Make an image of a server's root disk; the server goes on.  A lock does not keep from it, as in Nova."""
 
@@ -113,6 +114,7 @@ class CreateImage(ImageAction[NewImage]):
         return request
 
 
+@action
 class CreateBackup(ImageAction[NewImage]):
     """Make an image of a server's root disk, and then remove all but the newest of this server and type."""
 
@@ -140,10 +142,6 @@ class CreateBackup(ImageAction[NewImage]):
         return moved
 
 
-_create_image = register(CreateImage()).begin
-_create_backup = register(CreateBackup()).begin
-
-
 def create_image(
     context: RequestContext, instance_id: uuid.UUID | str, name: str, metadata: Mapping[str, str] | None = None
 ) -> uuid.UUID:
@@ -158,7 +156,7 @@ def create_image(
     if boots_from_volume(instance):
         volume_images.make(context, instance, made)
         return made.id
-    _create_image(context, instance_id, NewImage(made))
+    CreateImage.begin(context, instance_id, NewImage(made))
     return made.id
 
 
@@ -180,7 +178,7 @@ def create_backup(
     more = {**_checked(context, metadata), "backup_type": backup_type}
     made = MadeImage(uuid.uuid4(), name, BACKUP, more)
     detail = {"rotation": str(rotation), "backup_type": backup_type}
-    _create_backup(context, instance_id, NewImage(made, detail))
+    CreateBackup.begin(context, instance_id, NewImage(made, detail))
     return made.id
 
 

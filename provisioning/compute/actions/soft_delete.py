@@ -9,7 +9,7 @@ from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import Button, HostAction, Prepared
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
@@ -24,6 +24,7 @@ _BACK = {
 }
 
 
+@action
 class SoftDelete(HostAction[None, PowerRequest]):
     """Stop a server that is deleted with a way back; what is rescued, resized or was never built goes at once."""
 
@@ -62,6 +63,7 @@ class SoftDelete(HostAction[None, PowerRequest]):
         return PowerRequest(action="stop", timeout=seconds_of(instance))
 
 
+@action
 class Restore(HostAction[None, PowerRequest]):
     """Take back a delete; a server that ran is started again."""
 
@@ -117,10 +119,6 @@ class Restore(HostAction[None, PowerRequest]):
         return PowerRequest(action="start")
 
 
-SOFT_DELETE = register(SoftDelete())
-restore = register(Restore()).begin
-
-
 def soft_delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
     """Begin to delete a server that can come back, inside the caller's transaction; False when it cannot, or has moved
     on, and nothing was written.  One that is kept already, or is about to be, stays as it is: a client may ask twice.
@@ -128,10 +126,10 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     kept = instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None
     if kept or instance.task_state == TaskState.SOFT_DELETING:
         return True
-    if not SOFT_DELETE.offered(instance) or instance.launched_at is None:
+    if not SoftDelete().offered(instance) or instance.launched_at is None:
         return False
     try:
-        SOFT_DELETE.start(context, instance, None, started)
+        SoftDelete().start(context, instance, None, started)
     except InstanceBusyError:
         return False
     return True

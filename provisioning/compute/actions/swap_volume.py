@@ -14,7 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import block_devices, instance_actions, state
 from provisioning.compute.actions.base import COULD_NOT, Prepared
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.volumes import (
     VolumeAction,
     device_of,
@@ -42,6 +42,7 @@ class Swap:
     new: str
 
 
+@action
 class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     """Copy a volume to another one and let the guest go on with that; the old one is given back.
 
@@ -210,12 +211,9 @@ def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeReque
         attachments.release(new)
 
 
-SWAP = register(SwapVolume())
-
-
 def swap_volume(context: RequestContext, instance_id: uuid.UUID | str, old: str, new: str) -> None:
     """Put a volume in the place of one that a server has.  Raises as ``SwapVolume``."""
-    SWAP.begin(context, instance_id, Swap(old, new))
+    SwapVolume.begin(context, instance_id, Swap(old, new))
 
 
 def _exchanged(spec: InstanceSpec, old: str, new: GuestDisk) -> InstanceSpec:

@@ -2,11 +2,12 @@
 
 from compute_agent.contract.commands import TrimRequest
 from provisioning.compute.actions.base import Button, Prepared, TasklessAction
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 
 
+@action
 class Trim(TasklessAction[None, TrimRequest]):
     """Let the agent inside the guest discard what its file systems do not use; Nova has no such action."""
 
@@ -30,6 +31,3 @@ class Trim(TasklessAction[None, TrimRequest]):
 
     def command(self, instance: Instance, prepared: Prepared) -> TrimRequest:
         return TrimRequest()
-
-
-trim = register(Trim()).begin

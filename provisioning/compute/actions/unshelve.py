@@ -12,7 +12,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.unset import UNSET, Unset
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
@@ -40,6 +40,7 @@ class Destination:
 ANYWHERE = Destination()
 
 
+@action
 class Unshelve(HostAction[Destination | None, PowerRequest]):
     """Bring a shelved server back: started where it is, or built from the copy of its disk on any host that fits."""
 
@@ -129,15 +130,12 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return moved
 
 
-_unshelve = register(Unshelve()).begin
-
-
 def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destination = ANYWHERE) -> Instance:
     """Bring a shelved server back.  Raises as every host action, and what ``Unshelve.start`` says."""
     if to.host:
         selectors.instance_for(context, instance_id)
         policy.enforce(context, "os_compute_api:os-shelve:unshelve_to_host")
-    return _unshelve(context, instance_id, to)
+    return Unshelve.begin(context, instance_id, to)
 
 
 def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import block_devices, device_names, host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import action
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import guest_spec
@@ -108,6 +108,7 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
         return row
 
 
+@action
 class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     """Give a server one more volume; one that is on no host has it when it comes back.
 
@@ -202,6 +203,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
         return super().end(instance, body, outcome)
 
 
+@action
 class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
     """Take a volume out of a server; the request is the volume's id.  One that is being taken out is left alone."""
 
@@ -273,6 +275,7 @@ def _is_closed(device: BlockDevice) -> bool:
     return device.plugged and waiting.exists()
 
 
+@action
 class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
     """Let a server's host know how a volume is now; the cloud does this by itself, so it has no record."""
 
@@ -300,22 +303,17 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
         return instance
 
 
-ATTACH = register(AttachVolume())
-DETACH = register(DetachVolume())
-REFRESH = register(RefreshVolume())
-
-
 @when_broken_off
 def attach_volume(context: RequestContext, instance_id: uuid.UUID | str, wanted: VolumeToAttach) -> BlockDevice:
     """Give a server one more volume; returns its disk.  Raises as ``AttachVolume``."""
     with transaction.atomic():
-        instance = ATTACH.begin(context, instance_id, wanted)
+        instance = AttachVolume.begin(context, instance_id, wanted)
         return find_device(instance, wanted.volume_id)
 
 
 def detach_volume(context: RequestContext, instance_id: uuid.UUID | str, volume_id: str) -> None:
     """Take a volume out of a server.  Raises NotFoundError, InvalidInputError, and as every host action."""
-    DETACH.begin(context, instance_id, volume_id)
+    DetachVolume.begin(context, instance_id, volume_id)
 
 
 @when_broken_off
@@ -362,7 +360,9 @@ def device_of(attachment_id: str | uuid.UUID) -> BlockDevice | None:
 def send_refresh(instance: Instance, device: BlockDevice) -> None:
     """Let a server's host bring a disk to how its volume is now."""
     if instance.host is not None:
-        REFRESH.send(instance.host, instance, REFRESH.command(instance, Prepared(value=device.attachment_id)))
+        RefreshVolume().send(
+            instance.host, instance, RefreshVolume().command(instance, Prepared(value=device.attachment_id))
+        )
 
 
 def send_detach(instance: Instance, device: BlockDevice, disk: GuestDisk) -> None:
@@ -384,7 +384,7 @@ def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = 
 
 def send_attach(instance: Instance, device: BlockDevice) -> None:
     """Tell a server's host to plug in a disk that the guest may have no more."""
-    body = ATTACH.command(instance, Prepared(value=device.attachment_id))
+    body = AttachVolume().command(instance, Prepared(value=device.attachment_id))
     deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
     if instance.host_id is not None:
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)

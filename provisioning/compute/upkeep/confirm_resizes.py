@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
-from provisioning.compute.actions.resize import confirm_changed_types, confirm_resize
+from provisioning.compute.actions.resize import ConfirmResize, confirm_changed_types
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.jobs.registry import periodic
@@ -30,7 +30,7 @@ def confirm_resizes() -> int:
     confirmed = 0
     for instance_id in waiting.order_by("resized_at").values_list("id", flat=True)[:BATCH]:
         try:
-            confirm_resize(system_context(), instance_id)
+            ConfirmResize.begin(system_context(), instance_id)
         except NovellaError:  # it has been confirmed, reverted or deleted since, or its host is down
             continue
         confirmed += 1

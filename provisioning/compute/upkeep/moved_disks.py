@@ -15,7 +15,7 @@ from compute_agent.contract.messages import GuestState
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import newer_guests
-from provisioning.compute.actions.swap_volume import SWAP
+from provisioning.compute.actions.swap_volume import SwapVolume
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.upkeep.strange_disks import locked_at_rest
 from provisioning.volumes import lost_moves
@@ -66,7 +66,7 @@ def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: u
     elif device.swap_attachment_id == by or _is_of_move(instance, device, volume_id, row):
         log.warning("The guest of instance %s has gone over to attachment %s.", instance.id, by)
         lost_moves.decide(volume_id)
-        SWAP.gone_over(instance, device, by)
+        SwapVolume().gone_over(instance, device, by)
         if device.volume_id == volume_id:
             lost_moves.followed(volume_id, by)
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
-from provisioning.compute.actions.shelve import offload
+from provisioning.compute.actions.shelve import Offload
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.hosts.selectors import alive
@@ -32,7 +32,7 @@ def offload_shelved() -> int:
     taken = 0
     for instance_id in waiting.order_by("shelved_at").values_list("id", flat=True)[:BATCH]:
         try:
-            offload(system_context(), instance_id)
+            Offload.begin(system_context(), instance_id)
         except NovellaError:  # it has been taken off its shelf, or deleted, since
             continue
         taken += 1

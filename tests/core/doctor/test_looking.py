@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance
 from provisioning.doctor import runs
@@ -59,7 +59,7 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     first, second, third = (cloud.fresh(row) for row in Instance.objects.order_by("created_at"))
     cloud.launch(alice)
     assert look() == []
-    stop(context("alice"), first.id)
+    Stop.begin(context("alice"), first.id)
     delete(context("alice"), second.id)
     create_image(context("alice"), third.id, "copy")
     assert look() == []

@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import detach_interface
-from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.power import Stop
 from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import Allocation, InstanceAction
 from provisioning.compute.states import VmState
@@ -181,7 +181,7 @@ def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> N
 
 def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    stop(context("alice"), row.id)
+    Stop.begin(context("alice"), row.id)
     assert look("addresses") == []
     guest_ports().all().delete()
     assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."

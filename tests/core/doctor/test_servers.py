@@ -12,9 +12,9 @@ from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import stop
-from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.resize import confirm_resize, resize
+from provisioning.compute.actions.power import Stop
+from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.resize import ConfirmResize, resize
 from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import InstanceAction, InstanceFault, Migration
 from provisioning.compute.states import TaskState, VmState
@@ -83,8 +83,8 @@ def test_an_error_that_nothing_explains(cloud: Cloud, alice: RequestContext) -> 
     row = cloud.running(alice)
     broken(row, vm_state=VmState.ERROR)
     assert only("faults").subject == f"instance {row.id}"
-    reset_state(context("operator", ADMIN), row.id, "active")
-    reset_state(context("operator", ADMIN), row.id, "error")
+    ResetState.begin(context("operator", ADMIN), row.id, "active")
+    ResetState.begin(context("operator", ADMIN), row.id, "error")
     assert look("faults") == [], "an operator knows why"
     InstanceAction.objects.filter(action="resetState").delete()
     assert look("faults")
@@ -140,7 +140,7 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     resize(context("alice"), row.id, "2")
     cloud.run()
     assert look("migrations") == []
-    confirm_resize(context("alice"), row.id)
+    ConfirmResize.begin(context("alice"), row.id)
     cloud.run()
     Migration.objects.update(status="migrating")
     assert only("migrations").sentence == "Its resize is migrating, but nothing is running."
@@ -151,7 +151,7 @@ def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: Reque
     row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     cloud.run()
-    reset_state(context("operator", ADMIN), row.id, "active")
+    ResetState.begin(context("operator", ADMIN), row.id, "active")
     assert only("migrations").severity == "note"
 
 
@@ -178,7 +178,7 @@ def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> No
 
 def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    stop(context("alice"), row.id)
+    Stop.begin(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert only("missing_commands").sentence == "It is powering-off, but no host has an open command for this task."
     (treated,) = treat([only("missing_commands")], repair=True)
@@ -190,7 +190,7 @@ def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> No
 
 def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    stop(context("alice"), row.id)
+    Stop.begin(context("alice"), row.id)
     assert look("missing_commands") == []
     row = cloud.fresh(row)
     assert row.host_id
@@ -202,7 +202,7 @@ def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
 def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
-    reset_state(context("operator", ADMIN), row.id, "active")
+    ResetState.begin(context("operator", ADMIN), row.id, "active")
     resize(context("alice"), row.id, "2")
     assert HostCommand.objects.filter(finished_at=None).count() == 2
     assert look("commands", "missing_commands") == []

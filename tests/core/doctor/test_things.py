@@ -13,8 +13,8 @@ from django_q.models import OrmQ
 from compute_agent.contract.messages import Leftover
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.power import start
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.power import Start
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.checks import queue
@@ -33,7 +33,7 @@ from tests.support.jobs import drain
 
 def shelved(cloud: Cloud, caller: RequestContext) -> Instance:
     row = cloud.running(caller)
-    shelve(context("alice"), row.id)
+    Shelve.begin(context("alice"), row.id)
     cloud.run()
     return cloud.fresh(row)
 
@@ -94,7 +94,7 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     found = only("guests")
     assert found.sentence.startswith(f"It is stopped, but host {agent.host.name} has no guest for it. Starting it")
     assert found.severity == "warning"
-    start(context("alice"), row.id)
+    Start.begin(context("alice"), row.id)
     cloud.run()
     assert look("guests") == []
 

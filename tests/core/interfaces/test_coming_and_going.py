@@ -18,10 +18,10 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError, OverQuotaError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import attach_interface
-from provisioning.compute.actions.lock import lock, unlock
-from provisioning.compute.actions.power import resume, stop, suspend
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
-from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.lock import Unlock, lock
+from provisioning.compute.actions.power import Resume, Stop, Suspend
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
@@ -130,18 +130,18 @@ def test_who_may_not_and_what_cannot(cloud: Cloud, running: Instance, charlie: R
         attach_interface(charlie, running.id, NetworkRequest())
     with pytest.raises(NotFoundError, match=r"Port id .* could not be found"):
         detach(running, "5f1d2c3b-0000-4000-8000-000000000001")
-    suspend(context("alice"), running.id)
+    Suspend.begin(context("alice"), running.id)
     cloud.run()
     for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(InstanceBusyError, match="vm_state suspended"):
             deed()
-    resume(context("alice"), running.id)
+    Resume.begin(context("alice"), running.id)
     cloud.run()
     lock(context("alice"), running.id)
     for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(InstanceLockedError):
             deed()
-    unlock(context("alice"), running.id)
+    Unlock.begin(context("alice"), running.id)
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
     for deed in (lambda: attach(running), lambda: detach(running, interfaces(running)[0])):
         with pytest.raises(UnavailableError):
@@ -176,7 +176,7 @@ def test_an_interface_that_may_be_in_the_guest_goes_when_the_host_says_so(
     first = interfaces(running)
     port = attach(running)
     if end == "followed":
-        rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+        RebuildAction.begin(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
     order, *following = agent.take()
     if end == "silent":
         pass_deadlines()
@@ -247,7 +247,7 @@ def test_an_interface_that_stays_after_all_is_in_what_was_built_meanwhile(
 ) -> None:
     first = interfaces(running)
     detach(running, first[0])
-    rebuild(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
+    RebuildAction.begin(context("alice"), running.id, Rebuild(image_id=str(cloud.image.id)))
     order, later = agent.take()
     assert isinstance(later.body, RebuildRequest)
     assert later.body.instance.ports == []
@@ -296,12 +296,12 @@ def test_a_reset_and_a_silent_task_leave_interfaces_to_their_own_orders(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext
 ) -> None:
     port = attach(running)
-    stop(context("alice"), running.id)
+    Stop.begin(context("alice"), running.id)
     order, _ = agent.take()
     Instance.objects.filter(id=running.id).update(task_deadline=timezone.now() - LATE)
     reap()
     assert state_of(running) == ("active", None)
-    reset_state(operator, running.id, "error")
+    ResetState.begin(operator, running.id, "error")
     agent.carry_out(order)
     assert guest_ports().get(id=port).status == "ACTIVE"
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.models import Instance
 from tests.core.shelve.shelves import OFFLOADED
 from tests.support.clouds import Cloud, state_of
@@ -41,7 +41,7 @@ def server(cloud: Cloud, h1: ScriptedAgent, alice: RequestContext) -> Instance:
 @standing
 def shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> Instance:
     with override_settings(SHELVED_OFFLOAD_TIME=STAYING):
-        shelve(alice, server.id)
+        Shelve.begin(alice, server.id)
         cloud.run()
     assert state_of(server) == ("shelved", None)
     return cloud.fresh(server)
@@ -50,7 +50,7 @@ def shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> Instance:
 @pytest.fixture
 @standing
 def offloaded(cloud: Cloud, shelved: Instance, operator: RequestContext) -> Instance:
-    offload(operator, shelved.id)
+    Offload.begin(operator, shelved.id)
     cloud.run()
     assert state_of(shelved) == OFFLOADED
     return cloud.fresh(shelved)

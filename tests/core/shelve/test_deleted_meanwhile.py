@@ -40,7 +40,7 @@ def shelving_at_a_host(cloud: Cloud, caller: RequestContext) -> tuple[ScriptedAg
     host = cloud.add_host("h1")
     server = cloud.launch(caller)
     cloud.run()
-    shelving.shelve(caller, server.id)
+    shelving.Shelve.begin(caller, server.id)
     (command,) = host.take()
     return host, server, command
 

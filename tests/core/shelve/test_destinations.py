@@ -10,9 +10,9 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.reset_state import reset_state
-from provisioning.compute.actions.shelve import offload, shelve
-from provisioning.compute.actions.soft_delete import restore
+from provisioning.compute.actions.reset_state import ResetState
+from provisioning.compute.actions.shelve import Offload, Shelve
+from provisioning.compute.actions.soft_delete import Restore
 from provisioning.compute.actions.unshelve import Destination, unshelve
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.services import server_groups
@@ -85,9 +85,9 @@ def test_the_groups_policy_holds_when_it_comes_back(
         cloud.launch(anew(alice), name=name, scheduler_hints={"group": str(group.id)}) for name in ("one", "two")
     )
     cloud.run()
-    shelve(alice, first.id)
+    Shelve.begin(alice, first.id)
     cloud.run()
-    offload(operator, first.id)
+    Offload.begin(operator, first.id)
     cloud.run()
     away = cloud.agent_of(second).host
     Host.objects.exclude(id=away.id).update(enabled=False)
@@ -105,7 +105,7 @@ def test_an_operator_sets_a_server_on_its_way_back_to_error_and_it_is_deleted(
 ) -> None:
     unshelve(alice, offloaded.id)
     drain()
-    reset_state(operator, offloaded.id, "error")
+    ResetState.begin(operator, offloaded.id, "error")
     cloud.run()
     delete(alice, offloaded.id)
     cloud.run()
@@ -121,7 +121,7 @@ def test_a_server_on_its_shelf_can_be_deleted_with_a_way_back(
     delete(alice, offloaded.id)
     assert state_of(offloaded) == ("soft-delete", None)
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
-    restore(alice, offloaded.id)
+    Restore.begin(alice, offloaded.id)
     nothing_taken(offloaded)
     delete(anew(alice), offloaded.id, force=True)
     assert state_of(offloaded) == ("deleted", None)

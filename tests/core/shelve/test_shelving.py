@@ -15,7 +15,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.lock import lock
-from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.launch.request import NetworkRequest
@@ -35,7 +35,7 @@ from tests.support.scripted_agent import ScriptedAgent
 def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     assert state_of(server) == ("active", "shelving")
     command = only(h1, SnapshotRequest)
     body = command.body
@@ -57,14 +57,14 @@ def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
 def test_a_server_with_a_tpm_is_not_shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     Instance.objects.filter(id=server.id).update(image_properties={"hw_tpm_version": "2.0"})
     with pytest.raises(ConflictError, match="TPM"):
-        shelve(alice, server.id)
+        Shelve.begin(alice, server.id)
     assert state_of(server) == ("active", None)
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused", "suspended"])
 def test_servers_at_rest_are_shelved_too(cloud: Cloud, server: Instance, alice: RequestContext, state: str) -> None:
     Instance.objects.filter(id=server.id).update(vm_state=state)
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     cloud.run()
     assert state_of(server) == ("shelved", None)
 
@@ -72,7 +72,7 @@ def test_servers_at_rest_are_shelved_too(cloud: Cloud, server: Instance, alice: 
 def test_a_locked_server_is_not_shelved(server: Instance, alice: RequestContext) -> None:
     lock(alice, server.id)
     with pytest.raises(InstanceLockedError):
-        shelve(alice, server.id)
+        Shelve.begin(alice, server.id)
 
 
 def test_what_is_not_shelved_is_not_taken_off(
@@ -81,14 +81,14 @@ def test_what_is_not_shelved_is_not_taken_off(
     with pytest.raises(InstanceBusyError, match="Cannot 'unshelve' instance"):
         unshelve(alice, server.id)
     with pytest.raises(InstanceBusyError, match="Cannot 'shelveOffload' instance"):
-        offload(operator, server.id)
+        Offload.begin(operator, server.id)
 
 
 @pytest.mark.parametrize("how", ["failed", "silent", "lied"])
 def test_a_shelving_that_fails_leaves_the_server_and_no_image(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext, how: str
 ) -> None:
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     command = only(h1, SnapshotRequest)
     if how == "failed":
         h1.send(command, command.body)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_a_shelving_that_fails_leaves_the_server_and_no_image(
 def test_a_delete_while_it_is_shelved_takes_the_image_along(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     command = only(h1, SnapshotRequest)
     h1.send(command, command.body)  # type: ignore[arg-type]
     delete(alice, server.id)
@@ -122,7 +122,7 @@ def test_offloading_frees_the_host_and_keeps_ports_and_quota(
 ) -> None:
     before, attempt = addresses(shelved), shelved.attempt
     used = {row.resource: row.in_use for row in QuotaUsage.objects.filter(project_id=alice.project_id)}
-    offload(operator, shelved.id)
+    Offload.begin(operator, shelved.id)
     assert state_of(shelved) == ("shelved", "shelving_offloading")
     assert Host.objects.get(id=h1.host.id).vcpus_allocated == 1  # until the host has confirmed
     command = only(h1, DestroyRequest)
@@ -139,7 +139,7 @@ def test_offloading_frees_the_host_and_keeps_ports_and_quota(
 
 def test_no_time_means_at_once(cloud: Cloud, server: Instance, alice: RequestContext, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     cloud.run()
     nothing_taken(server)
 
@@ -163,7 +163,7 @@ def test_an_offload_waits_for_a_host_that_is_down(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, operator: RequestContext
 ) -> None:
     Host.objects.filter(id=h1.host.id).update(last_seen_at=timezone.now() - timedelta(hours=1))
-    offload(operator, shelved.id)
+    Offload.begin(operator, shelved.id)
     for _ in range(2):
         let_deadline_pass(shelved)
         reaper.reap()
@@ -177,7 +177,7 @@ def test_an_offload_waits_for_a_host_that_is_down(
 def test_an_offload_that_the_host_could_not_do_is_ordered_again(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, operator: RequestContext
 ) -> None:
-    offload(operator, shelved.id)
+    Offload.begin(operator, shelved.id)
     command = only(h1, DestroyRequest)
     h1.report(command, "failed", error_code="destroy_failed", message="Not yet.", retryable=True)
     assert state_of(shelved) == ("shelved", "shelving_offloading")
@@ -192,7 +192,7 @@ def test_a_server_on_its_shelf_is_deleted_with_its_image(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext, operator: RequestContext, where: str
 ) -> None:
     if where != "shelved":
-        offload(operator, shelved.id)
+        Offload.begin(operator, shelved.id)
     if where == "offloaded":
         cloud.run()
     delete(alice, shelved.id)
@@ -214,7 +214,7 @@ def test_what_its_guest_had_not_done_yet_is_done_with_its_end(
     new = attach_interface(alice, server.id, NetworkRequest(str(cloud.network.id)))
     detach_interface(alice, server.id, str(old.id))
     assert len(h1.take()) == 2, "the host has taken both orders, and says nothing of them"
-    shelve(alice, server.id)
+    Shelve.begin(alice, server.id)
     cloud.run()
     assert state_of(server) == ("shelved_offloaded", None)
     assert [port.id for port in Port.objects.filter(device_id=server.id)] == [new]

@@ -13,7 +13,7 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent, InstanceFault
@@ -106,7 +106,7 @@ def test_it_goes_round_again(cloud: Cloud, offloaded: Instance, alice: RequestCo
         unshelve(anew(alice), offloaded.id)
         cloud.run()
         assert state_of(offloaded) == ("active", None)
-        shelve(anew(alice), offloaded.id)
+        Shelve.begin(anew(alice), offloaded.id)
         cloud.run()
         nothing_taken(offloaded)
 

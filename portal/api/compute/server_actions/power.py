@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.server_actions.registry import ONLY_NULL, accepted, plain, with_body
-from provisioning.compute.actions.power import change_password, reboot
+from provisioning.compute.actions.power import ChangePassword, reboot
 from provisioning.compute.actions.registry import actions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _reboot(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _change_password(view: ServerView, server_id: str, body: Any) -> Response:
-    change_password(view.context, server_id, body["adminPass"])
+    ChangePassword.begin(view.context, server_id, body["adminPass"])
     return accepted()
 
 

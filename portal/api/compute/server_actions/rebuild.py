@@ -28,7 +28,7 @@ from portal.api.compute.servers.fields import (
     UUID,
 )
 from provisioning.common.unset import UNSET
-from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.services.instances import Changes
 
@@ -95,7 +95,7 @@ def _request(body: dict[str, Any], password: str | None, version: Version) -> Re
 def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
     """Answer with the server, and with the fields that only this response has."""
     password = guest_password(body)
-    instance = rebuild(view.context, server_id, _request(body, password, view.microversion))
+    instance = RebuildAction.begin(view.context, server_id, _request(body, password, view.microversion))
     answer = view.changed(instance)
     server = answer.data["server"]
     if view.microversion >= (2, 54):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.response import Response
 
 from portal.api.compute.server_actions.registry import NOTHING, accepted, with_body
-from provisioning.compute.actions.resize import confirm_resize, resize
+from provisioning.compute.actions.resize import ConfirmResize, resize
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -29,7 +29,7 @@ def _resize(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _confirm(view: ServerView, server_id: str, body: Any) -> Response:
-    confirm_resize(view.context, server_id)
+    ConfirmResize.begin(view.context, server_id)
     return Response(status=204)
 
 

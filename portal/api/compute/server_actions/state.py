@@ -12,7 +12,7 @@ from portal.api.compute.server_actions.registry import NOTHING, Action, accepted
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import inject_network_info
 from provisioning.compute.actions.lock import lock
-from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.reset_state import ResetState
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -42,7 +42,7 @@ def _lock(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _reset_state(view: ServerView, server_id: str, body: Any) -> Response:
-    reset_state(view.context, server_id, body["state"])
+    ResetState.begin(view.context, server_id, body["state"])
     return accepted()
 
 

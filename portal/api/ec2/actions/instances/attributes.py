@@ -16,7 +16,7 @@ from portal.api.ec2.actions.source_checks import check_sources
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.lock import Unlock, lock
 from provisioning.compute.actions.resize import change_type
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.actions.volumes import keep_or_delete
@@ -129,7 +129,7 @@ def _set_lock(call: Call, instance: Instance, value: object) -> None:
     if value:
         lock(call.context, instance.id, reason=LOCK_REASON)
     else:
-        unlock(call.context, instance.id)
+        Unlock.begin(call.context, instance.id)
 
 
 def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
