@@ -8,14 +8,14 @@ from django.db import migrations, models
 
 
 def give_segments(apps: Apps, schema_editor: object) -> None:
-    """Give each network of before a VNI, from 1: its bridges of different hosts can be joined now."""
+    """Give each network without a VNI one, from 1, which connects its bridges on different hosts."""
     Network = apps.get_model("network", "Network")
     for number, network in enumerate(Network.objects.order_by("created_at", "id"), start=1):
         Network.objects.filter(pk=network.pk).update(segmentation_id=number)
 
 
 def share_by_policy(apps: Apps, schema_editor: object) -> None:
-    """Write down for each shared network that it is shared with everybody."""
+    """Create the RBAC policy of each network that is shared with all projects."""
     Network, RbacPolicy = apps.get_model("network", "Network"), apps.get_model("network", "RbacPolicy")
     for network in Network.objects.filter(shared=True):
         RbacPolicy.objects.create(

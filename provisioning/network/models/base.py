@@ -1,4 +1,4 @@
-"""What every record of the Networking API has."""
+"""Base classes of the Networking API's records."""
 
 import uuid
 from typing import Any
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Standard(models.Model):
-    """Neutron's standard attributes; ``revision_number`` rises with every change that its owner can see."""
+    """Neutron's standard attributes; ``revision_number`` increases with every change that the owner can see."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)
@@ -21,7 +21,7 @@ class Standard(models.Model):
 
 
 class Named(Standard):
-    """One with a name, which need not be unique."""
+    """A record with a name, which need not be unique."""
 
     name = models.CharField(max_length=255, blank=True)
 
@@ -33,17 +33,17 @@ class Named(Standard):
 
 
 class Shareable:
-    """What a policy may share; the selectors of such records fill in how they look to the caller."""
+    """A record that RBAC policies can share; selectors set the attributes for the caller."""
 
     shared_with_caller = False
-    """Whether a policy shares it with everybody or with the caller's project: Neutron's ``shared``."""
+    """Whether a policy shares it with all projects or with the caller's: Neutron's ``shared``."""
 
 
 def short_of(identity: uuid.UUID) -> str:
-    """Return what people call a record without a name."""
+    """Return the display name of a record without a name."""
     return f"({str(identity)[:8]}…)"
 
 
 def json_list() -> Any:
-    """Return a column that holds a list."""
+    """Return a JSON column whose default is an empty list."""
     return models.JSONField(default=list)

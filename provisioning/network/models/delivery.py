@@ -1,10 +1,10 @@
-"""What hosts were told of networks, routers, floating IPs and security groups, and what has to be told anew."""
+"""Documents that were sent to hosts, and subjects whose documents must be sent again."""
 
 from django.db import models
 
 
 class DeliveryMark(models.Model):
-    """A subject that has changed: a job looks which hosts are to be told."""
+    """A subject that has changed; a job sends its documents to the hosts that need them."""
 
     kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()
@@ -18,24 +18,24 @@ class DeliveryMark(models.Model):
 
 
 class Delivery(models.Model):
-    """What one host was told last of one subject."""
+    """The last document of one subject that was sent to one host."""
 
     host_id = models.UUIDField(db_index=True)
     kind = models.CharField(max_length=20)
     subject_id = models.UUIDField()
-    generation = models.PositiveBigIntegerField(default=0)  # of the newest command; the row stays, so that it rises
+    generation = models.PositiveBigIntegerField(default=0)  # of the newest command; rows are kept: it never falls
     digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the document, hex; empty: to be forgotten
-    command_id = models.UUIDField(null=True)  # the command whose end is waited for
+    command_id = models.UUIDField(null=True)  # the command that has not finished
     again = models.BooleanField(default=False)  # something has changed since that command
-    error = models.CharField(max_length=255, blank=True)  # how the last one ended badly
-    tries = models.PositiveSmallIntegerField(default=0)  # since one ended well
+    error = models.CharField(max_length=255, blank=True)  # why the last command failed
+    tries = models.PositiveSmallIntegerField(default=0)  # failed commands since the last success
     changed_at = models.DateTimeField(default=None, null=True)
-    newer_at = models.DateTimeField(default=None, null=True)  # when its host was seen to have a newer one than these
+    newer_at = models.DateTimeField(default=None, null=True)  # when its host was found to have a newer one
     copied = models.PositiveBigIntegerField(
         default=None, null=True
-    )  # its number in a restored copy, until the host is told
-    kept = models.BooleanField(default=False, db_default=False)  # a guest there needs it that no record places there
-    vni = models.PositiveIntegerField(null=True)  # of a network that is kept: no other network is given it
+    )  # its generation in a restored backup, until a command succeeds
+    kept = models.BooleanField(default=False, db_default=False)  # needed by a guest that no record places there
+    vni = models.PositiveIntegerField(null=True)  # of a kept network; not allocated to another
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["kind", "subject_id", "host_id"], name="one_delivery")]

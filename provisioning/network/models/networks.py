@@ -1,4 +1,4 @@
-"""Networks and subnets, and the pools and scopes that subnets are taken from."""
+"""Networks and subnets, and the subnet pools and address scopes that their ranges come from."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,29 +6,29 @@ from django.db.models import Q
 from provisioning.network.models.base import Named, Shareable, json_list
 
 DNS_DOMAIN = "novalocal"
-"""Nova's domain of guests, on networks that name none."""
+"""The domain of guests on networks that specify none; Nova's default."""
 
 
 class Network(Shareable, Named):
-    """An L2 network: a bridge on every host that needs it, and a segment that joins them."""
+    """A layer 2 network: a bridge on every host that needs it, and a segment that connects the bridges."""
 
     shared_with_others = False
-    """Whether anybody but its owner may use it, filled in by ``networks_for``."""
+    """Whether other projects than its owner may use it; set by ``networks_for``."""
 
-    shared = models.BooleanField(default=False)  # as the RBAC policy says that shares it with everybody
-    external = models.BooleanField(default=False)  # floating IPs and routers' gateways lie on it
-    is_default = models.BooleanField(default=False)  # the external network that is meant when none is named
+    shared = models.BooleanField(default=False)  # equals the RBAC policy that shares it with all projects
+    external = models.BooleanField(default=False)  # for floating IPs and routers' gateways
+    is_default = models.BooleanField(default=False)  # the external network used when a request names none
     admin_state_up = models.BooleanField(default=True)
-    port_security_enabled = models.BooleanField(default=True)  # what its new ports have
+    port_security_enabled = models.BooleanField(default=True)  # the default of new ports
     mtu = models.PositiveIntegerField(default=1500)
     bridge = models.CharField(max_length=15, unique=True)
     network_type = models.CharField(max_length=8, default="vxlan")  # vxlan, flat, vlan
     physical_network = models.CharField(max_length=64, blank=True)  # of flat and vlan
     segmentation_id = models.PositiveIntegerField(null=True)  # the VNI or VLAN tag
     dns_domain = models.CharField(max_length=255, default=DNS_DOMAIN)
-    availability_zone_hints = json_list()  # names of zones; kept to be shown, a network is where its guests are
+    availability_zone_hints = json_list()  # names of zones; only shown: a network is on the hosts of its guests
     status = models.CharField(max_length=8, default="ACTIVE")
-    error = models.CharField(max_length=255, blank=True)  # why a host could not be brought to it
+    error = models.CharField(max_length=255, blank=True)  # why a host could not apply it
 
     class Meta:
         constraints = [
@@ -48,7 +48,7 @@ class Network(Shareable, Named):
 
     @property
     def domain(self) -> str:
-        """The domain that its guests are told, without the dot that Neutron lets domains end with."""
+        """The domain that guests get from DHCP, without the trailing dot that Neutron allows."""
         return self.dns_domain.rstrip(".") or DNS_DOMAIN
 
 
@@ -60,21 +60,21 @@ class AddressScope(Shareable, Named):
 
 
 class SubnetPool(Shareable, Named):
-    """Prefixes that subnets are taken from."""
+    """Prefixes that the ranges of subnets are allocated from."""
 
     ip_version = models.PositiveSmallIntegerField(default=4)
     prefixes = json_list()  # of CIDR text
     default_prefixlen = models.PositiveSmallIntegerField()
     min_prefixlen = models.PositiveSmallIntegerField()
     max_prefixlen = models.PositiveSmallIntegerField()
-    default_quota = models.PositiveIntegerField(null=True)  # what one project may take: addresses, or /64s of IPv6
+    default_quota = models.PositiveIntegerField(null=True)  # limit of one project: addresses, or /64s of IPv6
     address_scope = models.ForeignKey(AddressScope, null=True, on_delete=models.PROTECT, related_name="subnet_pools")
     shared = models.BooleanField(default=False)
     is_default = models.BooleanField(default=False)
 
 
 class Subnet(Named):
-    """A range of a network, with the parts that addresses are taken from."""
+    """A range of a network, with its allocation pools."""
 
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="subnets")
     subnet_pool = models.ForeignKey(SubnetPool, null=True, on_delete=models.PROTECT, related_name="subnets")
@@ -84,13 +84,13 @@ class Subnet(Named):
     enable_dhcp = models.BooleanField(default=True)
     dhcp_address = models.GenericIPAddressField(
         null=True
-    )  # where DHCP answers when there is no gateway; never given out
+    )  # DHCP's address if there is no gateway; never allocated to ports
     dns_nameservers = json_list()
     allocation_pools = json_list()  # [{"start": …, "end": …}]
     host_routes = json_list()  # [{"destination": …, "nexthop": …}]
     ipv6_ra_mode = models.CharField(max_length=16, blank=True)
     ipv6_address_mode = models.CharField(max_length=16, blank=True)
-    service_types = json_list()  # device owners whose ports take addresses here; empty: all
+    service_types = json_list()  # device owners whose ports get addresses here; empty: all
 
     def __str__(self) -> str:
         return self.name or self.cidr

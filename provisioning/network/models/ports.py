@@ -1,4 +1,4 @@
-"""Ports and the addresses they have."""
+"""Ports and their addresses."""
 
 from typing import ClassVar
 
@@ -13,18 +13,18 @@ class Port(Named):
     """One network interface: a MAC address on a network, owned by a device."""
 
     on_shared_network = False
-    """Whether its network is shared with anybody but the network's owner, filled in by selectors."""
+    """Whether other projects than its owner may use the network; set by selectors."""
 
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
     mac_address = models.CharField(max_length=17)
     admin_state_up = models.BooleanField(default=True)
-    status = models.CharField(max_length=8, default="DOWN")  # its device's: ACTIVE, DOWN, BUILD; see shown_status
-    device_id = models.UUIDField(null=True, db_index=True)  # the instance, router or network it is a part of
-    device_text = models.CharField(max_length=255, blank=True)  # what a user wrote as device_id when it is no UUID
+    status = models.CharField(max_length=8, default="DOWN")  # the device's: ACTIVE, DOWN, BUILD; see shown_status
+    device_id = models.UUIDField(null=True, db_index=True)  # the instance, router or network that it belongs to
+    device_text = models.CharField(max_length=255, blank=True)  # a user's device_id that is not a UUID
     device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>", "network:router_interface" …
     device_index = models.PositiveSmallIntegerField(default=0)  # order of the interfaces in the guest
-    delete_with_device = models.BooleanField(default=False)  # made for the instance, and goes with it
-    leaving = models.BooleanField(default=False)  # its host was told to take it out of the guest
+    delete_with_device = models.BooleanField(default=False)  # created for the instance, and deleted with it
+    leaving = models.BooleanField(default=False)  # its host was commanded to detach it from the guest
     host = models.CharField(max_length=255, blank=True)
     dns_name = models.CharField(max_length=255, blank=True)  # its guest's host name
     port_security_enabled = models.BooleanField(default=True)
@@ -50,7 +50,7 @@ class Port(Named):
 
     @property
     def shown_status(self) -> str:
-        """The status that users see: a port that is switched off is DOWN, whatever its device does."""
+        """The status that users see: DOWN if the port is administratively down, whatever its device reports."""
         return self.status if self.admin_state_up else "DOWN"
 
 
@@ -62,16 +62,14 @@ class InUse(models.Manager["FixedIP"]):
 
 
 class FixedIP(models.Model):
-    """One address of one port, or one that a port had and that nobody gets for a while; the constraint makes it the
-    only one.
-    """
+    """An address of a port, or a released address that is held for a while; the constraint keeps it unique."""
 
     port = models.ForeignKey(Port, null=True, on_delete=models.CASCADE, related_name="fixed_ips")
     subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="fixed_ips")
     address = models.GenericIPAddressField()
-    number = models.BigIntegerField()  # orders the addresses of a subnet without gaps: free ones are found by it
+    number = models.BigIntegerField()  # orders a subnet's addresses without gaps, to find free ones
     released_at = models.DateTimeField(null=True)  # since when no port has it
-    leased_at = models.DateTimeField(null=True)  # when its guest took it by DHCP, as far as the host has said
+    leased_at = models.DateTimeField(null=True)  # when its guest got it by DHCP, if the host has reported that
 
     every: ClassVar[models.Manager["FixedIP"]] = models.Manager()
     objects = InUse()

@@ -11,23 +11,23 @@ from provisioning.network.models.ports import Port
 
 
 class Router(Named):
-    """Joins networks, and leads out of them through a port on an external network.
+    """Connects networks to each other, and to an external network through a gateway port there.
 
     Its interfaces are ports with its id as ``device_id`` and the owner ``network:router_interface``.
     """
 
     admin_state_up = models.BooleanField(default=True)
     status = models.CharField(max_length=8, default="ACTIVE")
-    error = models.CharField(max_length=255, blank=True)  # why a host could not be brought to it
+    error = models.CharField(max_length=255, blank=True)  # why a host could not apply it
     gateway_port = models.OneToOneField(Port, null=True, on_delete=models.PROTECT, related_name="+")
     enable_snat = models.BooleanField(default=True)
     routes = json_list()  # [{"destination": …, "nexthop": …}]
-    host = models.CharField(max_length=255, blank=True)  # the one that bears its own external address
-    availability_zone_hints = json_list()  # names of zones; kept to be shown, a router is where the guests are
+    host = models.CharField(max_length=255, blank=True)  # the one with its external address
+    availability_zone_hints = json_list()  # names of zones; only shown: a router is on its guests' hosts
 
 
 class FloatingIP(Standard):
-    """An address on an external network that leads to a guest's address."""
+    """An address on an external network that is associated with a guest's address."""
 
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="floating_ips")
     port = models.OneToOneField(Port, on_delete=models.PROTECT, related_name="+")  # its own, on the external network
@@ -36,10 +36,10 @@ class FloatingIP(Standard):
     fixed_address = models.GenericIPAddressField(null=True)
     router = models.ForeignKey(Router, null=True, on_delete=models.PROTECT, related_name="floating_ips")
     status = models.CharField(max_length=8, default="DOWN")  # ACTIVE, DOWN, ERROR
-    error = models.CharField(max_length=255, blank=True)  # why a host could not be brought to it
+    error = models.CharField(max_length=255, blank=True)  # why a host could not apply it
     dns_name = models.CharField(max_length=255, blank=True)
     dns_domain = models.CharField(max_length=255, blank=True)
-    with_instance = models.UUIDField(null=True, db_index=True)  # made for the instance, and goes with it
+    with_instance = models.UUIDField(null=True, db_index=True)  # created for the instance, and deleted with it
 
     class Meta:
         constraints = [
@@ -57,7 +57,7 @@ class FloatingIP(Standard):
 
 
 class PortForwarding(models.Model):
-    """Ports of a floating IP that lead to ports of a guest."""
+    """Ports of a floating IP that are forwarded to ports of a guest."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     floating_ip = models.ForeignKey(FloatingIP, on_delete=models.CASCADE, related_name="port_forwardings")

@@ -1,4 +1,4 @@
-"""Security groups, their rules, and groups of addresses that rules name."""
+"""Security groups, their rules, and address groups that rules refer to."""
 
 import uuid
 
@@ -27,13 +27,13 @@ class SecurityGroup(Shareable, Named):
 
 
 class AddressGroup(Shareable, Named):
-    """Ranges that rules name together."""
+    """Ranges that rules refer to by one id."""
 
     addresses = json_list()  # of CIDR text
 
 
 class Flow(models.Model):
-    """What one rule allows."""
+    """The traffic that one rule allows."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     direction = models.CharField(max_length=8, choices=DIRECTIONS)
@@ -53,7 +53,7 @@ class Flow(models.Model):
 
 
 class SecurityGroupRule(Flow):
-    """One allowed flow of a group.  No remote: from and to anywhere."""
+    """A rule of a group.  Without a remote it allows traffic from or to any address."""
 
     group = models.ForeignKey(SecurityGroup, on_delete=models.CASCADE, related_name="rules")
     remote_group = models.ForeignKey(SecurityGroup, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
@@ -65,7 +65,7 @@ class SecurityGroupRule(Flow):
 
 
 class DefaultSecurityGroupRule(Flow):
-    """A rule that new groups are made with."""
+    """A rule of every new group."""
 
     PARENT = "PARENT"
 
@@ -73,6 +73,6 @@ class DefaultSecurityGroupRule(Flow):
     remote_address_group = models.ForeignKey(
         AddressGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
-    removed = models.BooleanField(default=False)  # takes the place of a rule that every cloud begins with
+    removed = models.BooleanField(default=False)  # marks a built-in rule as deleted
     used_in_default_sg = models.BooleanField(default=False)
     used_in_non_default_sg = models.BooleanField(default=True)

@@ -1,4 +1,4 @@
-"""Who else may use a project's records, and the tags on them."""
+"""RBAC policies, which share a project's records with others, and tags."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class RbacPolicy(models.Model):
-    """Lets another project, or every one, use something."""
+    """Allows another project, or all projects, to use a record."""
 
     EVERYBODY = "*"
     SHARED, EXTERNAL = "access_as_shared", "access_as_external"
@@ -30,7 +30,7 @@ class RbacPolicy(models.Model):
 
 
 class Tag(models.Model):
-    """A word that an owner put on a record."""
+    """A label that an owner has set on a record."""
 
     resource_id = models.UUIDField()
     tag = models.CharField(max_length=255)

@@ -1,4 +1,4 @@
-"""What the cloud made for a project in one go."""
+"""Auto-allocated topologies."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from provisioning.network.models.routers import Router
 
 
 class AutoAllocatedTopology(models.Model):
-    """The network and the router that a project was given in one go; both are the project's own."""
+    """The network and the router that were allocated automatically for a project, which owns both."""
 
     project_id = models.UUIDField(primary_key=True)
     network = models.ForeignKey(Network, on_delete=models.CASCADE, related_name="+")

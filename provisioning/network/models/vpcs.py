@@ -1,4 +1,4 @@
-"""What EC2 says of networks, routers and groups beside what they are."""
+"""Attributes of networks, routers and security groups that only EC2 has."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from provisioning.network.models.security_groups import SecurityGroup
 
 
 class Vpc(models.Model):
-    """A network that EC2 made, with a router of its own and the range that its subnets have parts of."""
+    """A network that was created by EC2, with its own router and the range that contains its subnets."""
 
     network = models.OneToOneField(Network, primary_key=True, on_delete=models.CASCADE, related_name="+")
     router = models.ForeignKey(Router, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -21,12 +21,12 @@ class Vpc(models.Model):
 
 
 class InternetGateway(models.Model):
-    """A way out as EC2 counts them: on a shelf, or at a router, which it leads to the external network."""
+    """An internet gateway of EC2: detached, or attached to a router, which it connects to the external network."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)
     router = models.OneToOneField(Router, null=True, on_delete=models.CASCADE, related_name="+")
-    made = models.BooleanField(default=True)  # False: stands for a gateway of the Network API, and is there as that is
+    made = models.BooleanField(default=True)  # False: stands for a gateway of the Networking API, deleted with it
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -34,11 +34,11 @@ class InternetGateway(models.Model):
 
 
 class GroupVpc(models.Model):
-    """The VPC that a security group was made for: EC2 shows it, and the group can be used on every network."""
+    """The VPC that EC2 shows for a security group; the group can be used on every network."""
 
     group = models.OneToOneField(SecurityGroup, primary_key=True, on_delete=models.CASCADE, related_name="+")
     network = models.ForeignKey(Network, on_delete=models.CASCADE, related_name="+")
-    is_default = models.BooleanField(default=False, db_default=False)  # the group of guests that name none, as in EC2
+    is_default = models.BooleanField(default=False, db_default=False)  # used for guests without a group, as in EC2
 
     class Meta:
         constraints = [
