@@ -1,7 +1,7 @@
-"""Says that hosts may have to be told anew of a network, router, floating IP or security group.
+"""Marks networks, routers, floating IPs and security groups whose documents must be sent to hosts again.
 
-Services call ``mark`` in the transaction of their change.  A subject that is marked already is not marked twice: a
-hundred changes of one security group are few jobs.
+Services call ``mark`` in the transaction of their change.  A subject has at most one mark: a hundred changes of one
+security group cause few jobs.
 """
 
 import uuid
@@ -22,40 +22,40 @@ from provisioning.network.models import Delivery, DeliveryMark, Port
 TOPIC = "conductor"
 JOB = "network.deliver"
 HOST = "host"
-"""Besides the kinds of subjects: a host that may need others than it was told of."""
+"""A kind of mark beside those of subjects: a host that may need other subjects than it has received."""
 PORTS = "ports"
-"""Likewise: a network on which only ports have changed, so that no other host than theirs needs more, or less."""
+"""Likewise: a network on which only ports have changed, so that only these ports' hosts may need other subjects."""
 OF_ONE_JOB = 20
 
 Marked = tuple[str, uuid.UUID]
 
 
 def mark(kind: str, ids: Iterable[uuid.UUID]) -> None:
-    """Let a job bring the hosts that need these subjects to what the records say when the transaction commits.
+    """Queue a job, on commit, that sends the current documents of these subjects to the hosts that need them.
 
-    ``kind``: one of ``compute_agent.contract.network``, ``HOST`` or ``PORTS``; a subject that is deleted in this
-    transaction is marked, too.  Nothing is done before there is a host: it is told everything when it comes.
+    ``kind``: a kind of ``compute_agent.contract.network``, ``HOST`` or ``PORTS``.  Subjects that this transaction
+    deletes are marked as well.  Does nothing while no hosts exist: a new host receives everything.
     """
     mark_all((kind, key) for key in ids)
 
 
 def mark_all(subjects: Iterable[Marked]) -> None:
-    """As ``mark``; subjects of several kinds are one job's, which looks at each host once."""
+    """As ``mark``; subjects of several kinds share a job, which visits each host once."""
     wanted = sorted(set(subjects))
     if wanted and _HOSTS():
         deliver([subject for subject in wanted if _insert(*subject)])
 
 
 def deliver(marked: Sequence[Marked]) -> None:
-    """Cast the job that takes marks."""
+    """Queue the jobs that process these marks, ``OF_ONE_JOB`` for each."""
     for first in range(0, len(marked), OF_ONE_JOB):
         cast(TOPIC, JOB, subjects=[[kind, str(key)] for kind, key in marked[first : first + OF_ONE_JOB]])
 
 
 def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
-    """Guests' ports were bound to their hosts, or changed there, or are about to leave them (``left``).
+    """Mark what must be sent after guests' ports were bound or changed, or before they are unbound (``left``).
 
-    Where there is one host only, which knows its own guests, nothing is to be told once it knows networks and groups.
+    A single host knows its own guests: it is marked only if a port is unbound or if it lacks a network or group.
     """
     hosts = _HOSTS() if any(port.host for port in ports) else []
     if not hosts:
@@ -101,10 +101,10 @@ _TOLD = Prepared(
 
 
 def _insert(kind: str, key: uuid.UUID) -> bool:
-    """Insert the mark; whether it was not there.
+    """Insert the mark; return whether it is new.
 
-    No job takes a mark away before the caller's transaction has ended, because it may not see our change: one that
-    takes it away now is waited for, and one that is there already is locked, together with others who mark it.
+    No job may delete a mark before the caller's transaction ends, because it might not see the change: the insert waits
+    for a deletion in progress, and an existing mark is locked, shared with others that mark it.
     """
     meta = DeliveryMark._meta
     table = connection.ops.quote_name(meta.db_table)
@@ -112,7 +112,7 @@ def _insert(kind: str, key: uuid.UUID) -> bool:
     fields = [column for column in meta.concrete_fields if column.name in said]
     named = [connection.ops.quote_name(column.name) for column in fields]
     values = [column.get_db_prep_save(said[column.name], connection) for column in fields]
-    insert = f"INSERT INTO {table} ({', '.join(named)}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608 - names of our own
+    insert = f"INSERT INTO {table} ({', '.join(named)}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608 - own names
     hold = f"SELECT 1 FROM {table} WHERE kind = %s AND subject_id = %s FOR KEY SHARE"  # noqa: S608 - the same
     with connection.cursor() as cursor:
         while True:

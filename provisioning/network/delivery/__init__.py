@@ -1,5 +1,5 @@
-"""Tells hosts what they need to know of networks, routers, floating IPs and security groups.
+"""Sends documents of networks, routers, floating IPs and security groups to hosts.
 
-``needs`` says which hosts need what, ``documents`` writes it down for one of them, ``sending`` commands it when it is
-not what the host was told last, ``handlers`` takes the ends.  Whoever changes something calls ``network.marks.mark``.
+``needs`` finds the hosts that need a subject, ``documents`` builds its document, ``sending`` sends it if it differs
+from the last one, and ``handlers`` processes the results.  Services report changes with ``network.marks.mark``.
 """

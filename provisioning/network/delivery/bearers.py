@@ -1,4 +1,4 @@
-"""Which host bears a router's own external address."""
+"""Chooses the host that holds a router's external address."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from provisioning.network.models import Router
 
 
 def bearer(router: Router, hosts: Sequence[Host]) -> str:
-    """Return the name of the host: the one that did, while it is among ``hosts`` and alive or no other is.
+    """Return the host's name: the previous one while it is in ``hosts`` and either is alive or no other host is.
 
-    Recorded at the router, whose floating IPs are marked when it changes.  Empty when there are no hosts.
+    A change is written to ``router.host``, and the router's floating IPs are marked.  Empty if there are no hosts.
     """
     now = timezone.now()
     alive = [host.name for host in hosts if is_alive(host, now)]

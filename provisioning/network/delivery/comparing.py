@@ -1,11 +1,11 @@
 """Compares the documents that a host has with the records.
 
-Records win: they say how networks are meant to be.  A host that has a newer document than it was told proves that
-records are lost (a copy of the database was put back, or the last transactions before a failure).  Its number is taken
-over, and it is told the document of the records again, above that number.
+The records are authoritative.  A host that has a newer document than it was sent proves that records were lost (a
+backup was restored, or a failure took the last transactions).  Its generation is recorded, and the document of the
+records is sent again with a higher one.
 
-A host is not trusted with what is others': what it says of a document that it was never told of, or was told to
-forget, counts only with the portal's own mark (``proofs``).
+A host is not trusted with other tenants' data: a document that it was never sent, or was commanded to forget, counts
+only with the control plane's signature (``proofs``).
 """
 
 import logging
@@ -27,20 +27,20 @@ from provisioning.network.models import Delivery
 log = logging.getLogger(__name__)
 
 MOST_UNKNOWN = 1_000
-"""Documents of one kind that a host may have at a time and no record knows: a host is not trusted to be brief."""
+"""The limit of documents of one kind that a host, which is not trusted, may report and no record knows."""
 LOST_AFTER = timedelta(minutes=2)
-"""The end of a command that a host has carried out is heard within seconds."""
+"""A missing result of a command is lost after this time; normally it arrives within seconds."""
 KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)
 """Kinds of documents that a guest needs to keep its address and its rules.
 
-A router or a floating IP that the records do not know is forgotten all the same: its addresses may be given to others.
+A host always forgets routers and floating IPs without a record: their addresses may be in use elsewhere.
 """
 
 
 def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-    """Bring the deliveries of one kind and the documents that a host has together, in the caller's transaction.
+    """Reconcile the deliveries of one kind with the documents that a host reports, in the caller's transaction.
 
-    ``complete`` (a ``Hello``): nothing else is there.  Otherwise the list may be older than what the host was told.
+    ``complete`` (a ``Hello``): the host has no others.  Otherwise the report may be older than the last delivery.
     """
     rows = _locked(kind, host_id)
     unknown = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
@@ -51,7 +51,7 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
         Delivery.objects.bulk_create((row for row in new if row.subject_id in missing), ignore_conflicts=True)
         rows = _locked(kind, host_id)
     used = {row.subject_id for row in rows if _is_used(row, said.get(row.subject_id))}
-    if not complete:  # the last Hello has said the rest
+    if not complete:  # the last Hello reported the others
         used &= missing | {row.subject_id for row in rows if row.kept}
     unplaced = _unplaced(kind, host_id, used)
     for row in rows:
@@ -73,9 +73,7 @@ def _locked(kind: str, host_id: uuid.UUID) -> list[Delivery]:
 
 
 def _is_used(row: Delivery, owned: Owned | None) -> bool:
-    """Return whether a guest of the host needs a document that the host has by right: it was told, and not told to
-    forget it since.
-    """
+    """Return whether a guest of the host needs a document that the host may have: it was sent and not revoked."""
     if owned is None or not owned.in_use or row.kind not in KEPT_FOR_GUESTS:
         return False
     forgotten = row.copied - 1 if row.copied is not None else row.generation
@@ -83,7 +81,7 @@ def _is_used(row: Delivery, owned: Owned | None) -> bool:
 
 
 def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the subjects that guests of the host need though no record places these guests there."""
+    """Return the subjects that guests of the host need although no record places these guests there."""
     host = Host.objects.filter(id=host_id).first() if used else None
     if host is None:
         return set()
@@ -92,9 +90,9 @@ def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set
 
 
 def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: bool) -> bool:
-    """Return whether the host has another document than it was told, and will not get that one by a command.
+    """Return whether the host's document differs from the last delivery and no pending command will correct it.
 
-    Takes over the number of a host that has a newer one.
+    If the host's generation is newer, it is recorded in ``row``.
     """
     if owned is not None and _is_newer(row, owned):
         row.generation = sending.taken_over(owned.generation)
@@ -115,14 +113,14 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
 
 
 def _vni(owned: Owned) -> int | None:
-    """Return the number of a network that a host keeps; what cannot be one is ignored."""
+    """Return the VNI of a network that a host keeps; None if it is not a valid VNI."""
     return owned.vni if owned.vni is not None and 0 < owned.vni < 1 << 24 else None
 
 
 def _has_lost_its_end(row: Delivery, owned: Owned | None) -> bool:
-    """Return whether the host has long had what its command says, and nothing was heard of the command's end.
+    """Return whether the host applied its pending command some time ago, but the result has not arrived.
 
-    The end may be among the records that are lost; until then no other version is sent.
+    The result may be among the lost records; while it is pending, no other version is sent.
     """
     if row.command_id is None or row.changed_at is None or row.changed_at > timezone.now() - LOST_AFTER:
         return False
@@ -134,7 +132,7 @@ def _has_lost_its_end(row: Delivery, owned: Owned | None) -> bool:
 def _note_newer(row: Delivery) -> None:
     row.newer_at = timezone.now()
     log.warning(
-        "Host %s has a newer version of %s %s than the records: records are lost. It is told again.",
+        "Host %s has a newer version of %s %s than the records: records are lost. It is sent again.",
         row.host_id, row.kind, row.subject_id,
     )  # fmt: skip
 
@@ -142,7 +140,7 @@ def _note_newer(row: Delivery) -> None:
 def _is_newer(row: Delivery, owned: Owned) -> bool:
     if owned.generation != row.generation:
         return owned.generation > row.generation
-    if row.digest in ("", sending.UNKNOWN):  # that number was one of a command to forget it, or is told again anyhow
+    if row.digest in ("", sending.UNKNOWN):  # the number of a command to forget it, or it is sent again anyway
         return not row.digest and row.command_id is None
     return bool(owned.digest) and proofs.digest_in(owned) != row.digest
 

@@ -1,4 +1,4 @@
-"""Notes at networks, routers and floating IPs how their hosts are with them."""
+"""Sets the status of networks, routers and floating IPs by the results of their hosts."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from provisioning.network.announcements import announce
 from provisioning.network.models import Delivery, FloatingIP, Network, Router
 
 MODELS: Mapping[str, type[Any]] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP}
-"""Security groups have no status, so that nothing is noted at them."""
+"""Security groups have no status and are omitted."""
 
 
 def note(kind: str, subject_id: uuid.UUID, rows: Sequence[Delivery]) -> None:
-    """Write at the record whether its hosts are as they were told: ACTIVE, ERROR, or DOWN for an unused floating IP."""
+    """Set the record's status by its deliveries: ACTIVE, ERROR, or DOWN for a floating IP that no host has applied."""
     if kind not in MODELS:
         return
     told = [row for row in rows if row.digest]

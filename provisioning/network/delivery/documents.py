@@ -1,4 +1,4 @@
-"""Documents: each subject as one host needs to know it."""
+"""Builds documents: the description of a subject for one host."""
 
 import uuid
 from collections import defaultdict
@@ -44,13 +44,13 @@ from provisioning.network.selectors.host_refs import project_domain, segment_ref
 from provisioning.network.selectors.visibility import saying, shared_with_others
 
 Documents = Mapping[uuid.UUID, ApplyRequest]
-"""Host → the command that brings it to its document."""
+"""Host id → the command with its document."""
 
 
 def of(kind: str, subject_id: uuid.UUID) -> Documents:
-    """Return what each host is to know of a subject now, by host; empty when it is gone or nobody needs it.
+    """Return the command for each host that needs the subject; empty if it was deleted or no host needs it.
 
-    May write: hosts get their own addresses on external networks, and a router the host that bears its own.
+    May write: allocates the hosts' own addresses on external networks, and chooses the host of a router's own.
     """
     return _BY_KIND[kind](subject_id, Needs())
 
@@ -118,13 +118,13 @@ def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
 
 
 def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:
-    """Return the host that bears each router's own address, by the router's id."""
+    """Return the host that holds each router's external address, by the router's id."""
     routers = [port.device_id for port in ports if port.device_id and port.device_owner == ROUTER_GATEWAY]
     return dict(Router.objects.filter(id__in=routers).values_list("id", "host")) if routers else {}
 
 
 def _routed(ports: Sequence[Port], addresses: Mapping[uuid.UUID, Sequence[FixedIP]]) -> set[str]:
-    """Return the addresses of routers' interfaces on the network."""
+    """Return the addresses of router interfaces on the network."""
     legs = [port for port in ports if port.device_owner == ROUTER_INTERFACE]
     return {row.address for port in legs for row in addresses[port.id]}
 
@@ -229,7 +229,7 @@ def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
         ],
     )
     hosts = needs.of_floating_ip(floating)
-    # A document without a bearer is the bearer's own.
+    # The host that holds the address gets a document without ``bearer``.
     others = {host.id: replace(document, bearer=way) for host in hosts[1:] if (way := seen_from(host, hosts[0]))}
     bearers = {host.id: document for host in hosts[:1]}
     return {key: ApplyFloatingIpRequest(floating_ip=each) for key, each in (bearers | others).items()}

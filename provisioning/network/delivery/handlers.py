@@ -1,4 +1,4 @@
-"""Networks, routers, floating IPs and security groups as subjects of hosts: what follows from how commands end."""
+"""Handlers of networks, routers, floating IPs and security groups: process the results of hosts' commands."""
 
 import uuid
 from collections import defaultdict
@@ -15,12 +15,12 @@ from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, FloatingIP, Network, Router, SecurityGroup
 
 Told = list[Delivery]
-"""What hosts were told of one subject."""
-NEWER = "A host has a newer version of it than the records. It is told again what the records say."
+"""The deliveries of one subject."""
+NEWER = "A host has a newer version than the records. The version of the records is sent again."
 
 
 class DocumentHandler(SubjectHandler[Told]):
-    """What is the same for the four kinds."""
+    """Base class of the four handlers."""
 
     model: ClassVar[type[Any]]
 
@@ -31,10 +31,10 @@ class DocumentHandler(SubjectHandler[Told]):
         return found
 
     def take_steps(self, subject: Told, steps: Sequence[Reported]) -> None:
-        """Nobody watches the steps."""
+        """Steps of these commands are not recorded."""
 
     def take_life(self, subject: Told, command: HostCommand, until: datetime) -> None:
-        """Nothing waits for it until then."""
+        """These commands have no deadline."""
 
     def take_end(self, subject: Told, event: AgentEvent, command: HostCommand) -> None:
         row = next((row for row in subject if row.host_id == command.host_id), None)
@@ -65,7 +65,7 @@ class DocumentHandler(SubjectHandler[Told]):
 
 
 class NetworkHandler(DocumentHandler):
-    """Networks, and what hosts need altogether."""
+    """Networks.  A ``Hello`` also marks the host itself."""
 
     kind = NETWORK
     model = Network

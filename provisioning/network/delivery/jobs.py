@@ -1,4 +1,4 @@
-"""What the queue and the clock do so that hosts know their networks."""
+"""The job and the periodic tasks that send documents to hosts."""
 
 import logging
 import uuid
@@ -23,15 +23,15 @@ from provisioning.network.models import Delivery, DeliveryMark, Router
 log = logging.getLogger(__name__)
 
 LOST_AFTER = timedelta(minutes=2)
-"""A mark that no job has taken for so long has lost its job."""
+"""A mark of this age has lost its job."""
 MOST_TRIES = 8
 
 
 @job(JOB, topic=TOPIC)
 def deliver(subjects: Sequence[tuple[str, str]]) -> None:
-    """Bring the hosts of marked subjects, and marked hosts, to what the records say.
+    """Send the documents of marked subjects, and everything that marked hosts need.
 
-    When that fails, each of several gets a job of its own, so that none holds up the others.
+    After a failure each of several marks gets its own job, so that none holds up the others.
     """
     wanted = [(kind, uuid.UUID(key)) for kind, key in subjects]
     try:
@@ -39,14 +39,14 @@ def deliver(subjects: Sequence[tuple[str, str]]) -> None:
     except Exception:
         if len(wanted) == 1:
             raise
-        log.exception("Hosts cannot be told of all of %s; each is tried alone.", wanted)
+        log.exception("Documents of %s cannot be sent together; each is retried alone.", wanted)
         for each in wanted:
             marks.deliver([each])
 
 
 @periodic("network.deliver_again", every=15.0)
 def deliver_again() -> None:
-    """Command anew what failed, waits for a command that is no more, or lost its job; let go of hosts that are gone."""
+    """Retry failed deliveries and those whose command or job was lost; remove the deliveries of deleted hosts."""
     now = timezone.now()
     Delivery.objects.exclude(host_id__in=Host.objects.values("id")).delete()
     open_commands = HostCommand.objects.filter(finished_at=None).values("id")
@@ -67,7 +67,7 @@ def deliver_again() -> None:
 
 @periodic("network.bearers", every=15.0)
 def move_bearers() -> None:
-    """Let another host bear a router's own address when the one that did is down."""
+    """Move routers' external addresses from hosts that are down to other hosts."""
     silent = [host.name for host in Host.objects.all() if not is_alive(host, timezone.now())]
     for router in Router.objects.filter(host__in=silent):
         hosts = Needs().of_router(router)
@@ -78,7 +78,7 @@ def move_bearers() -> None:
 
 @periodic("network.look_over", every=300.0)
 def look_over() -> None:
-    """Look over every host and every subject, whatever was missed."""
+    """Mark every host and every delivered subject, in case a change was missed."""
     mark(HOST, Host.objects.values_list("id", flat=True))
     told = Delivery.objects.exclude(digest="").order_by("kind", "subject_id").values_list("kind", "subject_id")
     for kind, key in told.distinct():

@@ -1,4 +1,4 @@
-"""Which hosts need to know of a network, router, floating IP or security group, by the ports that are bound there."""
+"""Finds the hosts that need a network, router, floating IP or security group, by the ports bound to them."""
 
 import uuid
 from collections import defaultdict
@@ -32,7 +32,7 @@ _LEADING = Prepared(
     lambda network: Router.objects.filter(gateway_port__network_id=network).values_list("id", flat=True),
     network=UUIDField(),
 )
-"""Routers with their gateway on a network."""
+"""Routers whose gateway is on a network."""
 _GUESTS_PORTS = Prepared(
     lambda host: Port.objects.filter(GUESTS, host=host).values_list("id", "network_id"), host=CharField()
 )
@@ -50,7 +50,7 @@ _HOSTS_OF_GUESTS = Prepared(
 
 
 def _of_group(group: Any) -> QuerySet[Port, str]:
-    """Return the hosts of ports in a group, and in groups with rules that name it."""
+    """Return the hosts of ports in a group, and of ports in groups whose rules refer to it."""
     naming = SecurityGroupRule.objects.filter(remote_group_id=group).values("group_id")
     rows = Port.objects.filter(Q(security_groups=group) | Q(security_groups__in=naming)).exclude(host="")
     return rows.values_list("host", flat=True).distinct()
@@ -63,7 +63,7 @@ _NETWORKS_BEHIND = Prepared(
     ),
     routers=Ids(),
 )
-"""Networks of routers' gateways."""
+"""External networks of routers' gateways."""
 _GROUPS_OF = Prepared(
     lambda ports: Membership.objects.filter(Among("port_id", ports)).values_list("securitygroup_id", flat=True),
     ports=Ids(),
@@ -74,11 +74,11 @@ _GROUPS_NAMED_BY = Prepared(
     ).values_list("remote_group_id", flat=True),
     groups=Ids(),
 )
-"""Groups that the rules of these groups name."""
+"""Groups that the rules of these groups refer to."""
 
 
 def _floating_ips(host: Any, ports: Any, routers: Any) -> QuerySet[FloatingIP, uuid.UUID]:
-    """Return the floating IPs that a host needs which has these guests' ports, next to these routers."""
+    """Return the floating IPs that a host needs, by the ports of its guests and the routers that it needs."""
     borne = Q(Among("router_id", routers), router__host=host, fixed_port=None, port_forwardings__isnull=False)
     unbound = Port.objects.filter(UNBOUND).values("id")
     anywhere = Q(fixed_port__in=unbound) | Q(fixed_port=None, port_forwardings__internal_port__in=unbound)
@@ -95,9 +95,9 @@ _FLOATING_IPS = Prepared(_floating_ips, host=CharField(), ports=Ids(), routers=I
 
 
 class Needs:
-    """The records as they are now, read as far as needed; for one transaction.
+    """Finds the hosts that need a subject, and the subjects that a host needs; for one transaction.
 
-    ``kept``: with what hosts keep for guests that no record places there.
+    ``kept``: include the subjects that hosts keep for guests that no record places there.
     """
 
     def __init__(self, *, kept: bool = True) -> None:
@@ -105,7 +105,7 @@ class Needs:
 
     @cached_property
     def hosts(self) -> dict[str, Host]:
-        """Hosts that can be told, by name."""
+        """Hosts whose agents accept documents, by name."""
         return {host.name: host for host in _HOSTS()}
 
     @cached_property
@@ -114,13 +114,13 @@ class Needs:
 
     @cached_property
     def _kept(self) -> list[tuple[str, uuid.UUID, uuid.UUID]]:
-        """Kind and id of what hosts keep for such guests, and the host."""
+        """Kind, subject and host of everything that hosts keep for such guests."""
         if not self._with_kept:
             return []
         return _KEPT()
 
     def _kept_by(self, kind: str, ids: Collection[uuid.UUID]) -> set[str]:
-        """Return the names of the hosts that keep one of these."""
+        """Return the names of the hosts that keep one of these subjects."""
         hosts = {host_id for each, key, host_id in self._kept if each == kind and key in ids}
         return {self.by_id[host_id].name for host_id in hosts if host_id in self.by_id}
 
@@ -130,9 +130,9 @@ class Needs:
         return [(router, network) for router, network in _LEGS() if router]
 
     def connected(self, network_ids: Iterable[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-        """Return the networks that routers join to these, themselves among them, and those routers.
+        """Return the networks that routers connect to these, including these, and those routers.
 
-        Gateways join nothing: what lies behind an external network is not ours.
+        Gateways connect nothing: an external network is outside the cloud.
         """
         networks, routers = set(network_ids), set()
         joined: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
@@ -148,8 +148,8 @@ class Needs:
         return networks, routers
 
     def of_network(self, network: Network) -> list[Host]:
-        """Return the hosts of guests on the network, on networks that routers join to it, and, of an external one, of
-        the routers that lead there.
+        """Return the hosts of guests on the network and on networks connected to it; for an external network also the
+        hosts of the routers whose gateway is on it.
         """
         networks, _ = self.connected([network.id])
         hosts = self._with_guests(networks)
@@ -158,18 +158,18 @@ class Needs:
         return self._named(hosts)
 
     def of_router(self, router: Router) -> list[Host]:
-        """Return the hosts of guests on the networks that the router joins."""
+        """Return the hosts of guests on the networks that the router connects, directly or through other routers."""
         return self._named(self._with_guests(self._networks_of(router.id)))
 
     def of_group(self, group_id: uuid.UUID) -> list[Host]:
-        """Return the hosts of the group's ports, and of ports in groups with rules that name it."""
+        """Return the hosts of the group's ports, and of ports in groups whose rules refer to it."""
         return self._named({*_HOSTS_OF_GROUP(group=group_id), *self._kept_by(SECURITY_GROUP, [group_id])})
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
-        """Return the hosts that must know it, the one that bears it first.
+        """Return the hosts that must know the floating IP, the one that holds it first.
 
-        That of its port; with forwardings only, or where any guest of the network may have the address that it leads
-        to, the one that bears its router's own address, and behind it those of the guests.
+        The host of its port holds it.  If it only forwards ports, or if the fixed address may move between guests, the
+        host with the router's external address holds it, and the hosts of the guests follow.
         """
         if floating.fixed_port_id is not None:
             ports = Port.objects.filter(id=floating.fixed_port_id)
@@ -190,7 +190,7 @@ class Needs:
         return [*bears, *(host for host in there if host not in bears)]
 
     def of_host(self, host: Host) -> set[Subject]:
-        """Return everything that a host needs."""
+        """Return all subjects that a host needs."""
         here = _GUESTS_PORTS(host=host.name)
         kept = {(kind, key) for kind, key, host_id in self._kept if host_id == host.id}
         networks, routers = self.connected(
@@ -222,7 +222,7 @@ class Needs:
 
 
 def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the networks that routers have a port on, those of their gateways among them."""
+    """Return the networks on which routers have a port, including those of their gateways."""
     if not router_ids:
         return set()
     rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id__in=router_ids)

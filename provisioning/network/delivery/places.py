@@ -1,4 +1,4 @@
-"""Each host's own address on an external network."""
+"""Allocates each host's own address on an external network."""
 
 import logging
 import uuid
@@ -18,10 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def agent_gateways(network: Network, hosts: Sequence[Host]) -> Mapping[uuid.UUID, ServicePort]:
-    """Return the address that each host has on an external network, giving one to those without.
+    """Return each host's port on an external network; creates missing ports, and deletes those of other hosts.
 
-    Hosts that need the network no more give theirs back.  A host goes without when none is left: guests there have
-    floating addresses and no other way out.
+    A host gets no port if no address is free: its guests then reach the network only by floating IPs.
     """
     ids = [host.id for host in hosts]
     Port.objects.filter(network=network, device_owner=AGENT_GATEWAY).exclude(device_id__in=ids).delete()

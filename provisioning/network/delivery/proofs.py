@@ -1,9 +1,8 @@
-"""Proves that the portal itself told a host of a document.
+"""Proves that the control plane sent a document to a host.
 
-With each document a host is told a mark, ``<digest>.<signature>``, that it repeats in ``Owned.digest``.  The signature
-is over host, kind, id and generation.  So a host cannot name a network that it was never told of, and be told then who
-is on it: what it says of such a document counts only with a mark that the portal made.  Records need not know of it:
-they may be the ones that are lost.
+Each document has a mark, ``<digest>.<signature>``, which the host repeats in ``Owned.digest``.  The signature covers
+host, kind, id and generation.  A host cannot claim a network that it was never sent and receive the network's members:
+its report counts only with a valid mark.  The records, which may be lost, are not needed.
 """
 
 import hashlib
@@ -16,22 +15,22 @@ from provisioning.network.models import Delivery
 
 
 def mark_of(row: Delivery, digest: str) -> str:
-    """Return what a host is to repeat of a document with this digest."""
+    """Return the mark that a host repeats for a document with this digest."""
     return f"{digest}.{_signature(row, row.generation, settings.SECRET_KEY)}"
 
 
 def digest_in(owned: Owned) -> str:
-    """Return the digest of the document that a host says it has; empty when it says none."""
+    """Return the digest that a host reports for its document; empty if it reports none."""
     return owned.digest.partition(".")[0]
 
 
 def is_proven(row: Delivery, owned: Owned) -> bool:
-    """Return whether the portal has told the host of the row this version of the document."""
+    """Return whether the control plane sent this version of the document to the host of the row."""
     return any(_bears(row, owned, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
 
 def is_outdated(row: Delivery, owned: Owned) -> bool:
-    """Return whether a mark is worth nothing from the next rotation of keys on: the document is to be told again."""
+    """Return whether an old key signed the mark: the document must be sent again before the next key rotation."""
     return bool(owned.digest) and not _bears(row, owned, settings.SECRET_KEY)
 
 

@@ -1,4 +1,4 @@
-"""Send every document again after the database was restored from a copy."""
+"""Sends every document again after the database was restored from a backup."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,12 @@ from provisioning.network.models import Delivery
 
 
 def raise_numbers() -> Iterable[str]:
-    """Raise the number of every document, so that each host takes what the records say when it is back.
+    """Raise the generation of every document, so that each host accepts the version of the records.
 
-    Commands of the copy are withdrawn: a host that has ended one since does not report its end a second time.
+    Commands of the backup are withdrawn: a host that has since finished one does not report its result again.
     """
     rows = Delivery.objects.all()
     many = rows.update(copied=Coalesce("copied", "generation"), generation=F("generation") + LEAP)
     commands.withdraw(HostCommand.objects.filter(subject_kind__in=sending.ORDER))
     rows.exclude(command_id=None).update(command_id=None, digest=sending.UNKNOWN, again=False)
-    yield f"Networks, security groups, routers and floating IPs: {many} numbers raised. Hosts are told them again."
+    yield f"Networks, security groups, routers and floating IPs: {many} numbers raised. They are sent to hosts again."

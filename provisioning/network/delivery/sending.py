@@ -1,4 +1,4 @@
-"""Brings hosts to what the records say of one subject: a command to each host that was told something else."""
+"""Sends a subject's document to each host whose last delivery differs from the records."""
 
 import hashlib
 import logging
@@ -37,22 +37,22 @@ from provisioning.network.models import Delivery, DeliveryMark
 log = logging.getLogger(__name__)
 
 UNKNOWN = "?"
-"""The digest of what a host was told when that does not count any more."""
+"""The digest of a delivery that no longer counts: its document is sent again."""
 LEAP = 1_000
-"""Added to the number of a document that a host refuses as older without saying what number it has."""
+"""Added to the generation when a host rejects it as outdated without reporting its own."""
 HIGHEST = 2**62
-"""A host's number above this one is not believed: the next ones must fit into the column."""
+"""Limit of the generations that are accepted from hosts: the next ones must fit into the column."""
 LARGE, PER_SECOND = 256 * 1024, 64 * 1024
-"""Versions of a network of so many bytes follow each other on a host so slowly that they take so many a second."""
+"""Documents of networks larger than ``LARGE`` bytes are sent to a host at ``PER_SECOND`` bytes per second on average.
+"""
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
 
 def take(subjects: Iterable[Marked]) -> None:
-    """Take marks away, then bring hosts to what the records say.
+    """Delete marks, then send the documents of their subjects.
 
-    In this order: a change that comes in between marks the subject again.  A router's change is one of its networks,
-    too, and the hosts of its guests may need networks that they did not.  Hosts come last: by then they were told most
-    of what they need.
+    The order matters: a concurrent change marks the subject again.  A router's change also changes its networks, and
+    the hosts of its guests may need other networks.  Marked hosts come last, when they have most of what they need.
     """
     wanted = list(subjects)
     for kind, key in wanted:
@@ -81,7 +81,7 @@ _TOLD = Prepared(
 
 
 def bring_host(host_id: uuid.UUID) -> None:
-    """Tell a host everything that it needs and was not told, and to forget what it needs no more."""
+    """Send a host everything that it needs and lacks, and let it forget everything that it no longer needs."""
     host = _TOLD_HOST.first(host=host_id)
     if host is None:
         return
@@ -91,20 +91,20 @@ def bring_host(host_id: uuid.UUID) -> None:
 
 
 def _order(subject: tuple[str, uuid.UUID]) -> tuple[int, str]:
-    """Groups first, so that a guest's rules are there soon; then what they lie on."""
+    """Sort key: groups first, so that guests soon have their rules, then networks before routers and floating IPs."""
     kind, key = subject
     return (ORDER.index(kind), key.hex)
 
 
 def bring(kind: str, subject_id: uuid.UUID) -> None:
-    """Command whatever a host was not told yet; idempotent.
+    """Send a command to each host whose document is out of date; idempotent.
 
-    A host that still works on an older command gets the newest one when that has ended, and none in between.
+    A host with a pending command gets only the newest document, after that command has ended.
     """
     with transaction.atomic():
         rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
         while missing := wanted.keys() - {row.host_id for row in rows}:
-            # Another worker may be making the same: this waits until it has told the hosts, and looks at them anew.
+            # Another worker may insert the same rows: wait until it has committed, then read them again.
             new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
             Delivery.objects.bulk_create(new, ignore_conflicts=True)
             rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
@@ -115,7 +115,7 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
 
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
-    """Lock what was told of these subjects until the transaction ends; always in the same order."""
+    """Lock the deliveries of these subjects until the transaction ends, always in the same order."""
     wanted = list(ids)
     return _LOCKED(kind=kind, ids=wanted) if wanted else []
 
@@ -149,7 +149,7 @@ def _tell(row: Delivery, document: ApplyRequest | None) -> None:
 
 
 def _write(row: Delivery) -> None:
-    """Write down what a host was told, or what became of it."""
+    """Save the columns of ``_WRITTEN``."""
     _WRITE(**{name: getattr(row, name) for name in _WRITTEN})
 
 
@@ -177,24 +177,24 @@ def _want(row: Delivery, *, again: bool) -> None:
 
 
 def _too_soon(row: Delivery, length: int) -> bool:
-    """Return whether the next version of a large network waits: each port that changes gives it another one."""
+    """Return whether the next version of a large network must wait; every port that changes causes a new version."""
     if row.kind != NETWORK or length < LARGE or row.changed_at is None:
         return False
     return timezone.now() < row.changed_at + timedelta(seconds=length / PER_SECOND)
 
 
 def _too_long(row: Delivery, length: int) -> None:
-    """Show that a host is not told: no agent takes such a message.  The clock looks again whether it is shorter."""
-    row.error, row.tries = f"Its description has {length} bytes; an agent takes {MAX_DOCUMENT}.", row.tries + 1
+    """Record that a document exceeds the size that agents accept; a periodic task retries."""
+    row.error, row.tries = f"Its description has {length} bytes; agents accept {MAX_DOCUMENT}.", row.tries + 1
     row.digest, row.again, row.changed_at = UNKNOWN, False, timezone.now()
     row.save()
-    log.error("Host %s is not told of %s %s: %s", row.host_id, row.kind, row.subject_id, row.error)
+    log.error("Host %s does not receive %s %s: %s", row.host_id, row.kind, row.subject_id, row.error)
 
 
 def ended(row: Delivery, command: HostCommand, *, error: str = "") -> bool:
-    """Take the end of a command; return whether the subject has to be looked at again at once.
+    """Record the end of a command; return whether the subject has changed since and must be sent immediately.
 
-    After a failure it is commanded anew by the clock.
+    A periodic task retries after a failure.
     """
     if row.command_id != command.id:
         return False
@@ -207,10 +207,9 @@ def ended(row: Delivery, command: HostCommand, *, error: str = "") -> bool:
 
 
 def refused(row: Delivery, command: HostCommand, newest: int | None, reason: str) -> bool:
-    """Take the refusal of a command whose number is older than that of the host; return whether to tell it at once.
+    """Record that a host rejected a command as older than its document; return whether to send again immediately.
 
-    ``newest``: the host's number, None: it does not say.  A host that refuses the next number, too, is told by the
-    clock.
+    ``newest``: the host's generation, None if unknown.  A periodic task retries after a second rejection.
     """
     if row.command_id != command.id:
         return False
@@ -223,12 +222,12 @@ def refused(row: Delivery, command: HostCommand, newest: int | None, reason: str
 
 
 def taken_over(generation: int) -> int:
-    """Return a host's number as it is written down."""
+    """Return a host's generation, limited to what the column can store."""
     return min(generation, HIGHEST)
 
 
 def tell_again(row: Delivery) -> None:
-    """Forget that the host was told: the next look commands it again, and nobody waits for the command of before."""
+    """Invalidate a delivery, so that its document is sent again, and withdraw its pending command."""
     if row.command_id is not None:
         commands.withdraw(HostCommand.objects.filter(id=row.command_id))
     row.digest, row.command_id, row.again = UNKNOWN, None, False
@@ -237,7 +236,7 @@ def tell_again(row: Delivery) -> None:
 
 @transaction.atomic
 def send_anew(found: Delivery) -> None:
-    """Tell a host again what it knows of a subject, or must forget, whether or not that has changed."""
+    """Send a host the document of a subject again, or the command to forget it, even if it has not changed."""
     for row in lock(found.kind, [found.subject_id]):
         if row.pk == found.pk and row.digest:
             tell_again(row)
