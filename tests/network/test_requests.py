@@ -67,15 +67,15 @@ def test_addresses_and_ports_are_checked(alice: Person, charlie: Person, net: Ne
     refusals = [
         (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.9"}], "is already in use"),
         (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.1"}], "is reserved"),
-        (alice, [{"port_id": str(port.id)}, {"port_id": str(port.id)}], "asked for twice"),
-        (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.11"}] * 2, "asked for twice"),
+        (alice, [{"port_id": str(port.id)}, {"port_id": str(port.id)}], "requested twice"),
+        (alice, [{"network_id": str(net.id), "fixed_ip": "10.20.0.11"}] * 2, "requested twice"),
         (alice, [{"port_id": str(uuid.uuid4())}], "could not be found"),
         (charlie, [{"port_id": str(port.id)}], "could not be found"),
     ]
     for person, asked, sentence in refusals:
         with pytest.raises(InvalidInputError, match=sentence):
             ask(person.context, asked)
-    with pytest.raises(InvalidInputError, match="with more than one instance"):
+    with pytest.raises(InvalidInputError, match="for more than one instance"):
         ask(alice.context, [{"port_id": str(port.id)}], count=2)
     services.allocate(uuid.uuid4(), alice.project_id, [{"port_id": str(port.id)}], [], "host", "nova")
     with pytest.raises(InvalidInputError, match="is still in use"):

@@ -1,4 +1,4 @@
-"""Everything that reads networks, subnets, ports, addresses and security groups."""
+"""Queries of networks, subnets, ports, addresses and security groups."""
 
 from provisioning.network.selectors.host_refs import dns_assignment
 from provisioning.network.selectors.instances import (

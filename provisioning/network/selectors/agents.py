@@ -1,6 +1,6 @@
-"""Neutron's view of hosts: the agents that it would have there, their zones, and who provides its services.
+"""Neutron's view of hosts: agents, availability zones and service providers.
 
-One program does on each host what Neutron spreads over four; each of its parts is shown under Neutron's name.
+One agent on each host does the work of four Neutron agents; each of its parts is shown as the Neutron agent.
 """
 
 import uuid
@@ -44,7 +44,7 @@ TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A part of a host's agent; ``configurations`` counts what the host was told to have."""
+    """A part of a host's agent; ``configurations`` counts the resources that were sent to the host."""
 
     id: uuid.UUID
     agent_type: str
@@ -92,7 +92,7 @@ def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent
 
 
 def agent(context: RequestContext, identity: str, *, all_projects: bool = False) -> Agent:
-    """Return one of them.  Raises AgentNotFoundError."""
+    """Return one agent; raises AgentNotFoundError."""
     wanted = read_id(identity)
     for each in agents(context):
         if each.id == wanted:
@@ -101,7 +101,7 @@ def agent(context: RequestContext, identity: str, *, all_projects: bool = False)
 
 
 def _configurations(kind: AgentType, told: Counter[str], ports: int) -> dict[str, Any]:
-    """Return what Neutron's agent of this type says of itself, as far as there is such a thing here."""
+    """Return the ``configurations`` of the Neutron agent of this type, as far as they apply here."""
     match kind.agent_type:
         case "DHCP agent":
             return {"dhcp_driver": "dnsmasq", "networks": told[NETWORK]}
@@ -115,7 +115,7 @@ def _configurations(kind: AgentType, told: Counter[str], ports: int) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A zone of hosts, as what networks or routers are on."""
+    """An availability zone of hosts, for networks or for routers."""
 
     name: str
     resource: str
@@ -127,7 +127,7 @@ class Zone:
 
 
 def zones(context: RequestContext, *, all_projects: bool = False) -> list[Zone]:
-    """Return the zones of hosts, for networks and for routers; a zone is available while a host there is enabled."""
+    """Return the zones of hosts for networks and for routers; a zone is available while one of its hosts is enabled."""
     states: dict[str, bool] = {}
     for zone, enabled in zoned_hosts().values_list("availability_zone", "enabled"):
         states[zone] = states.get(zone, False) or enabled
@@ -140,7 +140,7 @@ def zones(context: RequestContext, *, all_projects: bool = False) -> list[Zone]:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who provides a service of the Networking API."""
+    """The provider of a service of the Networking API."""
 
     service_type: str
     name: str
@@ -152,7 +152,7 @@ class Provider:
 
 
 PROVIDERS = (Provider("L3_ROUTER_NAT", "novella", default=True),)
-"""Routers are of one kind: on every host that needs them."""
+"""All routers are of one type, distributed to every host that needs them."""
 
 
 def providers(context: RequestContext, *, all_projects: bool = False) -> list[Provider]:

@@ -1,4 +1,4 @@
-"""How many addresses networks have, and how many of them are in use, for operators."""
+"""Total and used addresses of networks, for operators."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from provisioning.network.selectors.records import network_for, networks_for
 
 @dataclass(frozen=True, slots=True)
 class SubnetAvailability:
-    """Addresses of one subnet: those of its allocation pools, and those that ports have."""
+    """Addresses of one subnet: those of its allocation pools, and those in use by ports."""
 
     subnet: Subnet
     total: int
@@ -44,7 +44,7 @@ class Availability:
 def availabilities(
     context: RequestContext, *, all_projects: bool = False, versions: Sequence[int] = (4, 6)
 ) -> list[Availability]:
-    """Return what each network that the caller sees has, of subnets with these IP versions; three queries."""
+    """Return the addresses of each network that the caller sees, for subnets of these IP versions; three queries."""
     rows = networks_for(context, all_projects=all_projects).prefetch_related("subnets").distinct()
     found = list(rows)
     used = _used([network.id for network in found])
@@ -52,13 +52,13 @@ def availabilities(
 
 
 def availability(context: RequestContext, identity: str, *, all_projects: bool = False) -> Availability:
-    """Return what one network has.  Raises NetworkNotFoundError."""
+    """Return the addresses of one network; raises NetworkNotFoundError."""
     network = network_for(context, identity, all_projects=all_projects)
     return _of(network, _used([network.id]), (4, 6))
 
 
 def _used(network_ids: Sequence[uuid.UUID]) -> Mapping[uuid.UUID, int]:
-    """Return subnet → addresses that ports have."""
+    """Return subnet → number of addresses in use by ports."""
     rows = FixedIP.objects.filter(subnet__network__in=network_ids).values_list("subnet_id").annotate(many=Count("pk"))
     return dict(rows.order_by())
 

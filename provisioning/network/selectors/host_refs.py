@@ -1,4 +1,4 @@
-"""Networks and subnets as hosts are told of them."""
+"""Networks and subnets in the form that is sent to hosts."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,12 +8,12 @@ from provisioning.network.models import Network, Port, Subnet
 
 
 def segment_ref(network: Network) -> Segment:
-    """Return what joins the network's bridges on different hosts."""
+    """Return the segment that connects the network's bridges on different hosts."""
     return Segment(type=network.network_type, id=network.segmentation_id, physical_network=network.physical_network)
 
 
 def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list[SubnetRef]:
-    """Return the ranges of a network, the oldest first; ``routed``: addresses of routers on it."""
+    """Return the subnets of a network, the oldest first; ``routed``: addresses of routers on it."""
     ordered = sorted(subnets, key=lambda subnet: (subnet.created_at, subnet.id))
     return [
         SubnetRef(
@@ -35,9 +35,9 @@ def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list
 
 
 def dns_assignment(port: Port) -> list[dict[str, str]]:
-    """Return the names of a port's addresses, as ``hostname`` and ``fqdn``: the port's own, or one of the address.
+    """Return Neutron's ``dns_assignment``: the names of a port's addresses, by default derived from the address.
 
-    ``port`` is of ``ports_for``, which says whether its network is shared.
+    ``port`` comes from ``ports_for``, which sets ``on_shared_network``.
     """
     domain = project_domain(port, port.network, shared=port.on_shared_network) or port.network.domain
     found = []
@@ -48,9 +48,9 @@ def dns_assignment(port: Port) -> list[dict[str, str]]:
 
 
 def project_domain(port: Port, network: Network, *, shared: bool) -> str:
-    """Return a project's domain on a network that is ``shared`` with others than its owner: a label of the project's
-    id, which nobody chooses, before the network's; empty on one that is not, where the network's is all there is.
+    """Return a project's domain on a network that is ``shared`` with other projects: a label of the project's id, which
+    no user can choose, before the network's domain.  Empty on other networks, which need no more than their own domain.
 
-    Twelve digits: the whole id would make most guests' names longer than Linux takes (64 characters).
+    Twelve digits: with the whole id most guests' names would exceed the limit of Linux (64 characters).
     """
     return f"{port.project_id.hex[:12]}.{network.domain}" if shared else ""

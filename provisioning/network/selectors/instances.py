@@ -1,4 +1,4 @@
-"""What an instance has on its networks: for lists of servers, and for the host that plugs the interfaces."""
+"""Interfaces and addresses of instances: for lists of servers, and for the host that plugs the interfaces."""
 
 import uuid
 from collections import defaultdict
@@ -23,7 +23,7 @@ TAP_LENGTH = 11
 """Characters of the port's id in the name of its tap device, as in Nova."""
 
 NO_RANGE = "0.0.0.0/32"
-"""What hosts are told in the place of the first subnet's range where there is none: they read it as a range."""
+"""Sent to hosts as the range of a network without subnets, because they parse it as a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ class PortAddress:
     port_id: uuid.UUID
     network_id: uuid.UUID
     floating: tuple[str, ...] = ()
-    """The floating IPs that lead to it."""
+    """The floating IPs that are associated with it."""
     leased_at: datetime | None = None
-    """When the guest took it by DHCP, as far as its host has said."""
+    """When the guest got it by DHCP, if its host has reported that."""
 
     @property
     def network(self) -> str:
-        """What people call its network."""
+        """The display name of its network."""
         return self.network_name or short_of(self.network_id)
 
 
 def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[PortAddress]]:
-    """Return the addresses of many instances, each in the order of its interfaces, with the floating IPs that
-    lead to them, in one query; none without.
+    """Return the addresses of many instances, each in the order of its interfaces, with their floating IPs; one query.
+    Instances without addresses are omitted.
     """
     found: dict[uuid.UUID, dict[int, PortAddress]] = {}
     rows = _ADDRESSES_OF_ALL(ids=instance_ids)
@@ -64,7 +64,7 @@ def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[Port
 
 @dataclass(frozen=True, slots=True)
 class GuestAddress:
-    """One address of an interface, and the floating IP that leads to it: its address and its project."""
+    """One address of an interface, with the address and the project of its floating IP."""
 
     address: str
     subnet_id: uuid.UUID
@@ -93,9 +93,9 @@ class GuestInterface:
 
 
 def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[GuestInterface]]:
-    """Return the interfaces of many instances, each one's in their order; two queries whatever their number.
+    """Return the interfaces of many instances, each in their order; two queries, whatever their number.
 
-    An interface that comes between the two is not among them.
+    An interface that is attached between the two queries is omitted.
     """
     keys = list(instance_ids)
     found: dict[uuid.UUID, list[GuestInterface]] = {}
@@ -196,8 +196,8 @@ _GROUP_NAMES = Prepared(
 
 
 def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]:
-    """Return an instance's interfaces as its host is told of them, in order, with their security groups, whose rules
-    come by themselves; those that are being taken out of the guest only if ``leaving``.
+    """Return an instance's interfaces in order, as they are sent to its host, with the ids of their security groups
+    (rules are sent separately); interfaces that are being detached only if ``leaving``.
     """
     ports = [port for port in _PORTS(device_id=instance_id) if leaving or not port.leaving]
     if not ports:
@@ -247,7 +247,7 @@ _GROUPS = Prepared(
 
 
 def port_ids_of(instance_id: uuid.UUID) -> list[uuid.UUID]:
-    """Return the ids of an instance's ports in the order of its interfaces, with those that are being taken out."""
+    """Return the ids of an instance's ports in the order of its interfaces, including those that are being detached."""
     return list(Port.objects.filter(device_id=instance_id).order_by("device_index").values_list("id", flat=True))
 
 
@@ -287,7 +287,7 @@ def _port_ref(
 
 
 def _network_ref(network: Network, subnets: Sequence[Subnet]) -> NetworkRef:
-    """Write a network with its subnets, and the first one by itself; a guest's port may have lost its last one."""
+    """Build a network with its subnets, and the first subnet's fields again; a guest's port may have no subnet left."""
     first = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id), default=None)
     return NetworkRef(
         id=str(network.id),

@@ -1,4 +1,4 @@
-"""What one more interface of a server may be, and which security group is meant: checked without writing."""
+"""Validates a requested interface of a server, and finds a security group by id or name; writes nothing."""
 
 from typing import NotRequired, TypedDict
 
@@ -23,23 +23,23 @@ from provisioning.network.selectors.records import (
 
 
 class Interface(TypedDict):
-    """One interface: a network, on which an address may be asked for, or a port; ids with dashes."""
+    """One interface: a network, optionally with a fixed address, or a port; ids with dashes."""
 
     network_id: str | None
     port_id: str | None
     fixed_ip: str | None
     anywhere: NotRequired[str]
-    """There for a network that the caller's rights alone allow."""
+    """Set for a network that only the caller's rights allow."""
 
 
 def interface_for(
     context: RequestContext, network_id: str | None, port_id: str | None, fixed_ip: str | None
 ) -> Interface:
-    """Return the interface that a server of the caller's project is to get; of nothing at all, on its only network.
+    """Return the interface that a server of the caller's project is to get; by default on the project's only network.
 
     Raises NetworkNotFoundError, ExternalNetworkAttachForbiddenError, PortNotFoundError, ConflictError for a port or an
-    address that is in use, and InvalidInputError for an address that the network cannot have, a port without one, and a
-    network that cannot be guessed.
+    address in use, and InvalidInputError for an address outside the network, a port without an address, and if no
+    network is named and the project has none or several.
     """
     if port_id is not None:
         return _port(context, port_id)
@@ -55,7 +55,7 @@ def interface_for(
 
 
 def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
-    """Return the project's group of this id or name; SecurityGroupNotFoundError, ConflictError when names repeat."""
+    """Return the project's group with this id or name; SecurityGroupNotFoundError, ConflictError for several."""
     rows = security_groups_for(context).prefetch_related(None)
     by_id = rows.filter(pk=read_id(wanted) or NOBODY).first()
     if by_id is not None:

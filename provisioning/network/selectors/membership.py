@@ -1,4 +1,4 @@
-"""Who is in security groups, and what they allow."""
+"""Members and rules of security groups."""
 
 import uuid
 from collections.abc import Collection, Iterable
@@ -12,28 +12,28 @@ from provisioning.network.selectors.records import ports_for, security_groups_fo
 
 
 def check_one_kind(groups: Iterable[SecurityGroup]) -> None:
-    """Refuse stateful and stateless groups on one port.  Raises SecurityGroupConflictError."""
+    """Reject stateful together with stateless groups on one port; SecurityGroupConflictError."""
     if len({group.stateful for group in groups}) > 1:
         msg = "Cannot apply both stateful and stateless security groups on the same port at the same time"
         raise SecurityGroupConflictError(f"Error {msg} while attempting the operation.", field="security_groups")
 
 
 def port_counts(group_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return group → how many ports are in it; one query."""
+    """Return group → number of its ports; one query."""
     rows = SecurityGroup.objects.filter(id__in=list(group_ids)).annotate(many=Count("ports"))
     return dict(rows.values_list("id", "many"))
 
 
 def rules_of(group: SecurityGroup) -> list[SecurityGroupRule]:
-    """Return a group's rules with the groups that they name: what comes in first, then by age."""
+    """Return a group's rules with the groups that they refer to: ingress first, then the oldest first."""
     rows = group.rules.select_related("remote_group", "remote_address_group")
     return list(rows.order_by("-direction", "created_at", "id"))
 
 
 def groups_with_rules(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[SecurityGroup]:
-    """Return the groups that the caller sees, the oldest first, with their rules and the groups that those name.
+    """Return the groups that the caller sees, the oldest first, with their rules and the groups that these refer to.
 
-    ``keys``: these alone.
+    ``keys``: only the groups with these ids.
     """
     rows = groups_and_rules(context)
     rows = rows if keys is None else rows.filter(pk__in=keys)
@@ -41,13 +41,13 @@ def groups_with_rules(context: RequestContext, keys: Collection[uuid.UUID] | Non
 
 
 def groups_and_rules(context: RequestContext) -> QuerySet[SecurityGroup]:
-    """Return the same groups as rows."""
+    """Return all groups that the caller sees, with their rules, as a query."""
     named = Prefetch("rules", SecurityGroupRule.objects.select_related("remote_group"))
     return security_groups_for(context).prefetch_related(None).prefetch_related(named)
 
 
 def is_named_by_others(group: SecurityGroup) -> bool:
-    """Whether a rule of another group of the same project names this one."""
+    """Whether a rule of another group of the same project refers to this one."""
     rows = SecurityGroupRule.objects.filter(remote_group=group, group__project_id=group.project_id)
     return rows.exclude(group=group).exists()
 

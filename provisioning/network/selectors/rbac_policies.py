@@ -1,4 +1,4 @@
-"""Policies that share records, as a caller may see them."""
+"""RBAC policies, as a caller may see them."""
 
 import uuid
 
@@ -12,13 +12,13 @@ from provisioning.network.selectors.visibility import own, sees_all
 
 
 def rbac_policies_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[RbacPolicy]:
-    """Return the policies that the project made; ``all_projects`` is for operators."""
+    """Return the project's policies; ``all_projects`` is for operators."""
     rows = RbacPolicy.objects.all()
     return rows if all_projects and sees_all(context) else rows.filter(own(context))
 
 
 def rbac_policy_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> RbacPolicy:
-    """Return one policy; RbacPolicyNotFoundError when there is none or it is another project's."""
+    """Return one policy; RbacPolicyNotFoundError if it does not exist or belongs to another project."""
     found = rbac_policies_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
     if found is None:
         raise RbacPolicyNotFoundError(f"RBAC policy with ID {identity} not found")

@@ -1,4 +1,4 @@
-"""Who can reach a guest: for each of its ports the sources that its security groups let in, and the ways to it."""
+"""Reachability of a guest: for each port the sources that its security groups allow, and the routes to it."""
 
 import uuid
 from collections import defaultdict
@@ -21,7 +21,7 @@ from provisioning.network.owners import COMPUTE, ROUTER_INTERFACE
 
 EVERYWHERE = frozenset({None, "", "0.0.0.0/0", "::/0"})
 MOST_ADDRESSES = 20
-"""Addresses of a source that are named."""
+"""Limit of the addresses that are listed for a source."""
 
 
 class Member(NamedTuple):
@@ -34,9 +34,9 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class Source:
-    """Somebody who is let in, and by which rules; ``addresses`` are the first of a group's, ``count`` says of how many.
+    """An allowed source and its rules; ``addresses`` are the first ones of a group, ``count`` is their total number.
 
-    ``kind``: ``anywhere``, ``range``, ``group`` or ``address_group``; ``name`` is the range's or the group's.
+    ``kind``: ``anywhere``, ``range``, ``group`` or ``address_group``; ``name`` is the range or the group's name.
     """
 
     kind: str
@@ -49,17 +49,17 @@ class Source:
 
     @property
     def everything(self) -> bool:
-        """Whether every protocol is let in."""
+        """Whether every protocol is allowed."""
         return any(rule.protocol is None for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
 class PortReach:
-    """One port: who is let in, and from where packets come to it at all.
+    """One port: the sources that it allows, and from where it can be reached.
 
-    ``neighbours``: names of networks that routers join to its own; ``outside``: whether an address of it is reached
-    from outside by itself, on an external network or by IPv6 through a router with a way out; ``routers``: those with a
-    way out.
+    ``neighbours``: names of networks that routers connect to its own.  ``outside``: its addresses that are reachable
+    from outside without a floating IP: all on an external network, global IPv6 addresses behind a router with an
+    external gateway.  ``routers``: the routers with an external gateway.
     """
 
     port: Port
@@ -73,11 +73,11 @@ class PortReach:
 
     @property
     def filtered(self) -> bool:
-        """Whether security groups hold for it; without port security everything passes."""
+        """Whether security groups apply; without port security all traffic is allowed."""
         return self.port.port_security_enabled
 
     def reached_from_outside(self, number: int, first: int) -> bool:
-        """Whether somebody outside has a way to a port of a protocol, apart from what the groups say."""
+        """Whether a port of a protocol has a route from outside, regardless of security groups."""
         if self.floating or self.outside:
             return True
         name = {6: "tcp", 17: "udp"}.get(number)
@@ -88,10 +88,7 @@ class PortReach:
 
 
 def reach_of(instance_id: uuid.UUID) -> list[PortReach]:
-    """Return the ports of an instance in order; a fixed number of queries however many there are.
-
-    The caller may see the instance.
-    """
+    """Return the ports of an instance in order; a fixed number of queries.  The caller may see the instance."""
     rows = Port.objects.filter(device_id=instance_id, device_owner__startswith=COMPUTE).select_related("network")
     ports = list(rows.prefetch_related("fixed_ips__subnet", "security_groups").order_by("device_index", "id"))
     if not ports:
@@ -134,7 +131,7 @@ def _rules_by_group(groups: Iterable[uuid.UUID]) -> defaultdict[uuid.UUID, list[
 def _sources(
     rules: Iterable[SecurityGroupRule], members: Mapping[tuple[uuid.UUID, str], Sequence[str]]
 ) -> list[Source]:
-    """Gather rules by whom they let in; ``members``: a group and an IP version → the addresses that count here."""
+    """Group rules by the source that they allow; ``members``: group and IP version → the addresses that count here."""
     found: dict[tuple[object, ...], Source] = {}
     for rule in rules:
         kind, name, key = _who(rule)
@@ -180,9 +177,9 @@ def _members(groups: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, str], list[Me
 def _near(
     port: Port, members: Iterable[Member], legs: Sequence[Port], routers: dict[uuid.UUID, list[Router]]
 ) -> list[str]:
-    """Return the addresses of other ports that count for this one: on its network and on those that routers join to it.
+    """Return the addresses of other ports that count for this one: on its network, or connected to it by routers.
 
-    An equal address elsewhere is somebody else's.
+    An equal address on any other network belongs to another guest.
     """
     own = {router.id for router in routers.get(port.network_id, [])}
     joined = {leg.network_id for leg in legs if leg.device_id in own} | {port.network_id}
@@ -227,7 +224,7 @@ def _neighbours(port: Port, legs: Sequence[Port], routers: dict[uuid.UUID, list[
 
 
 def _outside(port: Port, routers: Sequence[Router]) -> list[str]:
-    """Return the addresses that lead here from outside by themselves."""
+    """Return the addresses that are reachable from outside without a floating IP."""
     network: Network = port.network
     addresses = [row.address for row in port.fixed_ips.all()]
     if network.external:

@@ -58,16 +58,16 @@ WORDS: dict[type[NotFoundError], str] = {
     SecurityGroupRuleNotFoundError: "Security group rule {} does not exist",
     AddressGroupNotFoundError: "Address group {} could not be found.",
 }
-"""Neutron's sentences."""
+"""Neutron's messages."""
 M = TypeVar("M", bound=Model)
 RowsFor = Callable[[Viewer], QuerySet[M]]
-"""A selector of this package: what its caller sees of one kind."""
+"""A selector of this package, which returns the records of one kind that its caller sees."""
 LISTING = Listing[Any](
     order=(Sort("id", descending=False),),
     filters={"condition": lambda condition: condition},
     no_marker="Invalid input for operation: The resource {marker} of the marker could not be found.",
 )
-"""Every list of the Networking API."""
+"""Parameters of every list of the Networking API."""
 
 
 def networks_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Network]:
@@ -77,24 +77,24 @@ def networks_for(context: RequestContext | Viewer, *, all_projects: bool = False
 
 
 def networks_own_first(context: RequestContext) -> QuerySet[Network]:
-    """Return the same, the project's own before others', each by name."""
+    """Return the networks that the caller sees, the project's own before others', each by name."""
     own_first = ExpressionWrapper(Q(project_id=context.project_id or NOBODY), output_field=BooleanField())
     return named_first(networks_for(context), own_first.desc())
 
 
 def named_first(rows: QuerySet[M], *before: OrderBy) -> QuerySet[M]:
-    """Order records by name, those without one last; ``before``: what counts more than that."""
+    """Order records by name, records without a name last; ``before``: orderings with priority."""
     nameless = ExpressionWrapper(Q(name=""), output_field=BooleanField())
     return rows.order_by(*before, nameless, "name", "id")
 
 
 def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
-    """Return one network; NotFoundError when there is none or it is another project's."""
+    """Return one network; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(networks_for, context, identity, NetworkNotFoundError, all_projects=all_projects)
 
 
 def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Network:
-    """Return a network that the project may put ports on; NotFoundError, ForbiddenError for one it only sees."""
+    """Return a network that the project may create ports on; NotFoundError, ForbiddenError if it only sees it."""
     seen = network_for(context, identity)
     if not is_usable(context.project_id or NOBODY, seen.pk):
         raise ForbiddenError(f"Network {seen.id} is external: it is for routers and floating IPs, not for ports.")
@@ -102,10 +102,10 @@ def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Ne
 
 
 def network_by_rights(context: RequestContext, identity: str | None, *, field: str) -> Network | None:
-    """Return a network that guests of the project are put on by the caller's rights alone; None for an unknown one.
+    """Return a network for guests that only the caller's rights allow; None if it does not exist.
 
-    Operators name networks of every project, and ``network:attach_external_network`` allows external ones.  Raises
-    ExternalNetworkAttachForbiddenError, and InvalidInputError for a network without subnets and for one that is down.
+    Operators may use networks of every project, and ``network:attach_external_network`` allows external ones.  Raises
+    ExternalNetworkAttachForbiddenError, and InvalidInputError for a network that has no subnets or is down.
     """
     seen = one_of(networks_for, context, identity or "", all_projects=True)
     if seen is None:
@@ -125,19 +125,19 @@ def network_by_rights(context: RequestContext, identity: str | None, *, field: s
 
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
-    """Return the networks a guest of the project can be put on: own or shared, up, and with a subnet."""
+    """Return the networks that guests of the project can be attached to: own or shared, up, and with a subnet."""
     project = context.project_id or NOBODY
     return usable_by(project, project.hex)
 
 
 def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[Network]:
-    """Return the same for a project, as an id and as the text of one: both may be parameters of a prepared query."""
+    """Return these networks of a project, by its id and the id's text: both may be parameters of a prepared query."""
     mine = Network.objects.filter(usable(project_id, project))
     return mine.filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
 
 
 def networks_to_choose(context: RequestContext) -> list[Network]:
-    """Return the networks that a guest of the project can be put on, with their subnets, by name."""
+    """Return the networks that guests of the project can be attached to, with their subnets, by name."""
     rows = saying(usable_networks_for(context), shared_with_caller=shared_with_caller(context, "network"))
     networks = list(rows.prefetch_related("subnets"))
     return sorted(networks, key=lambda network: not network.name)
@@ -146,7 +146,7 @@ def networks_to_choose(context: RequestContext) -> list[Network]:
 def subnets_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Subnet]:
     """Return the project's subnets, and those of its networks and of shared ones, each with ``network_shared``.
 
-    The subnets of an external network that is not shared are its owner's.
+    Only the owner sees the subnets of an external network that is not shared.
     """
     shared = shared_with_caller(context, "network", "network__")
     every = saying(Subnet.objects.all(), network_shared=shared)
@@ -159,12 +159,12 @@ def _on_own_network(viewer: Viewer) -> Q:
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
-    """Return one subnet; NotFoundError when there is none or it is another project's."""
+    """Return one subnet; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(subnets_for, context, identity, SubnetNotFoundError, all_projects=all_projects)
 
 
 def usable_subnet(context: RequestContext, subnet_id: uuid.UUID) -> Subnet | None:
-    """Return a subnet if the project may put ports on its network, in one short query; None for any other."""
+    """Return a subnet if the project may create ports on its network, in one short query; None otherwise."""
     project = context.project_id or NOBODY
     return _USABLE_SUBNET.first(key=subnet_id, project_id=project, project=project.hex)
 
@@ -183,7 +183,7 @@ def subnet_pools_for(context: RequestContext | Viewer, *, all_projects: bool = F
 
 
 def subnet_pool_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> SubnetPool:
-    """Return one subnet pool; NotFoundError when there is none or it is another project's."""
+    """Return one subnet pool; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(subnet_pools_for, context, identity, SubnetPoolNotFoundError, all_projects=all_projects)
 
 
@@ -195,12 +195,12 @@ def address_scopes_for(context: RequestContext | Viewer, *, all_projects: bool =
 def address_scope_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressScope:
-    """Return one address scope; NotFoundError when there is none or it is another project's."""
+    """Return one address scope; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(address_scopes_for, context, identity, AddressScopeNotFoundError, all_projects=all_projects)
 
 
 def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[int, uuid.UUID]]:
-    """Return network → IP version → address scope of the pools that its subnets are taken from; one query."""
+    """Return network → IP version → address scope of its subnets' pools; one query."""
     found: dict[uuid.UUID, dict[int, uuid.UUID]] = {}
     rows = Subnet.objects.filter(network__in=network_ids, subnet_pool__address_scope__isnull=False)
     for network, version, scope in rows.values_list("network_id", "ip_version", "subnet_pool__address_scope_id"):
@@ -210,7 +210,7 @@ def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, di
 
 
 def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:
-    """Return the project's ports, with what is shown of them."""
+    """Return the project's ports, with their addresses and security groups."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
     every = saying(every, on_shared_network=shared_with_others("network__"))
     viewer = viewer_of(context, all_projects=all_projects)
@@ -225,37 +225,37 @@ def visible_ports_for(context: RequestContext | Viewer, *, all_projects: bool = 
 
 
 def visible_port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
-    """Return one of these; PortNotFoundError."""
+    """Return one port that ``visible_ports_for`` lists; PortNotFoundError."""
     return _one(visible_ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
 def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:
-    """Return the ids of the project's instances that have an address; ``begins``: one that begins so."""
+    """Return the ids of the project's instances with an address, or with one that begins with it (``begins``)."""
     lookup = {"fixed_ips__address__startswith" if begins else "fixed_ips__address": address}
     found = ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
     return [device_id for device_id in found.values_list("device_id", flat=True) if device_id]
 
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
-    """Return one port; NotFoundError when there is none or it is another project's."""
+    """Return one port; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
 def security_groups_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
-    """Return the project's security groups, with their rules."""
+    """Return the security groups that the caller sees, with their rules."""
     every = SecurityGroup.objects.prefetch_related("rules")
     return visible(context, every, "security_group", all_projects=all_projects)
 
 
 def security_groups_to_choose(context: RequestContext) -> list[SecurityGroup]:
-    """Return the project's security groups, by name."""
+    """Return the security groups that the caller sees, by name."""
     return list(named_first(security_groups_for(context)))
 
 
 def chosen_security_groups(
     context: RequestContext, ids: Collection[uuid.UUID], *, all_projects: bool = False
 ) -> list[SecurityGroup]:
-    """Return the groups with these ids, own and shared ones; NotFoundError for the first that there is not."""
+    """Return the groups with these ids, own and shared ones; NotFoundError for the first id without a group."""
     found = {row.pk: row for row in security_groups_for(context, all_projects=all_projects).filter(pk__in=ids)}
     for identity in ids:
         if identity not in found:
@@ -266,7 +266,7 @@ def chosen_security_groups(
 def security_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroup:
-    """Return one group; NotFoundError when there is none or it is another project's."""
+    """Return one group; NotFoundError if it does not exist or is not visible to the caller."""
     return _one(security_groups_for, context, identity, SecurityGroupNotFoundError, all_projects=all_projects)
 
 
@@ -281,19 +281,19 @@ def security_group_rules_for(
 def security_group_rule_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroupRule:
-    """Return one rule; NotFoundError when there is none or it is another project's."""
+    """Return one rule; NotFoundError if it does not exist or belongs to another project."""
     return _one(security_group_rules_for, context, identity, SecurityGroupRuleNotFoundError, all_projects=all_projects)
 
 
 def address_groups_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[AddressGroup]:
-    """Return the project's address groups."""
+    """Return the address groups that the caller sees."""
     return visible(context, AddressGroup.objects.all(), "address_group", all_projects=all_projects)
 
 
 def address_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressGroup:
-    """Return one group; AddressGroupNotFoundError when there is none or it is another project's."""
+    """Return one group; AddressGroupNotFoundError if it does not exist or is not visible to the caller."""
     return _one(address_groups_for, context, identity, AddressGroupNotFoundError, all_projects=all_projects)
 
 
@@ -305,7 +305,7 @@ def _one(
     *,
     all_projects: bool,
 ) -> M:
-    """Return the row with this id; *missing* and *not yours* are the same error, in Neutron's words."""
+    """Return the row with this id; a row that the caller may not see raises the same error, with Neutron's message."""
     found = one_of(rows_for, context, identity, all_projects=all_projects)
     if found is None:
         raise error(WORDS[error].format(identity))
@@ -315,7 +315,7 @@ def _one(
 def one_of(
     rows_for: RowsFor[M], context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> M | None:
-    """Return the row with this id of those that ``rows_for`` shows the caller."""
+    """Return the row with this id among those that ``rows_for`` returns for the caller, or None."""
     viewer, key = viewer_of(context, all_projects=all_projects), read_id(identity) or NOBODY
     rows = _prepared(rows_for, viewer.everything)
     found: M | None = rows.first(key=key, project_id=viewer.project_id, project=viewer.project)

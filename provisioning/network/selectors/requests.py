@@ -1,4 +1,4 @@
-"""What a launch may ask for: networks, ports, addresses and security groups, checked without writing."""
+"""Validates the networks, ports, addresses and security groups of a launch request; writes nothing."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,18 +21,18 @@ from provisioning.network.selectors.records import network_by_rights, ports_for,
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
 MAX_INTERFACES = 8
-"""Network interfaces of one server: one request must not empty a network that projects share."""
+"""Limit of a server's interfaces: one request must not exhaust the addresses of a network that projects share."""
 
 
 def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
-    """Turn what a launch asks for into ``[{"network_id", "port_id", "fixed_ip"}]``, one for each interface, ids with
-    dashes.
+    """Convert the networks of a launch request to ``[{"network_id", "port_id", "fixed_ip"}]``, one for each interface,
+    ids with dashes.
 
-    None and ``auto`` choose the only usable network (without one, None means no interface and ``auto`` is an error);
-    ``none`` is no interface at all.  ``anywhere`` marks a network that the caller's rights alone allow.
-    ``count``: instances in the request; a port or an address cannot serve two.
+    None and ``auto`` choose the only usable network (if there is none, None returns no interfaces and ``auto`` raises
+    an error); ``none`` returns no interfaces.  ``anywhere`` marks a network that only the caller's rights allow.
+    ``count``: number of instances in the request, which cannot share a port or an address.
 
-    Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed,
+    Raises InvalidInputError for ``networks``, AmbiguousNetworkError if several networks are usable,
     ExternalNetworkAttachForbiddenError.
     """
     if asked == "none":
@@ -46,7 +46,7 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
     for key in ("port_id", "fixed_ip"):
         values = [(entry["network_id"], entry[key]) for entry in result if entry[key]]
         if len(values) != len(set(values)):
-            msg = f"A {key.removesuffix('_id').replace('_', ' ')} is asked for twice."
+            msg = f"A {key.removesuffix('_id').replace('_', ' ')} is requested twice."
             raise InvalidInputError(msg, field="networks")
     return result
 
@@ -56,16 +56,16 @@ def security_group_ids_for(
 ) -> list[str]:
     """Return the ids, with dashes, of the project's groups with these names or ids, each once.
 
-    None or nothing gives an empty list, the default group; so does ``default`` before there is one.
-    ``interfaces``: those that are requested with the groups.  Raises InvalidInputError for ``security_groups``,
-    SecurityGroupConflictError for stateful and stateless ones together, SecurityGroupCannotBeAppliedError when a port
-    would be created for one of them without port security.
+    Without groups the list is empty, which means the default group; likewise for ``default`` before that group exists.
+    ``interfaces``: those of the same request.  Raises InvalidInputError for ``security_groups``,
+    SecurityGroupConflictError for stateful together with stateless groups, SecurityGroupCannotBeAppliedError if one of
+    the interfaces would get a port without port security.
     """
     wanted = list(dict.fromkeys(asked or ()))
     if not wanted:
         return []
     networks = {chosen for each in interfaces if (chosen := each.get("network_id"))}
-    # Naming the default group asks for nothing, as in Nova.
+    # The default group is accepted without port security, as in Nova.
     if wanted != ["default"] and Network.objects.filter(id__in=networks, port_security_enabled=False).exists():
         raise SecurityGroupCannotBeAppliedError
     by_name: dict[str, list[SecurityGroup]] = {}
@@ -97,13 +97,13 @@ def _group(
 
 
 def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str | None]]:
-    """Return the one network there is."""
+    """Return the only usable network, as a list of interfaces."""
     found = _usable(context)[:2]
     if len(found) > 1:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
         raise AmbiguousNetworkError(msg, field="networks")
     if not found and must:
-        msg = "No network is available to this project; ask for networks 'none' to launch without one."
+        msg = "No network is available to this project; set networks to 'none' to launch without one."
         raise InvalidInputError(msg, field="networks")
     return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in found]
 
@@ -121,7 +121,7 @@ def _checked(
 ) -> dict[str, str | None]:
     port_id, network_id, fixed_ip = entry.get("port_id"), entry.get("network_id"), entry.get("fixed_ip")
     if (port_id or fixed_ip) and count > 1:
-        msg = "A port or a fixed IP address cannot be asked for with more than one instance."
+        msg = "A port or a fixed IP address cannot be requested for more than one instance."
         raise InvalidInputError(msg, field="networks")
     if port_id:
         port = _port(context, port_id)
@@ -141,7 +141,7 @@ def _checked(
 
 
 def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]:
-    """Return the subnet that an address is to be of, where one is named; InvalidInputError when it is another's."""
+    """Return the requested subnet, if any; InvalidInputError if it belongs to another network."""
     if not subnet_id:
         return {}
     wanted = read_id(subnet_id)
@@ -151,7 +151,7 @@ def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]
 
 
 def _port(context: RequestContext, port_id: str) -> Port:
-    """Return a port of the project that has an address, and that no device has."""
+    """Return a port of the project that has an address and is not in use."""
     port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
     if port is None:
         raise InvalidInputError(f"Port id {port_id} could not be found.", field="networks")

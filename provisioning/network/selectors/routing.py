@@ -25,7 +25,7 @@ def routers_for(context: RequestContext | Viewer, *, all_projects: bool = False)
 
 
 def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Router:
-    """Return one router; RouterNotFoundError when there is none or it is another project's."""
+    """Return one router; RouterNotFoundError if it does not exist or belongs to another project."""
     found = one_of(routers_for, context, identity, all_projects=all_projects)
     if found is None:
         raise RouterNotFoundError(f"Router {identity} could not be found")
@@ -33,19 +33,19 @@ def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projec
 
 
 def routers_with_gateways(context: RequestContext) -> QuerySet[Router]:
-    """Return the project's routers by name, with their gateways' networks and addresses."""
+    """Return the project's routers by name, with the networks and addresses of their gateways."""
     rows = routers_for(context).select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
     return named_first(rows)
 
 
 def routers_out(context: RequestContext) -> list[Router]:
-    """Return the project's own routers with a way out, the oldest first."""
+    """Return the project's own routers with an external gateway, the oldest first."""
     rows = routers_for(context).filter(project_id=context.project_id or NOBODY, gateway_port__isnull=False)
     return list(rows.order_by("created_at", "id"))
 
 
 def leg_counts(router_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return router → how many interfaces it has; one query."""
+    """Return router → number of its interfaces; one query."""
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=list(router_ids))
     return {key: many for key, many in legs.values_list("device_id").annotate(Count("pk")) if key}
 
@@ -57,13 +57,13 @@ def legs_of(router: Router) -> list[Port]:
 
 
 def floating_ips_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[FloatingIP]:
-    """Return the project's floating IPs, with what is shown of them."""
+    """Return the project's floating IPs, with the records that are shown with them."""
     rows = FloatingIP.objects.select_related("fixed_port", "network").prefetch_related("port_forwardings")
     return visible(context, rows, "floatingip", all_projects=all_projects)
 
 
 def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> FloatingIP:
-    """Return one floating IP; FloatingIPNotFoundError when there is none or it is another project's."""
+    """Return one floating IP; FloatingIPNotFoundError if it does not exist or belongs to another project."""
     found = one_of(floating_ips_for, context, identity, all_projects=all_projects)
     if found is None:
         raise FloatingIPNotFoundError(f"Floating IP {identity} could not be found")
@@ -71,9 +71,9 @@ def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_p
 
 
 def floating_ip_at(context: RequestContext, address: str) -> FloatingIP:
-    """Return the project's floating IP of this address.
+    """Return the project's floating IP with this address.
 
-    Raises FloatingIPNotFoundError, and ConflictError when the project has it on several networks.
+    Raises FloatingIPNotFoundError, and ConflictError if the project has the address on several networks.
     """
     found = list(floating_ips_for(context).filter(address=address)[:2])
     if not found:

@@ -1,4 +1,4 @@
-"""Tags on records, and lists that are filtered by them."""
+"""Tags of records, and filters by tags."""
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from provisioning.network.models import Tag
 
 
 def tags_of(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
-    """Return the tags of many records, each record's in order; one query, and none without ids."""
+    """Return the tags of many records, each in order; one query, or none without ids."""
     keys = list(ids)
     found: dict[uuid.UUID, list[str]] = {}
     rows = Tag.objects.filter(resource_id__in=keys).order_by("tag").values_list("resource_id", "tag") if keys else ()
@@ -38,11 +38,11 @@ def _any(values: list[str]) -> Q:
 
 
 MOST_FILTERED = 50
-"""Tags that one filter names; a record has no more."""
+"""Limit of the tags in one filter, equal to the limit of a record's tags."""
 FILTERS: Mapping[str, Callable[[list[str]], Q]] = {
     "tags": _all,
     "tags-any": _any,
     "not-tags": lambda values: ~_all(values),
     "not-tags-any": lambda values: ~_any(values),
 }
-"""Filter → the condition that its values make; values are names between commas."""
+"""Filter → the condition for its values, which are comma-separated tags."""

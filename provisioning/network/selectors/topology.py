@@ -1,4 +1,4 @@
-"""How a project's networks, routers and guests hang together."""
+"""The topology of a project: its networks, routers and guests, and their connections."""
 
 import uuid
 from collections import defaultdict
@@ -14,7 +14,7 @@ from provisioning.network.selectors.records import named_first, networks_for
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Where a router or guest is on a network: its addresses there, and the floating one that leads to them."""
+    """The port of a router or guest on a network: its addresses, and the floating IP associated with one of them."""
 
     network_id: uuid.UUID
     addresses: tuple[str, ...]
@@ -24,7 +24,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A project's networks with their subnets, its routers, and the legs of routers and guests by their ids."""
+    """A project's networks with their subnets, its routers, and ports by the ids of their routers and guests."""
 
     networks: list[Network]
     routers: list[Router]
@@ -32,9 +32,9 @@ class Topology:
 
 
 def topology_for(context: RequestContext, guest_ids: Iterable[uuid.UUID]) -> Topology:
-    """Return what the caller's project sees, with the legs of these guests; five queries however much there is.
+    """Return the topology of the caller's project, with the ports of these guests; five queries, whatever its size.
 
-    Networks of others are there that are shared with the project or that it uses; external ones come first.
+    Includes networks of other projects that are shared with the project or that it uses; external networks come first.
     """
     project = context.project_id or NOBODY
     guests = set(guest_ids)
@@ -64,7 +64,7 @@ def topology_for(context: RequestContext, guest_ids: Iterable[uuid.UUID]) -> Top
 
 
 def may_have_topology(project_id: uuid.UUID) -> bool:
-    """Whether a network and a router can be made for a project in one go, and it has no router of its own yet."""
+    """Whether a network and a router can be auto-allocated for a project, and it has no router yet."""
     if Router.objects.filter(project_id=project_id).exists():
         return False
     return Network.objects.filter(external=True, is_default=True, admin_state_up=True, subnets__ip_version=4).exists()

@@ -1,4 +1,4 @@
-"""What networks and subnets are used for, and which ranges are free."""
+"""Uses of networks and subnets, and free ranges."""
 
 import secrets
 import uuid
@@ -19,9 +19,9 @@ SIZE = 256
 
 
 def free_range(context: RequestContext) -> str:
-    """Return a private /24 that no subnet overlaps that the project sees; empty when there is none.
+    """Return a private /24 that overlaps none of the subnets that the project sees; empty if there is none.
 
-    10.0.0.0/24 is left out: machines at home are often on it.
+    10.0.0.0/24 is left out, because home networks often use it.
     """
     cidrs = subnets_for(context).filter(ip_version=4).values_list("cidr", flat=True)
     taken = sorted((each.first, each.last) for each in map(netaddr.IPNetwork, cidrs))
@@ -35,19 +35,19 @@ def free_range(context: RequestContext) -> str:
 
 
 def free_range_ipv6() -> str:
-    """Return a unique local /64 by chance, as RFC 4193 describes."""
+    """Return a random unique local /64 (RFC 4193)."""
     number = (0xFD << 120) | (secrets.randbits(56) << 64)
     return str(netaddr.IPNetwork((number, 64), version=6))
 
 
 def addresses_used(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return subnet → how many of its addresses ports have; one query."""
+    """Return subnet → number of its addresses in use by ports; one query."""
     rows = FixedIP.objects.filter(subnet__in=list(subnet_ids))
     return dict(rows.values_list("subnet_id").annotate(Count("pk")))
 
 
 def ports_on(context: RequestContext, network: Network) -> QuerySet[Port]:
-    """Return the ports on a network, by age: the project's, and on its own networks the cloud's, too."""
+    """Return the ports on a network, the oldest first: the project's, and on its own networks also the cloud's."""
     mine = Port.objects.filter(own(context), network=network)
     if network.project_id == context.project_id:
         mine = mine | Port.objects.filter(network=network, device_owner__startswith="network:")
@@ -55,7 +55,7 @@ def ports_on(context: RequestContext, network: Network) -> QuerySet[Port]:
 
 
 def blocking_ports(context: RequestContext, network: Network, limit: int) -> tuple[list[Port], int]:
-    """Return the first ports that keep a network from being deleted, and how many belong to other projects."""
+    """Return the project's first ports that prevent a network's deletion, and the number of other projects' ports."""
     every = Port.objects.filter(network=network).exclude(device_owner__in=OF_THE_NETWORK)
     mine = list(every.filter(own(context)).prefetch_related("fixed_ips").order_by("created_at", "id")[:limit])
     return mine, every.exclude(own(context)).count()

@@ -1,5 +1,5 @@
-"""Which records of others a project sees, those that are everybody's and those that a policy shares with it; and
-whether a record is shared, as its caller sees it and as its owner's neighbours do.
+"""Visibility of records: which records of other projects a caller sees, because they are public or because a policy
+shares them, and whether a record is shared, from the view of the caller and of its owner.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from provisioning.network.models import Network, RbacPolicy
 
 M = TypeVar("M", bound=Model)
 WITHOUT_COLUMN = ("security_group", "address_group")
-"""Kinds that have no such column."""
+"""Kinds without the column ``shared``."""
 SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
-"""Kinds that policies are about."""
+"""Kinds that policies can share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The project and the power of a caller; any caller, where the ids are parameters of a prepared query."""
+    """The project and the rights of a caller; in a prepared query the ids are parameters, for any caller."""
 
     project_id: uuid.UUID | Value
     project: str | Value
-    """The same id without dashes."""
+    """The project's id without dashes."""
     everything: bool = False
-    """Whether the objects of every project are asked for."""
+    """Whether the records of every project are requested."""
 
 
 def viewer_of(context: RequestContext | Viewer, *, all_projects: bool = False) -> Viewer:
-    """Return the viewer; ``all_projects`` is for operators, and a viewer says that itself."""
+    """Return the viewer of a caller, or the given viewer unchanged; ``all_projects`` is for operators."""
     if isinstance(context, Viewer):
         return context
     project = context.project_id or NOBODY
@@ -57,10 +57,10 @@ def viewer_of(context: RequestContext | Viewer, *, all_projects: bool = False) -
 def visible(
     context: RequestContext | Viewer, rows: QuerySet[M], kind: str, *, all_projects: bool = False
 ) -> QuerySet[M]:
-    """Return the rows that the caller sees: the project's own, everybody's, and what a policy shares with the project.
+    """Return the rows that the caller sees: the project's own, public ones, and those that a policy shares with it.
 
-    What may be shared says with ``shared_with_caller`` whether it is.
-    ``kind``: the ``object_type`` of such policies, ``network``; ``all_projects`` is for operators.
+    Records that can be shared are annotated with ``shared_with_caller``.  ``kind``: the ``object_type`` of policies,
+    such as ``network``; ``all_projects`` is for operators.
     """
     viewer = viewer_of(context, all_projects=all_projects)
     if kind in SHAREABLE:
@@ -80,18 +80,18 @@ def own(context: RequestContext | Viewer) -> Q:
 
 
 def shared_with(project: str | Value, kind: str, *actions: str, row: str = "pk") -> Q:
-    """Match records of this kind that a policy shares with this very project, an id without dashes.
+    """Match records of this kind that a policy shares with this project itself, given by its id without dashes.
 
-    ``actions``: those that count, all unless some are named; ``row``: where the record's id is in what is filtered.
+    ``actions``: only policies with these actions, by default all; ``row``: the path to the record's id.
     """
     found = RbacPolicy.objects.filter(object_type=kind, object_id=OuterRef(row), target_project=project)
     return Q(Exists(found.filter(action__in=actions) if actions else found))
 
 
 def shared_with_caller(context: RequestContext | Viewer, kind: str, path: str = "") -> Q:
-    """Match records that are shared as the caller sees it: a policy shares them with everybody or with its project.
+    """Match records that a policy shares with all projects or with the caller's: Neutron's ``shared``.
 
-    Neutron's ``shared`` is that, for owners and operators, too.  ``path``: where the record is in what is filtered.
+    The result is the same for owners and operators.  ``path``: the path to the record.
     """
     row = f"{path}pk"
     named = shared_with(viewer_of(context).project, kind, RbacPolicy.SHARED, row=row)
@@ -101,9 +101,10 @@ def shared_with_caller(context: RequestContext | Viewer, kind: str, path: str = 
 
 
 def shared_with_others(path: str = "") -> Q:
-    """Match networks that are shared with anybody but their owner, whoever asks: names there are those of projects.
+    """Match networks shared with any project but the owner, independent of the caller: guests' names contain the
+    project.
 
-    ``path``: where the network is in what is filtered, ``network__``.
+    ``path``: the path to the network, such as ``network__``.
     """
     owner = Replace(Cast(OuterRef(f"{path}project_id"), CharField()), Value("-"), Value(""))
     policies = RbacPolicy.objects.filter(object_type="network", object_id=OuterRef(f"{path}pk"))
@@ -112,29 +113,29 @@ def shared_with_others(path: str = "") -> Q:
 
 
 def is_shared_with_others(network_id: uuid.UUID) -> bool:
-    """Whether a network is shared with anybody but its owner; one query."""
+    """Whether a network is shared with any project but its owner; one query."""
     return Network.objects.filter(shared_with_others(), pk=network_id).exists()
 
 
 def saying(rows: QuerySet[M], **conditions: Q) -> QuerySet[M]:
-    """Return the rows, each of which says by these names whether it meets the conditions; no further query."""
+    """Annotate each row with whether it meets the conditions, by their names; no additional query."""
     columns = {name: ExpressionWrapper(each, output_field=BooleanField()) for name, each in conditions.items()}
     found: QuerySet[M] = rows.annotate(**columns)
     return found
 
 
 def usable(project_id: uuid.UUID | Value, project: str | Value, path: str = "") -> Q:
-    """Match networks that a project may put ports on: its own, everybody's, and those shared with it.
+    """Match networks that a project may create ports on: its own, public ones, and those shared with it.
 
-    An external one is for routers and floating IPs unless it is shared, too.  ``path``: where the network is in what is
-    filtered, ``network__``.
+    An external network, which is for routers and floating IPs, matches only if it is shared as well.  ``path``: the
+    path to the network, such as ``network__``.
     """
     there = Q(**{f"{path}project_id": project_id, f"{path}external": False}) | Q(**{f"{path}shared": True})
     return there | shared_with(project, "network", RbacPolicy.SHARED, row=f"{path}pk")
 
 
 def is_usable(project_id: uuid.UUID, network_id: uuid.UUID) -> bool:
-    """Whether a project may put ports on a network; one query."""
+    """Whether a project may create ports on a network; one query."""
     return bool(_USABLE(network_id=network_id, project_id=project_id, project=project_id.hex))
 
 
@@ -149,5 +150,5 @@ _USABLE = Prepared(
 
 
 def sees_all(context: RequestContext) -> bool:
-    """Whether the caller may see every project's objects."""
+    """Whether the caller may see the records of every project."""
     return policy.allows(context, "novella:get_networks:all_projects")

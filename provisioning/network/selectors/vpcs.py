@@ -1,4 +1,4 @@
-"""Networks as EC2 sees them: VPCs with subnets, a main router, and gateways to the internet."""
+"""EC2's view of networks: VPCs with subnets, a main router, and internet gateways."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,11 +27,11 @@ from provisioning.network.selectors.visibility import own
 
 @dataclass(slots=True)
 class VpcNetwork:
-    """A network with what makes it a VPC."""
+    """A network with the attributes of a VPC."""
 
     network: Network
     cidr: str | None
-    """The range it was made with by EC2; None for one of the Network API."""
+    """The range that it was created with by EC2; None for a network of the Networking API."""
     subnets: Sequence[Subnet]
     """The oldest first."""
     routers: list[Router] = field(default_factory=list)
@@ -39,7 +39,7 @@ class VpcNetwork:
 
     @property
     def cidrs(self) -> list[str]:
-        """Its IPv4 ranges: the one of EC2, or those of its subnets."""
+        """Its IPv4 ranges: the one from EC2, or those of its subnets."""
         return [self.cidr] if self.cidr else [each.cidr for each in self.subnets if each.ip_version == 4]
 
     @property
@@ -48,13 +48,13 @@ class VpcNetwork:
 
     @property
     def main(self) -> Router | None:
-        """The router that subnets get when they are made."""
+        """The router that new subnets are attached to."""
         return self.routers[0] if self.routers else None
 
 
 @dataclass(slots=True)
 class Table:
-    """A router with the networks and the subnets that it is on, as EC2's route table."""
+    """EC2's route table: a router with the networks and subnets that it is attached to."""
 
     router: Router
     vpcs: list[VpcNetwork] = field(default_factory=list)
@@ -62,12 +62,12 @@ class Table:
 
     @property
     def main_of(self) -> list[VpcNetwork]:
-        """The VPCs of which it is the main table."""
+        """The VPCs whose main route table it is."""
         return [vpc for vpc in self.vpcs if vpc.main is not None and vpc.main.id == self.router.id]
 
 
 def vpc_networks_for(context: RequestContext) -> QuerySet[Network]:
-    """Return the networks that are VPCs to the caller: the project's own and shared ones, and no external one."""
+    """Return the networks that are VPCs to the caller: its own and shared ones, except external networks."""
     return networks_for(context).filter(external=False)
 
 
@@ -77,7 +77,7 @@ def vpc_subnets_for(context: RequestContext) -> QuerySet[Subnet]:
 
 
 def vpcs_for(context: RequestContext, network_ids: Collection[uuid.UUID] | None = None) -> list[VpcNetwork]:
-    """Return the VPCs that the caller sees, the oldest first, all or those of these ids; five queries."""
+    """Return the VPCs that the caller sees, or those with these ids, the oldest first; five queries."""
     rows = vpc_networks_for(context).prefetch_related("subnets").order_by("created_at", "id")
     networks = list(rows if network_ids is None else rows.filter(pk__in=network_ids))
     made = {row.network_id: row for row in Vpc.objects.filter(network__in=networks)}
@@ -129,7 +129,7 @@ def _legs(networks: Sequence[Network]) -> dict[uuid.UUID, set[uuid.UUID]]:
 
 
 def table_routers_for(context: RequestContext) -> QuerySet[Router]:
-    """Return the caller's routers that are route tables: those on a VPC, and those that were created with one."""
+    """Return the caller's routers that are route tables: those attached to a VPC, and those created with one."""
     networks = vpc_networks_for(context).values("pk")
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=networks, device_id__isnull=False)
     created = Vpc.objects.filter(network__in=networks).values("router_id")
@@ -137,20 +137,20 @@ def table_routers_for(context: RequestContext) -> QuerySet[Router]:
 
 
 def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the networks that routers are on or were created with."""
+    """Return the networks that routers are attached to or were created with."""
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=router_ids)
     created = Vpc.objects.filter(router__in=router_ids)
     return {*legs.values_list("network_id", flat=True), *created.values_list("network_id", flat=True)}
 
 
 def default_network(context: RequestContext) -> Network | None:
-    """Return the only network that a guest of the project can be put on: the one that is meant when none is named."""
+    """Return the only network that guests of the project can be attached to, the default of requests, or None."""
     found = list(usable_networks_for(context)[:2])
     return found[0] if len(found) == 1 and not found[0].external else None
 
 
 def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
-    """Return subnet → how many of its addresses no port has; one query."""
+    """Return subnet → number of its addresses that no port uses; one query."""
     every = {subnet.id: subnet for subnet in subnets}
     rows = FixedIP.objects.filter(subnet__in=list(every)).exclude(address=F("subnet__gateway_ip"))
     used = dict(rows.values_list("subnet_id").annotate(Count("pk")).order_by())
@@ -161,8 +161,8 @@ def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
 
 def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | None = None) -> list[InternetGateway]:
     """Return the project's internet gateways, the oldest first: those created by EC2, and one for each router that the
-    Network API has connected.  Of these some are no rows: they have the ids and the times of their routers.
-    ``router_ids``: those of these routers alone.
+    Networking API has connected.  Some of the latter are not stored: they have the ids and times of their routers.
+    ``router_ids``: only the gateways of these routers.
     """
     rows = (
         InternetGateway.objects.filter(own(context))
@@ -178,7 +178,7 @@ def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | No
 
 
 def _standing_for_routers(context: RequestContext) -> QuerySet[Router]:
-    """Return the project's routers with a way out for which no gateway is written down."""
+    """Return the project's routers with an external gateway but without a stored internet gateway."""
     known = InternetGateway.objects.filter(router__isnull=False).values("router_id")
     rows = routers_for(context).filter(own(context), gateway_port__isnull=False).exclude(pk__in=known)
     return rows.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
@@ -191,13 +191,13 @@ def _gateway_of(router: Router) -> InternetGateway:
 
 
 def hops(context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]) -> dict[str, Port]:
-    """Return address → the project's port that has it on one of the networks."""
+    """Return address → the project's port with this address on one of the networks."""
     rows = ports_for(context).filter(network__in=networks, fixed_ips__address__in=addresses).distinct()
     return {fixed.address: port for port in rows for fixed in port.fixed_ips.all() if fixed.address in addresses}
 
 
 def default_group_of(network_id: uuid.UUID) -> SecurityGroup | None:
-    """Return the default group that a VPC has of its own; None for networks that were not created as one."""
+    """Return the default group of a VPC; None for networks that were not created as one."""
     row = GroupVpc.objects.filter(network=network_id, is_default=True).select_related("group").first()
     return row.group if row is not None else None
 
@@ -207,12 +207,12 @@ def is_default_of_vpc(group: SecurityGroup) -> bool:
 
 
 def default_group_ids(network_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
-    """Return network → the default group of its own, of those that have one."""
+    """Return network → its own default group, for networks that have one."""
     rows = GroupVpc.objects.filter(network__in=network_ids, is_default=True)
     return dict(rows.values_list("network_id", "group_id"))
 
 
 def vpc_of_groups(group_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
-    """Return group → the network it was made for, of those that were made for one."""
+    """Return group → the network whose VPC it was created in, for groups that have one."""
     rows = GroupVpc.objects.filter(group__in=group_ids)
     return dict(rows.values_list("group_id", "network_id"))

@@ -1,4 +1,4 @@
-"""How a guest's port can be reached from outside: by which external networks, and what is missing where by none."""
+"""Connections of a guest's port to external networks, for floating IPs, and what a port without one lacks."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from provisioning.network.selectors.routing import external_networks_for, floati
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The first thing without which no floating IP leads to a port.
+    """The first obstacle to a floating IP of a port.
 
     ``what``: ``address`` (no IPv4 address), ``external`` (no external network), ``gateway_ip`` (the subnet has no
-    address for a router), ``router`` (none on the subnet, and the project has none), ``interface`` (none on the subnet,
-    though the project has one with a way out), ``gateway`` (the router on the subnet leads nowhere).  ``router`` and
-    ``subnet`` are those that it is about; ``mine`` says whether the project may mend it.
+    gateway address), ``router`` (none on the subnet, and the project has none), ``interface`` (none on the subnet, but
+    the project has one with an external gateway), ``gateway`` (the router on the subnet has none).  ``router`` and
+    ``subnet`` are those concerned; ``mine``: whether the project may remove the obstacle.
     """
 
     what: str
@@ -30,9 +30,9 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class WaysOut:
-    """The external networks that lead to a port's IPv4 addresses, and the project's floating IPs on them.
+    """The external networks that routers connect to a port's IPv4 addresses, and the project's floating IPs on them.
 
-    ``free`` lead nowhere yet; ``taken`` lead elsewhere and would be moved; ``missing`` is set when there is no network.
+    ``free`` are not associated; ``taken`` are associated with other ports; ``missing`` is set without a network.
     """
 
     addresses: Sequence[str]
@@ -43,7 +43,7 @@ class WaysOut:
 
 
 def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
-    """Return how floating IPs can lead to a port of the project."""
+    """Return the ways to associate floating IPs with a port of the project."""
     fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
     led = _led(row.subnet_id for row in fixed)
     wanted = {network for networks in led.values() for network in networks}
@@ -64,7 +64,7 @@ def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
 
 
 def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[FixedIP]:
-    """Return the IPv4 addresses of the project's guests that a floating IP of an external network can lead to."""
+    """Return the IPv4 addresses of the project's guests that an external network's floating IPs can reach."""
     gateways = Router.objects.filter(gateway_port__network_id=network_id)
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=gateways.values("id"))
     subnets = FixedIP.objects.filter(port__in=legs, subnet__ip_version=4).values("subnet_id")
@@ -74,7 +74,7 @@ def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[
 
 
 def _led(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Return subnet → the external networks that routers on it lead to."""
+    """Return subnet → the external networks that its routers are connected to."""
     rows = FixedIP.objects.filter(subnet__in=list(subnet_ids), port__device_owner=ROUTER_INTERFACE)
     legs = [(device, subnet) for device, subnet in rows.values_list("port__device_id", "subnet_id") if device]
     ids = [device for device, _ in legs]

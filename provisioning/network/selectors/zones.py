@@ -1,4 +1,4 @@
-"""Availability zones of networks and routers: which there are, and where each is now."""
+"""Availability zones of networks and routers: all zones, and the current zones of each record."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -12,12 +12,12 @@ from provisioning.network.models import Delivery
 
 
 def zoned_hosts() -> QuerySet[Host]:
-    """Return the hosts whose zones count: those that have joined."""
+    """Return the hosts whose zones count: those that have enrolled."""
     return Host.objects.exclude(credential_digest="").order_by("availability_zone")
 
 
 def check_zones(names: Sequence[str]) -> None:
-    """Refuse the name of a zone without hosts; AvailabilityZoneNotFoundError."""
+    """Reject the name of a zone without hosts; AvailabilityZoneNotFoundError."""
     known = set(zoned_hosts().values_list("availability_zone", flat=True)) if names else set()
     for name in names:
         if name not in known:
@@ -26,12 +26,12 @@ def check_zones(names: Sequence[str]) -> None:
 
 
 def zones_of_networks(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
-    """Return network → the zones of the hosts that were told to have it, by name; one query."""
+    """Return network → the zones of the hosts that the network was sent to, by name; one query."""
     return _zones_of(NETWORK, ids)
 
 
 def zones_of_routers(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
-    """Return router → the same."""
+    """Return router → the zones of the hosts that the router was sent to, by name; one query."""
     return _zones_of(ROUTER, ids)
 
 
