@@ -163,7 +163,7 @@ def test_what_is_there_is_not_added_twice(at_alice: Client, group: SecurityGroup
     assert len(ingress(group)) == 4
     again = add(at_alice, group, template="web")
     assert again.status_code == 422
-    assert "allows this already" in str(again.context["form"].non_field_errors())
+    assert "already allows this" in str(again.context["form"].non_field_errors())
 
 
 def test_a_rule_is_deleted_after_a_question(at_alice: Client, group: SecurityGroup) -> None:

@@ -1,4 +1,4 @@
-"""Everything that writes networks, subnets, ports, addresses and security groups."""
+"""Services that write networks, subnets, ports, addresses and security groups."""
 
 from provisioning.network.services.address_groups import (
     add_addresses,

@@ -1,4 +1,4 @@
-"""Address groups: ranges that rules name together."""
+"""Address groups: ranges that security group rules refer to by one id."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from provisioning.network.services import records
 from provisioning.quotas.services.ledger import hold
 
 MOST_ADDRESSES = 1000
-"""Ranges in one group."""
+"""Limit of ranges in one group."""
 
 
 def create_address_group(
     project_id: uuid.UUID, name: str, addresses: Sequence[str], *, description: str = ""
 ) -> AddressGroup:
-    """Make a group of ranges or single addresses.  Raises InvalidInputError, OverQuotaError."""
+    """Create a group of ranges or single addresses.  Raises InvalidInputError, OverQuotaError."""
     checked = sorted(set(_read(addresses)))
     _check_many(checked)
     group = AddressGroup(project_id=project_id, name=name, description=description, addresses=checked)
@@ -52,7 +52,7 @@ def update_address_group(
 
 @when_broken_off
 def delete_address_group(group: AddressGroup, revision: int | None = None) -> None:
-    """Delete a group; AddressGroupInUseError while rules name it, RevisionNumberConstraintFailedError."""
+    """Delete a group; AddressGroupInUseError while rules refer to it, RevisionNumberConstraintFailedError."""
     with transaction.atomic():
         group = records.lock_to_delete(group, revision)
         if group.rules.exists() or DefaultSecurityGroupRule.objects.filter(remote_address_group=group).exists():
@@ -79,7 +79,7 @@ def add_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup
 
 @when_broken_off
 def remove_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
-    """Take ranges away.  Raises AddressesNotFoundError, InvalidInputError."""
+    """Remove ranges.  Raises AddressesNotFoundError, InvalidInputError."""
     unwanted = _read(addresses)
     with transaction.atomic():
         group = records.lock(group)

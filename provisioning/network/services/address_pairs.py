@@ -1,4 +1,4 @@
-"""What else a port may send: addresses and ranges that are far from being every address."""
+"""Allowed address pairs: additional addresses and ranges that a port may send from, limited in size."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,29 +8,29 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 
 Pairs = Sequence[Mapping[str, str]]
-"""``{"ip_address": an address or a range, "mac_address": text}``, the second only if it is said."""
+"""``{"ip_address": an address or a range, "mac_address": text}``; ``mac_address`` is optional."""
 WIDEST = {4: 8, 6: 16}
-"""By IP version, the prefix of the widest range that the pairs of a port may be together."""
+"""IP version → prefix length of the largest range that all pairs of a port may cover together."""
 BITS = {4: 32, 6: 128}
 
 
 def checked(pairs: Pairs, mac_address: str) -> list[dict[str, str]]:
-    """Return the pairs as they are kept, with the port's MAC address where one names none.  Raises InvalidInputError.
+    """Return the pairs as they are stored, by default with the port's MAC address.  Raises InvalidInputError.
 
-    The limit is for all of them together: two halves of all addresses are all addresses.
+    The limit is for all pairs together, because two halves of the address space are the whole address space.
     """
     ranges = []
     for pair in pairs:
         try:
             ranges.append(addressing.read_prefix(pair["ip_address"], loose=True))
         except (ValueError, KeyError):
-            raise _invalid(f"'{str(pair.get('ip_address'))[:64]}' is no address and no range") from None
+            raise _invalid(f"'{str(pair.get('ip_address'))[:64]}' is neither an address nor a range") from None
     for version, length in WIDEST.items():
         together = netaddr.IPSet(each.cidr for each in ranges if each.version == version)
         if together.size > 1 << (BITS[version] - length):
             raise _invalid(
                 f"together they are wider than an IPv{version} range of /{length}; "
-                "switch port_security_enabled off to let the port send from every address"
+                "disable port_security_enabled to allow the port to send from any address"
             )
     return [
         {"mac_address": mac_address, **pair, "ip_address": str(each if "/" in pair["ip_address"] else each.ip)}

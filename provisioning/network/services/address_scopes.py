@@ -1,4 +1,4 @@
-"""Address scopes: made, changed and deleted."""
+"""Creates, updates and deletes address scopes."""
 
 import uuid
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from provisioning.quotas.services.ledger import hold
 def create_address_scope(
     project_id: uuid.UUID, name: str, ip_version: int, *, shared: bool = False, description: str = ""
 ) -> AddressScope:
-    """Make a scope for pools of one IP version.  Raises OverQuotaError."""
+    """Create a scope for pools of one IP version.  Raises OverQuotaError."""
     scope = AddressScope(
         project_id=project_id, name=name, ip_version=ip_version, shared=shared, description=description
     )
@@ -32,7 +32,7 @@ def create_address_scope(
 @when_broken_off
 @transaction.atomic
 def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revision: int | None = None) -> AddressScope:
-    """Change a scope; one that is everybody's stays so: AddressScopeUpdateError."""
+    """Update a scope; AddressScopeUpdateError if a shared scope would no longer be shared."""
     row = records.lock(scope, revision)
     if row.shared and changes.get("shared") is False:
         msg = f"Unable to update address scope {row.id} : Shared address scope can't be unshared."
@@ -46,7 +46,7 @@ def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revisi
 @when_broken_off
 @transaction.atomic
 def delete_address_scope(scope: AddressScope, revision: int | None = None) -> None:
-    """Delete a scope.  Raises AddressScopeInUseError while subnet pools are in it."""
+    """Delete a scope.  Raises AddressScopeInUseError while it has subnet pools."""
     row = records.lock_to_delete(scope, revision)
     if row.subnet_pools.exists():
         msg = f"Unable to complete operation on address scope {row.id}."

@@ -1,4 +1,4 @@
-"""Addresses of ports that the cloud makes for itself: routers', floating IPs'."""
+"""Addresses of ports that the cloud creates for itself, such as those of routers and floating IPs."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ MAX_TRIES = 8
 
 
 def take(port: Port, subnet: Subnet, address: str) -> FixedIP:
-    """Give a port this address of a subnet, reserved ones too: gateways are routers'.  Raises IpAddressInUseError."""
+    """Allocate this address to a port, also a reserved one (gateways are routers').  Raises IpAddressInUseError."""
     row = FixedIP(port=port, subnet=subnet, address=address, number=addressing.number_of(subnet, address))
     try:
         with transaction.atomic():
@@ -31,7 +31,7 @@ def take(port: Port, subnet: Subnet, address: str) -> FixedIP:
 
 
 def take_free(port: Port, subnets: Sequence[Subnet]) -> FixedIP:
-    """Give a port the lowest free address of the first subnet that has one.  Raises OutOfAddressesError."""
+    """Allocate the lowest free address of the first subnet that has one.  Raises OutOfAddressesError."""
     for _ in range(MAX_TRIES):
         place = ipam.free_place(port.network, subnets, port.device_owner)
         try:
@@ -47,9 +47,9 @@ def _none_left(port: Port) -> OutOfAddressesError:
 
 
 def delete_ports(ports: QuerySet[Port]) -> int:
-    """Delete ports that the cloud made and that belong to nothing any more; return how many.
+    """Delete ports that the cloud created and no longer uses; return their number.
 
-    Their addresses are held back as others are.
+    Their addresses are held for a while, like those of other ports.
     """
     rows = list(ports.select_for_update(of=("self",)))
     ipam.give_back(FixedIP.objects.filter(port__in=rows))
@@ -59,5 +59,5 @@ def delete_ports(ports: QuerySet[Port]) -> int:
 
 
 def contains(subnet: Subnet, address: str) -> bool:
-    """Whether an address lies in a subnet's range."""
+    """Whether a subnet's range contains an address."""
     return netaddr.IPAddress(address) in netaddr.IPNetwork(subnet.cidr)

@@ -1,7 +1,6 @@
-"""Floating IPs that new servers get without asking (NOVELLA_AUTO_FLOATING_IP); each goes with its server.
+"""Floating IPs that new servers get automatically (NOVELLA_AUTO_FLOATING_IP); each is deleted with its server.
 
-One is taken with the launch, so that a full quota refuses the launch itself, and led to the server when its ports are
-there.
+One is allocated with the launch, so that a full quota refuses the launch itself, and associated when the ports exist.
 """
 
 import logging
@@ -23,9 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network | None:
-    """Return the external network of which a server with these interfaces gets a floating IP.
+    """Return the external network from which a server with these interfaces gets a floating IP.
 
-    None when servers get none, and when no router leads from one of its networks there.  ``requested`` is as in
+    None if servers get none, or if no router connects one of its networks to that network.  ``requested`` is as in
     ``ports.allocate``.
     """
     network = _named_network()
@@ -33,7 +32,7 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
 
 
 def _named_network() -> Network | None:
-    """Return the external network that the setting names."""
+    """Return the external network that the setting specifies."""
     name = settings.AUTO_FLOATING_IP
     if not name:
         return None
@@ -41,13 +40,13 @@ def _named_network() -> Network | None:
     identity = read_id(name)
     found = list((rows.filter(pk=identity) if identity else rows.filter(name=name))[:2])
     if len(found) != 1:
-        log.error("NOVELLA_AUTO_FLOATING_IP is %r, which is no external network, or the name of several.", name)
+        log.error("NOVELLA_AUTO_FLOATING_IP is %r, which does not identify one external network.", name)
         return None
     return found[0]
 
 
 def led_automatically(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of the networks with these ids on which new servers get a floating IP; at most two queries."""
+    """Return those of these networks on which new servers get a floating IP; at most two queries."""
     network = _named_network()
     if network is None:
         return set()
@@ -57,7 +56,7 @@ def led_automatically(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
 
 
 def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Network) -> FloatingIP:
-    """Take the floating IP of a server that is being launched.  Raises OverQuotaError, ConflictError."""
+    """Allocate the floating IP of a server that is being launched.  Raises OverQuotaError, ConflictError."""
     try:
         return create_floating_ip(project_id, network, with_instance=instance_id)
     except OutOfAddressesError as error:
@@ -72,8 +71,8 @@ _WAITING = Prepared(
 
 
 def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
-    """Lead the floating IP that was taken for a server to its first address that can have one, inside the caller's
-    transaction; it is left as it is where there is none.
+    """Associate the floating IP that was allocated for a server with its first suitable address, in the caller's
+    transaction; it stays unassociated if there is none.
     """
     for floating in _WAITING(instance_id=instance_id):
         for port in ports:
@@ -92,7 +91,7 @@ def _leads_to(network: Network, requested: Sequence[Mapping[str, str | None]]) -
 
 
 def _routers(network: Network, ids: Sequence[uuid.UUID]) -> bool:
-    """Whether a router leads from one of the networks with these ids to the external one."""
+    """Whether a router connects one of these networks to the external one."""
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=ids, fixed_ips__subnet__ip_version=4).values(
         "device_id"
     )

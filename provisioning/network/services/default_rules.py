@@ -1,4 +1,4 @@
-"""The rules that new security groups begin with: Neutron's four, until operators change them."""
+"""Rules of new security groups: Neutron's four built-in ones, until operators change them."""
 
 import uuid
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _NAMES = uuid.UUID("5b1b1f0e-5f1e-4c0e-9a55-3c1d9f0a7f10")
 
 
 def _first(direction: str, ethertype: str) -> DefaultSecurityGroupRule:
-    """Return one of those that every cloud begins with; its id follows from what it says."""
+    """Return one of the built-in rules; its id is derived from its direction and ethertype."""
     inwards = direction == "ingress"
     return DefaultSecurityGroupRule(
         id=uuid.uuid5(_NAMES, f"{direction} {ethertype}"),
@@ -37,7 +37,7 @@ FIRST = tuple(_first(way, kind) for way in ("egress", "ingress") for kind in ("I
 
 
 def default_rules() -> list[DefaultSecurityGroupRule]:
-    """Return the rules there are now: the first ones that nobody has deleted, then those of operators."""
+    """Return the current rules: built-in ones that were not deleted, then those of operators."""
     rows = _RULES()
     gone = {row.id for row in rows if row.removed}
     return [*(rule for rule in FIRST if rule.id not in gone), *(row for row in rows if not row.removed)]
@@ -49,7 +49,7 @@ _RULES = Prepared(
 
 
 def default_rule(rule_id: str | uuid.UUID) -> DefaultSecurityGroupRule:
-    """Return one of them.  Raises DefaultSecurityGroupRuleNotFoundError."""
+    """Return one rule.  Raises DefaultSecurityGroupRuleNotFoundError."""
     wanted = read_id(rule_id)
     for rule in default_rules():
         if rule.id == wanted:
@@ -58,21 +58,21 @@ def default_rule(rule_id: str | uuid.UUID) -> DefaultSecurityGroupRule:
 
 
 def rules_of_new(*, default: bool) -> list[DefaultSecurityGroupRule]:
-    """Return those that a project's default group begins with, or those of other groups."""
+    """Return the rules of new default groups, or those of other new groups."""
     used = "used_in_default_sg" if default else "used_in_non_default_sg"
     return [rule for rule in default_rules() if getattr(rule, used)]
 
 
 def remote_group_of(rule: DefaultSecurityGroupRule, group: SecurityGroup) -> SecurityGroup | None:
-    """Return the remote group of a rule in a new group: the group itself, or one that was named and is still there.
+    """Return the remote group of a rule in a new group: the group itself, or a named group that still exists.
 
-    None for a rule that names a group that is gone: without it the rule would let in everybody, so leave it out.
+    None if the named group was deleted: the caller must omit the rule, which would otherwise allow any source.
     """
     return group if rule.remote_group == PARENT else _named(rule.remote_group)
 
 
 def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRule:
-    """Add a rule; ``values`` are Neutron's attributes, ``remote_group_id`` an id or ``PARENT``.
+    """Create a rule; ``values`` are Neutron's attributes, ``remote_group_id`` an id or ``PARENT``.
 
     Raises what ``flows.checked`` raises, DefaultSecurityGroupRuleExistsError, InvalidInputError.
     """
@@ -107,7 +107,7 @@ def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRul
 
 
 def delete_default_rule(rule_id: uuid.UUID) -> None:
-    """Remove a rule; groups that there are keep theirs.  Raises DefaultSecurityGroupRuleNotFoundError."""
+    """Delete a rule; existing groups keep theirs.  Raises DefaultSecurityGroupRuleNotFoundError."""
     with transaction.atomic():
         rule = default_rule(rule_id)
         DefaultSecurityGroupRule.objects.filter(id=rule_id).delete()

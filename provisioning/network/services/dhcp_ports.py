@@ -1,4 +1,4 @@
-"""The DHCP port of a network: where DHCP, names and metadata are served, with the same address on every host."""
+"""The DHCP port of a network: serves DHCP, DNS and metadata, with the same address on every host."""
 
 from django.db import IntegrityError, transaction
 from django.db.models import UUIDField
@@ -12,10 +12,10 @@ from provisioning.network.services.own_ports import MAX_TRIES, create_own_port
 
 
 def follow(network: Network) -> None:
-    """Give the network's DHCP port an address on every subnet with DHCP, and take those on others from it.
+    """Allocate an address to the network's DHCP port on every subnet with DHCP, and release those on other subnets.
 
-    The port is made with the first such subnet and goes with the last; it counts in no quota.  Where a pool has no
-    address left, the subnet does without.
+    The port is created with the first such subnet and deleted with the last; it counts for no quota.  A subnet without
+    a free address gets none.
     """
     wanted = [subnet for subnet in _SUBNETS(network=network.id) if subnet.enable_dhcp]
     port = _PORT.first(network=network.id)
@@ -51,7 +51,7 @@ def _made(network: Network) -> Port:
 
 
 def _give(port: Port, subnet: Subnet) -> None:
-    """Give the port the highest free address of the subnet, or the one that a guest with its MAC address would make."""
+    """Allocate the subnet's highest free address to the port, or the one derived from its MAC address (SLAAC)."""
     for tried in range(1, MAX_TRIES + 1):
         if ipam.is_stateless(subnet):
             place = ipam.Place(subnet, ipam.stateless_address(subnet.cidr, port.mac_address))

@@ -1,4 +1,4 @@
-"""Floating IPs: taken from an external network, led to a guest's address, moved, and given back."""
+"""Floating IPs: allocated from an external network, associated with guests' addresses, and released."""
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -40,9 +40,9 @@ def create_floating_ip(
     with_instance: uuid.UUID | None = None,
     **columns: str,
 ) -> FloatingIP:
-    """Take a floating IP from an external network, the lowest free one or ``address``, and lead it to a port if asked.
+    """Allocate a floating IP, the lowest free one or ``address``, and associate it with ``port`` if given.
 
-    ``with_instance``: it goes with that instance; ``columns``: description, dns_name, dns_domain.  Raises
+    ``with_instance``: it is deleted with that instance; ``columns``: description, dns_name, dns_domain.  Raises
     OverQuotaError, OutOfAddressesError, IpAddressInUseError, BadRequestError and as ``associate``.
     """
     if not network.external:
@@ -76,7 +76,7 @@ def update_floating_ip(
     *,
     fixed_address: str | None = None,
 ) -> FloatingIP:
-    """Change ``description``, or lead it to ``port`` (None: to none).
+    """Change ``description``, or associate it with ``port`` (None: disassociate it).
 
     Raises RevisionNumberConstraintFailedError and as ``associate``.
     """
@@ -97,23 +97,23 @@ def update_floating_ip(
 
 
 def associate(floating: FloatingIP, port: Port, fixed_address: str | None = None) -> FloatingIP:
-    """Lead a floating IP to a port's address, wherever it led before.
+    """Associate a floating IP with a port's address, replacing its previous association.
 
-    Raises BadRequestError for an address that the port does not have or that has to be chosen,
-    ExternalGatewayForFloatingIPNotFoundError, FloatingIPPortAlreadyAssociatedError,
-    FipInUseByPortForwardingError, PortHasPortForwardingError.
+    Raises BadRequestError if the port does not have the address or if none of several is chosen,
+    ExternalGatewayForFloatingIPNotFoundError, FloatingIPPortAlreadyAssociatedError, FipInUseByPortForwardingError,
+    PortHasPortForwardingError.
     """
     return update_floating_ip(floating, {"port": port}, fixed_address=fixed_address)
 
 
 def disassociate(floating: FloatingIP) -> FloatingIP:
-    """Let a floating IP lead nowhere; its project keeps it."""
+    """Disassociate a floating IP; its project keeps it."""
     return update_floating_ip(floating, {"port": None})
 
 
 @when_broken_off
 def delete_floating_ip(floating: FloatingIP, revision: int | None = None, *, with_forwardings: bool = False) -> None:
-    """Give a floating IP back; ``with_forwardings``: also when it forwards ports.
+    """Release a floating IP; ``with_forwardings``: even if it forwards ports.
 
     Raises FipInUseByPortForwardingError while it forwards ports, RevisionNumberConstraintFailedError.
     """
@@ -130,9 +130,9 @@ def delete_floating_ip(floating: FloatingIP, revision: int | None = None, *, wit
 
 
 def leave_ports(port_ids: Collection[uuid.UUID]) -> None:
-    """Let floating IPs and forwardings lead to these ports no more: they go, or have other addresses.
+    """Remove associations and forwardings of ports that are about to be deleted or to get other addresses.
 
-    The caller has locked the ports: nothing begins to lead to them meanwhile.
+    The caller has locked the ports, so that no association is added concurrently.
     """
     for floating in FloatingIP.objects.filter(fixed_port__in=port_ids):
         disassociate(floating)
@@ -140,14 +140,14 @@ def leave_ports(port_ids: Collection[uuid.UUID]) -> None:
 
 
 def leave_addresses(port: Port, gone: Collection[str]) -> None:
-    """Let what leads to these addresses of a port, which the caller has locked, lead nowhere."""
+    """Remove the associations and forwardings of these addresses of a port, which the caller has locked."""
     for floating in FloatingIP.objects.filter(fixed_port=port, fixed_address__in=gone):
         disassociate(floating)
     _forget(PortForwarding.objects.filter(internal_port=port, internal_ip_address__in=gone))
 
 
 def _forget(forwards: QuerySet[PortForwarding]) -> None:
-    """Delete forwardings; a floating IP that has none left belongs to no router."""
+    """Delete forwardings; a floating IP without any left is removed from its router."""
     forwarding = FloatingIP.objects.filter(port_forwardings__in=forwards).distinct().values("pk")
     floats = list(FloatingIP.objects.select_for_update(no_key=True).filter(pk__in=forwarding).order_by("id"))
     forwards.delete()
@@ -159,14 +159,14 @@ def _forget(forwards: QuerySet[PortForwarding]) -> None:
 
 
 def belong_to_none(floating: FloatingIP) -> None:
-    """Let a locked floating IP without forwardings belong to no router."""
+    """Remove a locked floating IP from its router if it has no forwardings."""
     if not floating.port_forwardings.exists():
         floating.router, floating.status = None, "DOWN"
         floating.save(update_fields=["router", "status"])
 
 
 def release_floating_ips(instance_id: uuid.UUID) -> None:
-    """Give back the floating IPs that were made for an instance."""
+    """Release the floating IPs that were created for an instance."""
     for floating in FloatingIP.objects.filter(with_instance=instance_id):
         delete_floating_ip(floating, with_forwardings=True)
 
@@ -179,19 +179,17 @@ def delete_disassociated(network: Network) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A port, locked with the routers that lead from its network to an external one: none of this changes until the
-    transaction ends.
-    """
+    """A port and the routers that connect its network to an external one, locked until the transaction ends."""
 
     port: Port
     network_id: uuid.UUID
     routers: tuple[Router, ...]
 
     def router_to(self, fixed_address: str) -> Router:
-        """Return the router that leads to an address of the port; ExternalGatewayForFloatingIPNotFoundError.
+        """Return the router that connects an address of the port; ExternalGatewayForFloatingIPNotFoundError.
 
-        The one that has the subnet's gateway address goes first, as guests answer through it; then the project's own,
-        and the oldest.
+        The router with the subnet's gateway address is preferred, because guests answer through it; then the project's
+        own, and the oldest.
         """
         fixed = self.port.fixed_ips.select_related("subnet").filter(address=fixed_address).first()
         found: list[tuple[bool, bool, Router]] = []
@@ -215,10 +213,10 @@ class Way:
 
 
 def lock_way(port: Port, network_id: uuid.UUID) -> Way:
-    """Lock a port, and before it the routers that may lead from it to an external network; RecordNotFoundError.
+    """Lock a port, and before it the routers that may connect it to an external network; RecordNotFoundError.
 
-    Whoever takes an address from a port locks the port, whoever takes a router's interface or gateway locks the router:
-    they look for what leads there when this transaction has ended.  The order of locks is routers, port, floating IP.
+    Removing an address locks the port, and removing a router's interface or gateway locks the router: they see the new
+    association when this transaction has ended.  The order of locks is routers, port, floating IP.
     """
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network=port.network_id).values("device_id")
     wanted = Router.objects.filter(id__in=legs, gateway_port__network_id=network_id)
@@ -235,12 +233,12 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     address = str(addressing.parse_address(address, field="floating_ip_address"))
     subnet = next((each for each in subnets if addresses.contains(each, address)), None)
     if subnet is None or addressing.is_reserved(subnet, address):
-        raise _bad(f"{address} is no address for a floating IP of network {own.network_id}")
+        raise _bad(f"{address} is not a valid floating IP address of network {own.network_id}")
     return addresses.take(own, subnet, address)
 
 
 def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
-    """Lead a floating IP to a port; ``called``: what an error calls one that is there only if this goes well."""
+    """Associate a floating IP with a port; ``called``: how errors call one that is being created."""
     port = way.port
     fixed = _fixed(port, fixed_address)
     if floating.port_forwardings.exists():
@@ -265,7 +263,7 @@ def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: 
 
 
 def _fixed(port: Port, fixed_address: str | None) -> str:
-    """Return the address of a port that a floating IP is to lead to."""
+    """Return the address of a port that a floating IP is to be associated with."""
     own = [row.address for row in port.fixed_ips.order_by("id") if ":" not in row.address]
     if fixed_address is not None:
         if fixed_address not in own:

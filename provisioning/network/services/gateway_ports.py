@@ -1,4 +1,4 @@
-"""Ports of routers on external networks, which may be older than the subnets of these."""
+"""Gateway ports of routers on external networks, which may be older than the networks' subnets."""
 
 from compute_agent.contract.network import ROUTER
 from provisioning.network.errors import OutOfAddressesError
@@ -10,9 +10,9 @@ from provisioning.network.services.ipam import is_stateless
 
 
 def follow_new(subnet: Subnet) -> None:
-    """Give the gateway ports of the subnet's network that have no address of its IP version one of it.
+    """Allocate an address of a new subnet to the network's gateway ports without one of its IP version.
 
-    Neutron's ``update_router_gw_port``.  Where no address is left, a port does without.
+    Neutron's ``update_router_gw_port``.  When no address is left, the remaining ports get none.
     """
     if is_stateless(subnet):
         return

@@ -1,6 +1,6 @@
-"""Single interfaces of a server that is there: one more, one less, another address, another security group.
+"""Attaches and detaches interfaces of an existing server, and changes their addresses and security groups.
 
-The caller has locked the instance: one thing at a time happens to its interfaces.
+The caller has locked the instance, so that only one change of its interfaces runs at a time.
 """
 
 import uuid
@@ -39,16 +39,15 @@ from provisioning.quotas.services import ledger
 from provisioning.quotas.services.sizes import grow, shrink
 
 MAX_INTERFACES = 8
-"""Network interfaces of one server, as at its launch."""
+"""Limit of a server's interfaces, as at its launch."""
 MAX_ADDRESSES = 5
-"""Addresses of one interface, as Neutron's ``max_fixed_ips_per_port``: nobody may empty a network that projects share.
-"""
+"""Limit of an interface's addresses, Neutron's ``max_fixed_ips_per_port``: protects networks that projects share."""
 
 
 def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: datetime | None) -> bool:
-    """Keep when a guest took an address of its port by DHCP, None when it has given it back; say whether it is news.
+    """Record when a guest got an address by DHCP, or None when it released it; return whether this is a change.
 
-    A host says again what it has said when its DHCP server starts anew: the first time counts.
+    A host repeats its reports when its DHCP server restarts: only the first time is recorded.
     """
     known = read_id(port_id)
     if known is None:
@@ -60,9 +59,9 @@ def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: dateti
 def add_interface(
     instance_id: uuid.UUID, project_id: uuid.UUID, interface: Interface, host: str, zone: str, dns_name: str = ""
 ) -> Port:
-    """Give an instance one more port, behind those it has, and return it.
+    """Attach another port to an instance, after its existing ones, and return it.
 
-    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for what is gone or taken since it was looked at.
+    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for records deleted or in use since they were checked.
     """
     with transaction.atomic():
         mine = Port.objects.filter(device_id=instance_id)
@@ -91,10 +90,10 @@ def add_interface(
 
 
 def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
-    """Take one port from an instance and return its place among the interfaces; None when it has no such port.
+    """Detach a port from an instance; return its index among the interfaces, or None if the instance lacks it.
 
-    A port that was made for the instance goes, with its addresses and its quota; another one is free for the next
-    device.
+    A port that was created for the instance is deleted, with its addresses and its quota; other ports become free for
+    another device.
     """
     with transaction.atomic():
         ports = lock_ports(instance_id)
@@ -123,27 +122,27 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
 
 
 def set_interface_status(port_id: uuid.UUID | str, status: str) -> None:
-    """Say whether an interface works: ACTIVE, BUILD or DOWN."""
+    """Set the status of an interface: ACTIVE, BUILD or DOWN."""
     _change(port_id, status=status)
 
 
 def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
-    """Note that an interface is being taken out of its guest, or stays after all."""
+    """Record whether an interface is being detached from its guest."""
     _change(port_id, leaving=leaving)
 
 
 @when_broken_off
 def set_delete_with_device(port: Port, *, value: bool) -> None:
-    """Say whether an instance's interface goes with the instance, which holds its quota then.
+    """Set whether an instance's interface is deleted with the instance, which then holds its quota.
 
-    Raises ConflictError for one that no instance has, or that is still being plugged in.
+    Raises ConflictError if no instance has the port, or if it is still being attached or detached.
     """
     with transaction.atomic():
         guest_ports.lock(port.device_id)
         row = records.lock(port)
         instance_id = row.device_id
         if instance_id is None or not row.device_owner.startswith(COMPUTE) or row.leaving or row.status == "BUILD":
-            raise ConflictError(f"Port {row.id} is no interface of an instance, or not yet or no longer plugged in.")
+            raise ConflictError(f"Port {row.id} is not an attached interface of an instance.")
         if row.delete_with_device is value:
             return
         ports, addresses = held_for(instance_id)
@@ -158,9 +157,9 @@ def set_delete_with_device(port: Port, *, value: bool) -> None:
 
 
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
-    """Give the first interface of an instance on a network one more address; False when it has none there.
+    """Allocate another address to the first interface of an instance on a network; False if it has none there.
 
-    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for an interface that has as many as it may.
+    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for an interface with the maximum of addresses.
     """
     with transaction.atomic():
         interfaces = Port.objects.filter(device_id=instance_id, network_id=network_id, leaving=False)
@@ -170,7 +169,7 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
         full = port.fixed_ips.count() >= MAX_ADDRESSES
         if not full:
             grow(port.project_id, quota_owner(port), {"fixed_ips": addresses_held(port) + 1})
-        subnets = lock_subnets([str(network_id)])  # behind the counters, as in every launch
+        subnets = lock_subnets([str(network_id)])  # after the counters, as in every launch
         for tried in range(1, MAX_TRIES + 1):
             place = ipam.free_place(port.network, subnets.get(network_id, []), port.device_owner)
             if full:
@@ -190,7 +189,7 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
 
 
 def remove_address(instance_id: uuid.UUID, address: str) -> bool:
-    """Take an address from an instance, with its quota; False when it does not have it."""
+    """Release an address of an instance, with its quota; False if the instance does not have it."""
     with transaction.atomic():
         lock_ports(instance_id)
         mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=usual_form(address))
@@ -207,10 +206,10 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
 
 
 def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
-    """Put every interface of an instance into a security group; False when it has no interfaces.
+    """Add every interface of an instance to a security group; False if it has no interfaces.
 
-    Raises SecurityGroupCannotBeAppliedError when one of them has no port security, and SecurityGroupConflictError when
-    one of them is in a group that is stateful and this one is not, or the other way round.
+    Raises SecurityGroupCannotBeAppliedError if an interface has no port security, and SecurityGroupConflictError if the
+    group is stateful and another group of an interface is not, or vice versa.
     """
     with transaction.atomic():
         if Port.objects.filter(device_id=instance_id, port_security_enabled=False).exists():
@@ -226,7 +225,7 @@ def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
 
 
 def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
-    """Take every interface of an instance out of a security group; False when none is in it."""
+    """Remove every interface of an instance from a security group; False if none was in it."""
     with transaction.atomic():
         members = Membership.objects.filter(port__device_id=instance_id, securitygroup=group)
         ports = list(members.values_list("port_id", flat=True))
@@ -238,7 +237,7 @@ def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
 
 
 def held_for(instance_id: uuid.UUID) -> tuple[int, int]:
-    """Return how many ports were made for an instance, and how many addresses they have."""
+    """Return the number of ports that were created for an instance, and the number of their addresses."""
     mine = Port.objects.filter(device_id=instance_id, delete_with_device=True)
     found = mine.aggregate(ports=Count("pk", distinct=True), addresses=Count("fixed_ips"))
     return found["ports"], found["addresses"]

@@ -1,4 +1,4 @@
-"""Internet gateways of EC2: on a shelf, or at a router, which then leads to the external network."""
+"""Internet gateways of EC2: detached, or attached to a router, which they connect to the external network."""
 
 import uuid
 from collections.abc import Collection, Iterable
@@ -17,15 +17,15 @@ from provisioning.network.services.routers import Gateway, update_router
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 """The destinations that can be routed through a gateway."""
 MOST_ON_THE_SHELF = 20
-"""Gateways of a project that are at no router."""
+"""Limit of a project's detached gateways."""
 
 
 @when_broken_off
 @transaction.atomic
 def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
-    """Make a gateway that is at no router yet.
+    """Create a detached gateway.
 
-    Raises OverQuotaError when too many are, NotFoundError for a project that is gone.
+    Raises OverQuotaError at the limit of detached gateways, NotFoundError if the project was deleted.
     """
     owner_locks.lock_project(project_id)
     unused = InternetGateway.objects.filter(project_id=project_id, router=None).count()
@@ -35,9 +35,9 @@ def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
 
 
 def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) -> None:
-    """Write down the gateways of routers that the Network API has connected, with the ids of the routers."""
+    """Store gateways for routers that the Networking API has connected, with the routers' ids."""
     rows = [InternetGateway(pk=each, project_id=project_id, router_id=each, made=False) for each in router_ids]
-    InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be looking, too
+    InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # another request may do the same
 
 
 @when_broken_off
@@ -45,9 +45,9 @@ def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) ->
 def attach_internet_gateway(gateway: InternetGateway, router: Router, network: Network) -> None:
     """Attach a gateway to a router, whose floating IPs are reachable from then on.
 
-    Nothing is routed through it yet, so that guests without a floating IP reach nothing outside.
+    Nothing is routed through it yet: guests without a floating IP have no external access.
 
-    Raises GatewayAttachedError when one of them has another already, and as ``update_router``.
+    Raises GatewayAttachedError if the gateway or the router is already attached, and as ``update_router``.
     """
     router = records.lock(router)
     gateway = records.lock(gateway)
@@ -80,7 +80,7 @@ def route_through(gateway: InternetGateway, network: Network, destinations: Coll
 @when_broken_off
 @transaction.atomic
 def detach_internet_gateway(gateway: InternetGateway) -> None:
-    """Detach a gateway from its router, which has no way out then; it can be attached to another one.
+    """Detach a gateway from its router, which loses its external gateway; it can be attached to another router.
 
     Raises RouterExternalGatewayInUseByFloatingIpError.
     """
@@ -93,7 +93,7 @@ def detach_internet_gateway(gateway: InternetGateway) -> None:
 
 @when_broken_off
 def delete_internet_gateway(gateway: InternetGateway) -> None:
-    """Delete a gateway.  Raises GatewayAttachedError while it is at a router."""
+    """Delete a gateway.  Raises GatewayAttachedError while it is attached to a router."""
     with transaction.atomic():
         row = records.lock(gateway)
         if row.router_id is not None:

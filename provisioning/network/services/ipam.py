@@ -1,8 +1,8 @@
-"""Gives addresses to ports, takes them back, and holds them back for a while.
+"""Allocates addresses to ports, releases them, and holds released addresses for a while.
 
-An address that was given back keeps its row without a port: whoever still has it in a cache should not meet another
-guest there.  Nobody gets it but who asks for it by name, until ``ADDRESS_HOLD`` seconds have passed; when nothing else
-is left, the one that was given back first is given out.
+A released address keeps its row without a port, because clients that have it in a cache should not reach another guest.
+Until ``ADDRESS_HOLD`` seconds have passed, only a request for this address gets it; if no other address is left, the
+one that was released first is allocated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,11 @@ from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 
 STATELESS = ("slaac", "dhcpv6-stateless")
-"""IPv6 modes in which a guest makes its address of its MAC address."""
+"""IPv6 modes in which a guest derives its address from its MAC address."""
 
 
 class Place(NamedTuple):
-    """An address that a port may take; ``held``: its row is there, without a port."""
+    """An address that can be allocated to a port; ``held``: it has a row without a port."""
 
     subnet: Subnet
     address: str
@@ -33,12 +33,12 @@ class Place(NamedTuple):
 
 
 def is_stateless(subnet: Subnet) -> bool:
-    """Whether guests make their addresses of their MAC addresses on this subnet."""
+    """Whether guests derive their addresses from their MAC addresses on this subnet."""
     return subnet.ipv6_address_mode in STATELESS
 
 
 def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = "") -> Place:
-    """Return the lowest free address of the first subnet that has one, or the one that was given back first.
+    """Return the lowest free address of the first subnet that has one, or else the one that was released first.
 
     Raises OutOfAddressesError for ``networks``.
     """
@@ -57,7 +57,7 @@ def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = 
 
 
 def named_place(subnets: Iterable[Subnet], text: str) -> Place:
-    """Return the address that was asked for, or say why it cannot be had: InvalidInputError for ``networks``."""
+    """Return the requested address; InvalidInputError for ``networks`` if it cannot be allocated."""
     subnet, address = addressing.place_of(subnets, text)
     row = FixedIP.every.filter(subnet=subnet, number=addressing.number_of(subnet, address)).first()
     if row is not None and row.port_id is not None:
@@ -66,18 +66,18 @@ def named_place(subnets: Iterable[Subnet], text: str) -> Place:
 
 
 def take(port: Port, place: Place) -> FixedIP:
-    """Give the address to the port.  Raises IntegrityError when somebody else took it in between."""
+    """Allocate the address to the port.  Raises IntegrityError if it was allocated concurrently."""
     number = addressing.number_of(place.subnet, place.address)
     if place.held:
         rows = FixedIP.every.filter(subnet=place.subnet, number=number)
         if not rows.filter(port=None).update(port=port, released_at=None):
-            raise IntegrityError(f"{place.address} was taken in between.")
+            raise IntegrityError(f"{place.address} was allocated concurrently.")
         return rows.get()
     return FixedIP.objects.create(port=port, subnet=place.subnet, number=number, address=place.address)
 
 
 def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
-    """Give the port its own address on every subnet where guests make theirs of the MAC; return how many."""
+    """Allocate the port's SLAAC address on every subnet where guests derive theirs; return their number."""
     mine = [subnet for subnet in subnets if is_stateless(subnet) and _serves(subnet, port.device_owner)]
     for subnet in mine:
         take(port, Place(subnet, stateless_address(subnet.cidr, port.mac_address)))
@@ -85,12 +85,12 @@ def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
 
 
 def stateless_address(cidr: str, mac: str) -> str:
-    """Return the address that a guest with this MAC address makes for itself (RFC 4291, modified EUI-64)."""
+    """Return the address that a guest with this MAC address derives (RFC 4291, modified EUI-64)."""
     return str(netaddr.EUI(mac).ipv6(netaddr.IPNetwork(cidr).first))
 
 
 def give_back(rows: QuerySet[FixedIP]) -> None:
-    """Take addresses from their ports, which are about to go, and hold them back."""
+    """Release addresses of ports that are about to be deleted, and hold them for a while."""
     if settings.ADDRESS_HOLD:
         rows.exclude(subnet__ipv6_address_mode__in=STATELESS).update(
             port=None, leased_at=None, released_at=timezone.now()
@@ -100,13 +100,13 @@ def give_back(rows: QuerySet[FixedIP]) -> None:
 
 
 def forget_released() -> int:
-    """Make addresses free that were held back for long enough; return how many."""
+    """Free addresses that were held for long enough; return their number."""
     ended = timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD)
     gone, _ = FixedIP.every.filter(Q(released_at__lte=ended) | Q(released_at=None), port=None).delete()
     return gone
 
 
 def _serves(subnet: Subnet, device_owner: str) -> bool:
-    """Whether ports of this owner take addresses from a subnet: ``service_types`` are beginnings of owners."""
+    """Whether ports of this owner get addresses of a subnet: ``service_types`` are prefixes of owners."""
     types: list[str] = subnet.service_types
     return not types or any(device_owner.startswith(each) for each in types)

@@ -1,4 +1,4 @@
-"""Ports that guests have by records which are lost: the records get them back, where nothing speaks against it.
+"""Restores lost records of ports that guests still have, unless this conflicts with other records.
 
 The caller has locked the instance.
 """
@@ -34,7 +34,7 @@ from provisioning.quotas.services.sizes import grow, shrink
 
 @dataclass(frozen=True)
 class KeptPort:
-    """A port as the host of its guest knows it."""
+    """A port as its guest's host reports it."""
 
     id: uuid.UUID
     mac_address: str
@@ -48,12 +48,12 @@ class KeptPort:
 def give_port_back(
     instance_id: uuid.UUID, project_id: uuid.UUID, kept: KeptPort, host: str, zone: str, dns_name: str = ""
 ) -> Port:
-    """Give an instance the port that its guest has, behind those of the records, and return it.
+    """Restore the port of an instance's guest, after the ports that have a record, and return it.
 
-    A port that the records still have and that no device has is attached; else it is created with the MAC address, the
-    addresses and the security groups that the host knows, past the quota.  The groups are those of the project that
-    there still are, or its default one.  Raises InvalidInputError and ConflictError for a network that is gone or not
-    the project's to use, an address or a MAC address that is taken, and a port of another device.
+    A port that has a record but no device is attached; otherwise it is created with the MAC address, the addresses and
+    the security groups that the host reports, ignoring the quota.  Only the project's existing groups are used, or else
+    its default group.  Raises InvalidInputError and ConflictError for a network that was deleted or that the project
+    may not use, an address or a MAC address in use, and a port of another device.
     """
     with transaction.atomic():
         mine = Port.objects.filter(device_id=instance_id)
@@ -66,7 +66,7 @@ def give_port_back(
         if known is None:
             _create(plan, kept)
         elif known.mac_address.lower() != kept.mac_address:
-            raise ConflictError(f"Port {kept.id} has the MAC address {known.mac_address} by the records.")
+            raise ConflictError(f"In the records, port {kept.id} has the MAC address {known.mac_address}.")
         else:
             plan.attach(str(kept.id))
         set_interface_status(kept.id, "ACTIVE")
@@ -102,9 +102,7 @@ def _create(plan: InterfacePlan, kept: KeptPort) -> None:
 
 
 def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Give a port those of the addresses that are free in its network, past the quota; return them, and those that it
-    cannot have.
-    """
+    """Restore those addresses of a port that are free in its network, ignoring the quota; return these and the rest."""
     with transaction.atomic():
         had = {addressing.usual_form(each.address) for each in port.fixed_ips.all()}
         wanted = [each for each in map(addressing.usual_form, addresses) if each not in had]
@@ -129,8 +127,8 @@ def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str]
 
 
 def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None:
-    """Keep addresses that a guest has without a record from being given to others, until its host should have said
-    again that it has them.  They are given out all the same when nothing else is left, and to whoever names them.
+    """Hold addresses that a guest has without a record, until its host should have reported them again.  They are still
+    allocated if no others are left, or on request.
     """
     subnets = list(Subnet.objects.filter(network_id=network_id))
     now = timezone.now()
@@ -148,7 +146,7 @@ def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None
 
 
 def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Place]:
-    """Return the places of addresses, but for those that guests make themselves.  Raises InvalidInputError."""
+    """Return the addresses as places, except those that guests derive.  Raises InvalidInputError."""
     places = [ipam.named_place(subnets, each) for each in addresses]
     return [place for place in places if not ipam.is_stateless(place.subnet)]
 

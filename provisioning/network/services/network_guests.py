@@ -1,4 +1,4 @@
-"""The guests on a network: locked before its records change, and their hosts told of what changed for their ports."""
+"""Guests on a network: locked before the network's records change, their hosts notified of changes of their ports."""
 
 import uuid
 
@@ -8,13 +8,13 @@ from provisioning.network.owners import GUESTS
 
 
 def lock(network: Network) -> None:
-    """Lock the guests that are on a network, before any of its records, as whoever changes their ports does."""
+    """Lock the guests on a network, before any of its records, in the same order as changes of their ports."""
     for device_id in _devices(network):
         guest_ports.lock(device_id)
 
 
 def tell(network: Network) -> None:
-    """Let the hosts of a network's guests know what their interfaces are now, names among it."""
+    """Notify the hosts of a network's guests of changed interfaces, including their names."""
     for device_id in _devices(network):
         guest_ports.changed(device_id)
 

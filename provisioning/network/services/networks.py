@@ -1,4 +1,4 @@
-"""Networks: made, changed and deleted."""
+"""Creates, updates and deletes networks."""
 
 import secrets
 import uuid
@@ -32,20 +32,20 @@ from provisioning.network.services.floating_ips import delete_disassociated
 from provisioning.quotas.services.ledger import hold
 
 SMALLEST_MTU = 1280
-"""What IPv6 needs, in bytes (RFC 8200): Linux takes it off interfaces with less, and guests ask for metadata by it."""
+"""The minimum MTU of IPv6 in bytes (RFC 8200): Linux disables IPv6 below it, and guests use IPv6 to read metadata."""
 VXLAN, FLAT, VLAN = "vxlan", "flat", "vlan"
 VXLAN_OVERHEAD = 50
-"""Bytes of a packet between hosts that are not the guest's own."""
+"""Bytes of VXLAN encapsulation in a packet between hosts."""
 VLANS = (1, 4094)
 NONE_LEFT = "Unable to create the network. No tenant network is available for allocation."
 NAMING = frozenset({"shared", "dns_domain"})
-"""What says in which domains the names of guests are."""
+"""Columns that change the domains of guests' names."""
 MAX_TRIES = 8
-"""Tries to insert a network; each collision means that another one took the segment in between."""
+"""Attempts to insert a network; each collision means that another network got the segment concurrently."""
 
 
 class NetworkFields(TypedDict, total=False):
-    """What may be said of a new network; ``mtu`` in bytes, as large as can be when nothing or 0 is said."""
+    """Fields of a new network; ``mtu`` in bytes, 0 or none for the maximum."""
 
     description: str
     admin_state_up: bool
@@ -62,12 +62,12 @@ class NetworkFields(TypedDict, total=False):
 
 
 def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[NetworkFields]) -> Network:
-    """Make a network with a bridge name and a segment of its own.
+    """Create a network with its own bridge name and segment.
 
-    ``network_type``: ``vxlan`` unless said, ``flat`` or ``vlan`` on a ``physical_network``; a ``segmentation_id`` that
-    is not said is given out, a VNI of the setting's range or the lowest free VLAN.
-    Raises InvalidInputError, AvailabilityZoneNotFoundError, OverQuotaError, NoNetworkAvailableError, and ConflictError
-    for a segment that is taken.
+    ``network_type``: ``vxlan`` by default, or ``flat`` or ``vlan`` on a ``physical_network``.  Without a
+    ``segmentation_id`` one is allocated: a VNI of the configured range or the lowest free VLAN.  Raises
+    InvalidInputError, AvailabilityZoneNotFoundError, OverQuotaError, NoNetworkAvailableError, and ConflictError for a
+    segment in use.
     """
     if len(name) > 255:
         raise InvalidInputError("The name of a network has at most 255 characters.", field="name")
@@ -92,10 +92,10 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
 @when_broken_off
 @transaction.atomic
 def update_network(network: Network, changes: Mapping[str, Any], revision: int | None = None) -> Network:
-    """Change columns of a network; ``revision``: only while it is at that one.
+    """Change columns of a network; ``revision``: the required current revision.
 
-    Raises InvalidInputError, InvalidSharedSettingError while other projects use a network that shall not be shared any
-    more, NetworkInUseError while floating IPs or gateways need it to be external, and what ``records.lock`` raises.
+    Raises InvalidInputError, InvalidSharedSettingError if sharing would end while other projects use the network,
+    NetworkInUseError while floating IPs or gateways need it to be external, and what ``records.lock`` raises.
     """
     if NAMING & changes.keys():
         network_guests.lock(network)
@@ -123,9 +123,9 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
 @when_broken_off
 @transaction.atomic
 def delete_network(network: Network, revision: int | None = None) -> None:
-    """Delete a network with its subnets, and an external one with the unassociated floating IPs on it.
+    """Delete a network with its subnets, and an external one with its unassociated floating IPs.
 
-    Raises NetworkInUseError while it has ports of somebody's, and what ``records.lock`` raises.
+    Raises NetworkInUseError while it has ports other than the cloud's own, and what ``records.lock`` raises.
     """
     row = records.lock_to_delete(network, revision)
     if row.external:
@@ -143,7 +143,7 @@ def delete_network(network: Network, revision: int | None = None) -> None:
 
 
 def _largest_mtu(network: Network) -> int:
-    """Return what a packet between hosts has room for."""
+    """Return the largest MTU that fits into packets between hosts."""
     room: int = settings.PHYSICAL_MTU
     return room - VXLAN_OVERHEAD if network.network_type == VXLAN else room
 
@@ -160,7 +160,7 @@ def _check_mtu(network: Network, mtu: int) -> None:
 
 
 def _check_segment(network: Network) -> None:
-    """Refuse what cannot be said together of a segment, in the words of Neutron's type drivers."""
+    """Reject an invalid combination of segment attributes, with the messages of Neutron's type drivers."""
     kind, wire, number = network.network_type, network.physical_network, network.segmentation_id
     if kind not in {VXLAN, FLAT, VLAN}:
         msg = f"Invalid input for operation: network_type value '{kind[:64]}' not supported."
@@ -182,7 +182,7 @@ def _check_segment(network: Network) -> None:
 @when_broken_off
 @transaction.atomic
 def raise_mtu(network: Network) -> None:
-    """Give a network the smallest MTU that there is now, if it has less."""
+    """Raise a network's MTU to the minimum, if it is below."""
     row = records.lock(network)
     if row.mtu < SMALLEST_MTU:
         records.write(row, {"mtu": SMALLEST_MTU})
@@ -191,12 +191,12 @@ def raise_mtu(network: Network) -> None:
 
 
 def give_segment(network: Network) -> None:
-    """Give a free VNI to a network that has none.  Raises NoNetworkAvailableError."""
+    """Allocate a free VNI to a network without one.  Raises NoNetworkAvailableError."""
     _save(network, update_fields=["segmentation_id"])
 
 
 def _save(network: Network, **how: Any) -> None:
-    """Save a network with the segment that was asked for, or with a free one."""
+    """Save a network with the requested segment, or with a free one."""
     given = network.segmentation_id is not None or network.network_type == FLAT
     if given and network.segmentation_id in _kept_vnis(network):
         raise _taken(network)
@@ -224,10 +224,9 @@ def _taken(network: Network) -> ConflictError:
 
 
 def _free_segment(network: Network) -> int:
-    """Return a number that no network of this type has: a random VNI, or one behind it; the lowest VLAN.
+    """Return a free segment of this type: a random VNI, or the next one after it; or the lowest VLAN.
 
-    A VNI that a host keeps for guests of a network which no record knows is not given to another one.
-    The answer is a proposal: the constraint decides.
+    VNIs that hosts keep for guests on unknown networks are skipped.  The result is a proposal: the constraint decides.
     """
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
@@ -250,7 +249,7 @@ def _free_segment(network: Network) -> int:
 
 
 def _kept_vnis(network: Network) -> set[int]:
-    """Return the VNIs of other networks that hosts keep for guests which no record knows."""
+    """Return the VNIs of other networks that hosts keep for guests without a record."""
     if network.network_type != VXLAN:
         return set()
     return {number for number in _KEPT_VNIS(network=network.id) if number is not None}
@@ -265,7 +264,7 @@ _KEPT_VNIS = Prepared(
 
 
 def _check_default(network: Network) -> None:
-    """Refuse a second default, and one that is not external."""
+    """Reject a second default network, and one that is not external."""
     if not network.is_default:
         return
     if not network.external:
@@ -281,7 +280,7 @@ def _mirror(network: Network) -> None:
 
 
 def _used_by_others(network: Network) -> bool:
-    """Whether projects have ports or subnets on the network that it is shared with as one of all."""
+    """Whether projects that only the public policy gives access have ports or subnets on the network."""
     shared = RbacPolicy.objects.filter(object_type="network", object_id=network.id, action="access_as_shared")
     named = [
         uuid.UUID(text) for text in shared.values_list("target_project", flat=True) if text != RbacPolicy.EVERYBODY

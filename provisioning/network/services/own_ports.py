@@ -1,4 +1,4 @@
-"""Ports that the cloud itself makes: gateways and interfaces of routers, floating IPs, the services of networks."""
+"""Ports that the cloud creates for itself: router gateways and interfaces, floating IPs, and DHCP."""
 
 import uuid
 from typing import Any
@@ -9,13 +9,13 @@ from provisioning.network import addressing
 from provisioning.network.models import Port
 
 MAX_TRIES = 8
-"""Tries of a MAC address, or an address, that nobody has."""
+"""Attempts to find an unused MAC address or address."""
 
 
 def create_own_port(**columns: Any) -> Port:
-    """Insert a port without port security and with a random MAC address; one that is taken is tried again with another.
+    """Insert a port without port security and with a random MAC address, in the caller's transaction.
 
-    In the caller's transaction.
+    If the MAC address is in use, another one is tried.
     """
     for tried in range(1, MAX_TRIES + 1):
         try:
@@ -29,7 +29,7 @@ def create_own_port(**columns: Any) -> Port:
 
 
 def free_mac(network_id: uuid.UUID) -> str:
-    """Return a random MAC address that no port of the network has now."""
+    """Return a random MAC address that no port of the network uses now."""
     while Port.objects.filter(network=network_id, mac_address=(mac := addressing.random_mac())).exists():
         pass
     return mac

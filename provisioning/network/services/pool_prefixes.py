@@ -1,4 +1,4 @@
-"""Takes the ranges of subnets from the prefixes of a subnet pool."""
+"""Allocates ranges of subnets from the prefixes of a subnet pool."""
 
 import uuid
 
@@ -16,10 +16,10 @@ from provisioning.network.subnet_errors import (
 def take(
     pool: SubnetPool, project_id: uuid.UUID, wanted: netaddr.IPNetwork | None, prefixlen: int | None
 ) -> netaddr.IPNetwork:
-    """Return the wanted range, or the first free one of this length (the pool's default when nothing is said).
+    """Return the requested range, or the first free one of this length (by default the pool's default length).
 
-    The pool must be locked.  Raises SubnetAllocationError when there is no room, Min- and
-    MaxPrefixSubnetAllocationError for a length that the pool does not give, SubnetPoolQuotaExceededError.
+    The pool must be locked.  Raises SubnetAllocationError if there is no room, Min- and MaxPrefixSubnetAllocationError
+    for a length that the pool does not allow, SubnetPoolQuotaExceededError.
     """
     length = wanted.prefixlen if wanted is not None else prefixlen if prefixlen is not None else pool.default_prefixlen
     _check_length(pool, length)
@@ -49,7 +49,7 @@ def _check_length(pool: SubnetPool, length: int) -> None:
 
 
 def _check_quota(pool: SubnetPool, project_id: uuid.UUID, length: int) -> None:
-    """Refuse more than one project may take: IPv4 addresses, or /64s of IPv6."""
+    """Reject ranges beyond the pool's quota of one project: IPv4 addresses, or /64s of IPv6."""
     if pool.default_quota is None:
         return
     mine = Subnet.objects.filter(subnet_pool=pool, project_id=project_id).values_list("cidr", flat=True)

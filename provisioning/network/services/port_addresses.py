@@ -1,4 +1,4 @@
-"""The addresses that somebody wants for a port: each by its subnet, by itself, or by both."""
+"""Allocates the requested addresses of a port, each specified by its subnet, its address, or both."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +19,13 @@ from provisioning.network.services.ports import addresses_held, quota_owner
 from provisioning.quotas.services import sizes
 
 Wanted = Sequence[Mapping[str, object]]
-"""``{"subnet_id": UUID, "ip_address": text}``, one of them or both."""
+"""``{"subnet_id": UUID, "ip_address": text}``, one key or both."""
 MOST = 5
-"""Addresses of one port, as Neutron's ``max_fixed_ips_per_port``."""
+"""Limit of a port's addresses, Neutron's ``max_fixed_ips_per_port``."""
 
 
 def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
-    """Give a port these addresses, named ones first.
+    """Allocate these addresses to a port, specific ones first.
 
     Raises InvalidInputError, InvalidIpForNetworkError, InvalidIpForSubnetError, AllocationOnAutoAddressSubnetError,
     IpAddressInUseError, IpAddressGenerationFailureError.
@@ -46,9 +46,9 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
 
 
 def replace(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> bool:
-    """Give a port exactly these addresses besides those that its guest makes itself; whether that changed any.
+    """Replace a port's addresses, except those that its guest derives; return whether any changed.
 
-    An address that it has already and that is meant stays.  Raises as ``take_wanted``, and OverQuotaError.
+    Requested addresses that the port already has are kept.  Raises as ``take_wanted``, and OverQuotaError.
     """
     by_id = {subnet.id: subnet for subnet in subnets}
     mine = [row for row in port.fixed_ips.order_by("id") if not ipam.is_stateless(by_id[row.subnet_id])]
@@ -72,13 +72,13 @@ def replace(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> bool:
 
 
 def remake_stateless(port: Port, subnets: Sequence[Subnet]) -> None:
-    """Give a port with another MAC address the addresses that its guest makes of that."""
+    """Replace the addresses that a port's guest derives, after its MAC address has changed."""
     FixedIP.objects.filter(port=port, subnet__ipv6_address_mode__in=ipam.STATELESS).delete()
     ipam.add_stateless(port, subnets)
 
 
 def hold_addresses(port: Port, *, refuse: bool = True) -> None:
-    """Let the owner of a port's quota, if it has one, hold the addresses that are there now.
+    """Set the quota usage of a port's owner, if any, to its current number of addresses.
 
     Raises OverQuotaError, unless ``refuse`` is False.
     """

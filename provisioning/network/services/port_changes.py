@@ -1,4 +1,4 @@
-"""Ports that people make, change and delete; those of servers come and go with these (``services.ports``)."""
+"""Ports that users create, update and delete; ``services.ports`` manages those that belong to servers."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ from provisioning.network.services.security_groups import ensure_default_securit
 from provisioning.quotas.services.ledger import hold
 
 OF_ITS_DEVICE = ("device_text", "device_owner", "host")
-"""What is not changed while a guest has the port."""
+"""Columns that cannot change while a guest has the port."""
 OF_PEOPLE = frozenset({"name", "description", "admin_state_up"})
-"""What is changed of ports that the cloud made for itself."""
+"""Columns that users may change of the cloud's own ports."""
 
 
 @when_broken_off
@@ -48,12 +48,11 @@ def create_port(
     groups: Sequence[SecurityGroup] | None = None,
     **columns: object,
 ) -> Port:
-    """Make a port that belongs to no server yet.
+    """Create a port that belongs to no server yet.
 
-    Without ``fixed_ips`` it gets an address of each IP version that the network has subnets of, without ``groups`` the
-    project's default group.
-    Ports whose owner begins with ``network:`` are in no quota.  Raises OverQuotaError, MacAddressInUseError, as
-    ``take_wanted``, and for what port security does not allow.
+    Without ``fixed_ips`` it gets an address of each IP version of the network's subnets, without ``groups`` the
+    project's default group.  Ports whose owner begins with ``network:`` count for no quota.  Raises OverQuotaError,
+    MacAddressInUseError, as ``take_wanted``, and for what port security does not allow.
     """
     columns.setdefault("port_security_enabled", network.port_security_enabled)
     port = Port(network=network, project_id=project_id, **columns)
@@ -97,12 +96,12 @@ def update_port(
     fixed_ips: Wanted | None = None,
     groups: Sequence[SecurityGroup] | None = None,
 ) -> Port:
-    """Change columns, addresses and groups of a port; the host of a guest that has it is told.
+    """Change columns, addresses and groups of a port; notifies the host of its guest.
 
-    ``mac_address`` None is another one by chance.
+    A ``mac_address`` of None is replaced by a random one.
 
-    Raises as ``create_port``, PortBoundError, PortInUseError for what only compute changes of a guest's port,
-    ServicePortInUseError for the cloud's own, RevisionNumberConstraintFailedError.
+    Raises as ``create_port``, PortBoundError, PortInUseError for columns of a guest's port that only compute changes,
+    ServicePortInUseError for the cloud's own ports, RevisionNumberConstraintFailedError.
     """
     if changes.get("mac_address", row.mac_address) is None:
         changes = {**changes, "mac_address": free_mac(row.network_id)}
@@ -138,7 +137,7 @@ def update_port(
 
 @when_broken_off
 def delete_port(row: Port, revision: int | None = None) -> None:
-    """Delete a port that nothing has.  Raises ServicePortInUseError, PortInUseError."""
+    """Delete a port that no device uses.  Raises ServicePortInUseError, PortInUseError."""
     with transaction.atomic():
         port = records.lock_to_delete(row, revision)
         if port.device_id is not None and port.device_owner.startswith(CLOUD):
@@ -154,7 +153,7 @@ def delete_port(row: Port, revision: int | None = None) -> None:
 
 
 def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet]) -> set[str]:
-    """Write columns of a locked port, and what follows from its MAC address."""
+    """Write columns of a locked port, and the addresses derived from its MAC address."""
     said = dict(changes)
     if "extra_dhcp_opts" in said:
         said["extra_dhcp_opts"] = dhcp_options.merged(port.extra_dhcp_opts, said["extra_dhcp_opts"])  # type: ignore[arg-type]
@@ -172,7 +171,7 @@ def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet])
 
 
 def _check_owner(port: Port, changes: Mapping[str, object], asked: set[str]) -> None:
-    """Refuse what is not changed of the cloud's own ports, and of those that guests have."""
+    """Reject forbidden changes of the cloud's own ports and of guests' ports."""
     device = port.device_id is not None
     if device and port.device_owner.startswith(CLOUD):
         allowed = OF_PEOPLE | ({"fixed_ips"} if port.device_owner == ROUTER_INTERFACE else set())
@@ -182,7 +181,7 @@ def _check_owner(port: Port, changes: Mapping[str, object], asked: set[str]) -> 
             raise ServicePortInUseError(msg)
         return
     if port.device_owner.startswith(CLOUD) != str(changes.get("device_owner", port.device_owner)).startswith(CLOUD):
-        msg = "Invalid input for device_owner. Reason: a port is made for the cloud's own use, or never is."
+        msg = "Invalid input for device_owner. Reason: the prefix network: cannot be added or removed."
         raise InvalidInputError(msg, field="device_owner")
     if device and any(name in changes and changes[name] != _shown(port, name) for name in OF_ITS_DEVICE):
         raise _in_use(port)

@@ -1,4 +1,4 @@
-"""Port forwardings: single ports of a floating IP that lead to ports of guests."""
+"""Port forwardings: single ports of a floating IP that are forwarded to ports of guests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,14 +21,15 @@ from provisioning.network.services.floating_ips import Way, belong_to_none, lock
 
 PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
 MOST_ELEMENTS = 1000
-"""Of one floating IP in hosts' tables: a forwarding is one, but one for each port when a range is moved to others."""
+"""Limit of a floating IP's entries in hosts' tables: one for each forwarding, but one for each port of a moved range.
+"""
 Ports = tuple[int, int]
 """The first and the last port of a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A forwarding that is asked for."""
+    """A requested forwarding."""
 
     protocol: str
     external: Ports
@@ -40,9 +41,9 @@ class Wanted:
 
 @when_broken_off
 def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
-    """Forward ports.
+    """Create a forwarding.
 
-    Raises BadRequestError, also when no router leads from the port to the floating IP, PortHasBindingFloatingIPError,
+    Raises BadRequestError, also if no router connects the port to the floating IP, PortHasBindingFloatingIPError,
     FloatingIPPortAlreadyAssociatedError.
     """
     with transaction.atomic():
@@ -63,7 +64,7 @@ def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwardi
 
 @when_broken_off
 def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -> PortForwarding:
-    """Change what is forwarded where; ``changes`` are fields of ``Wanted``.  Raises as ``create_port_forwarding``."""
+    """Update a forwarding; ``changes`` are fields of ``Wanted``.  Raises as ``create_port_forwarding``."""
     there = row.internal_port
     port = changes.get("internal_port", there)
     with transaction.atomic():
@@ -86,7 +87,7 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
 
 @when_broken_off
 def delete_port_forwarding(row: PortForwarding) -> None:
-    """Forward these ports no more; with the last one the floating IP belongs to no router."""
+    """Delete a forwarding; with the last one the floating IP is removed from its router."""
     with transaction.atomic():
         floating = records.lock(row.floating_ip)
         row.delete()
@@ -95,7 +96,7 @@ def delete_port_forwarding(row: PortForwarding) -> None:
 
 
 def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
-    """Write a checked forwarding of a locked floating IP; ``way``: from the port that is wanted."""
+    """Write a validated forwarding of a locked floating IP; ``way``: from the requested port."""
     try:
         router = way.router_to(wanted.internal_address)
     except ExternalGatewayForFloatingIPNotFoundError as error:
@@ -141,7 +142,7 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
 
 
 def _check_inside(row: PortForwarding, wanted: Wanted) -> None:
-    """Refuse what is forwarded already from another floating port, and a port that has a floating IP of its own."""
+    """Reject a target that is forwarded already from another external port, and a port with its own floating IP."""
     port = wanted.internal_port
     bound = port.floating_ips.first()
     if bound is not None and row.internal_port_id != port.id:
@@ -167,7 +168,7 @@ def _collision(side: str, there: PortForwarding, asked: Ports) -> BadRequestErro
 
 
 def _check_size(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
-    """Refuse more than hosts can load quickly."""
+    """Reject more elements than hosts can load quickly."""
     names = ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last")
     others = floating.port_forwardings.exclude(pk=row.pk).values_list(*names)
     elements = sum(_elements((outer, end), (inner, last)) for outer, end, inner, last in others)

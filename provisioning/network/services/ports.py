@@ -1,4 +1,4 @@
-"""Ports and their addresses: taken for an instance, bound to a host, given back."""
+"""Ports and addresses of instances: allocated, bound to a host, and released."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from provisioning.quotas.services import ledger, sizes
 from provisioning.quotas.services.ledger import reserve
 
 Membership = Port.security_groups.through
-"""Rows that put ports into security groups."""
+"""Rows that relate ports to their security groups."""
 OF_PORTS = ("ports", "fixed_ips")
-"""What of the quota goes and comes with ports."""
+"""Quota resources that ports use."""
 MAX_TRIES = 8
-"""Tries to insert one port; each collision means that another writer took the address or the MAC in between."""
+"""Attempts to insert one port; each collision means that another writer got the address or the MAC concurrently."""
 
 
 def allocate(
@@ -41,18 +41,18 @@ def allocate(
     *,
     dns_name: str = "",
 ) -> list[Port]:
-    """Give an instance its ports, all or none, and return them in the order of the interfaces.
+    """Allocate an instance's ports, all or none, and return them in the order of its interfaces.
 
     ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each interface; ``security_groups``: ids, empty
-    for the project's default; ``dns_name``: the guest's host name.  Idempotent for an instance: ports it has are bound
-    to ``host`` and returned.
+    for the project's default; ``dns_name``: the guest's host name.  Idempotent for an instance: existing ports are
+    bound to ``host`` and returned.
 
-    1. ports the instance has already: done; 2. quota for the new ports and their addresses, which a launch has reserved
-    before; 3. the networks' subnets, locked in order of their ids where the database can; 4. interface by interface:
-    the port that was given by id, or a new one with the lowest free or the wanted address.
+    1. if the instance has ports already: done; 2. quota for the new ports and their addresses, which a launch has
+    reserved before; 3. the networks' subnets, locked in order of their ids where the database can; 4. for each
+    interface the port with the given id, or a new one with the requested or the lowest free address.
 
     Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, OverQuotaError,
-    ConflictError when another run allocates for the same instance at this moment.
+    ConflictError if another run allocates for the same instance concurrently.
     """
     with transaction.atomic():
         existing = _ports_of(instance_id)
@@ -78,7 +78,7 @@ def allocate(
 
 
 def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -> tuple[Network, Sequence[Subnet]]:
-    """Narrow the place of an interface to one subnet, where one was asked for; InvalidInputError when it is gone."""
+    """Restrict an interface to the requested subnet, if any; InvalidInputError if it was deleted."""
     network, subnets = place
     if not subnet_id:
         return place
@@ -89,7 +89,7 @@ def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -
 
 
 def bind(ports: Sequence[Port], host: str) -> None:
-    """Say which host the ports' guest is on; ports that are there already are left alone."""
+    """Bind ports to the host of their guest; ports that are bound to it already are unchanged."""
     moved = [port for port in ports if port.host != host]
     if moved:
         ports_changed(moved, left=True)
@@ -102,14 +102,14 @@ def bind(ports: Sequence[Port], host: str) -> None:
 
 
 def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
-    """Bind the ports that an instance has to a host (empty: to none) and return them in the order of the interfaces."""
+    """Bind an instance's ports to a host (empty: to none) and return them in the order of its interfaces."""
     ports = _ports_of(instance_id)
     bind(ports, host)
     return ports
 
 
 def set_dns_name(instance_id: uuid.UUID, name: str) -> None:
-    """Give every port of an instance another host name."""
+    """Change the host name on every port of an instance."""
     renamed = Port.objects.filter(device_id=instance_id).exclude(dns_name=name)
     renamed.update(dns_name=name, revision_number=F("revision_number") + 1, updated_at=timezone.now())
     ports_changed(_ports_of(instance_id))
@@ -132,29 +132,27 @@ _SET_STATUS = PreparedUpdate(
 
 
 def quota_of(requested: Sequence[Mapping[str, str | None]]) -> dict[str, int]:
-    """Return what the interfaces make their instance hold of the quota: the ports that are made for it, each with one
-    address.
-    """
+    """Return the quota for an instance with these interfaces: the ports created for it, with one address each."""
     made = sum(not entry.get("port_id") for entry in requested)
     return dict.fromkeys(OF_PORTS, made)
 
 
 def quota_owner(port: Port) -> uuid.UUID:
-    """Return what holds the quota of a port and its addresses: the instance that it goes with, or the port itself."""
+    """Return the owner of the quota of a port and its addresses: the instance it is deleted with, or the port."""
     return port.device_id if port.delete_with_device and port.device_id else port.id
 
 
 def addresses_held(port: Port) -> int:
-    """Return how many addresses the owner of a port's quota has, on all ports that it holds the quota of."""
+    """Return the number of addresses of the owner of a port's quota, on all ports whose quota it holds."""
     if quota_owner(port) == port.id:
         return port.fixed_ips.count()
     return FixedIP.objects.filter(port__device_id=port.device_id, port__delete_with_device=True).count()
 
 
 def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
-    """Give back everything an instance has here; idempotent.
+    """Release all ports of an instance; idempotent.
 
-    Ports made for it go, with their addresses; ports it was given by id are free for the next one and keep theirs.
+    Ports created for it are deleted with their addresses; ports attached by id become free and keep theirs.
     ``keep_quota``: the instance gets new ports on another host.
     """
     with transaction.atomic():
@@ -183,7 +181,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
 def _hold_addresses(
     project_id: uuid.UUID, owner_id: uuid.UUID, ports: Sequence[Port], subnets: Sequence[Subnet]
 ) -> None:
-    """Let the owner of new ports hold the addresses that they have, where that is not one each."""
+    """Correct the quota of new ports' owner if they have more than one address each."""
     if any(subnet.ip_version == 6 for subnet in subnets):
         many = FixedIP.objects.filter(port__in=[port.pk for port in ports]).count()
         sizes.grow(project_id, owner_id, {"fixed_ips": many})
@@ -193,7 +191,7 @@ def _hold_addresses(
 def lock_ports(instance_id: uuid.UUID) -> list[Port]:
     """Lock the ports of an instance, before any counter, and return them in the order of its interfaces.
 
-    Nothing begins to lead to their addresses until the transaction ends.
+    No association with their addresses can be added until the transaction ends.
     """
     rows = Port.objects.select_for_update(no_key=True).filter(device_id=instance_id).order_by("id")
     return sorted(rows, key=lambda port: port.device_index)
@@ -213,8 +211,8 @@ _OF_DEVICE = Prepared(
 def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     """Return the subnets by network, locked until the transaction ends.
 
-    Always in the same order, so that no two launches wait in a ring.
-    The lock only keeps parallel launches from proposing the same address; exactness is the constraint's.
+    They are always locked in the same order, to avoid deadlocks of launches.  The lock only keeps parallel launches
+    from proposing the same address; the constraint ensures uniqueness.
     """
     if not network_ids:
         return {}
@@ -244,9 +242,9 @@ def usable_network(
     *,
     anywhere: bool = False,
 ) -> tuple[Network, Sequence[Subnet]]:
-    """Return a network the project may use, with its subnets; gone or never its own: the same sentence.
+    """Return a network that the project may use, with its subnets; the same error if it is unknown or not allowed.
 
-    ``anywhere``: every network, as an operator asked.
+    ``anywhere``: allow every network, because an operator requested it.
     """
     chosen = subnets.get(uuid.UUID(network_id), []) if network_id else []
     network = chosen[0].network if chosen else Network.objects.filter(id=read_id(network_id) or NOBODY).first()
@@ -265,7 +263,7 @@ def _may_use(project_id: uuid.UUID, network: Network) -> bool:
 
 
 def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
-    """Return the groups with these ids, the project's own and those shared with it, or its default one."""
+    """Return the groups with these ids, the project's own and those shared with it; without ids the default group."""
     if not ids:
         return [ensure_default_security_group(project_id)]
     found = {str(group.id): group for group in SecurityGroup.objects.filter(project_id=project_id, pk__in=ids)}
@@ -281,7 +279,7 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
 
 
 class InterfacePlan:
-    """One interface of an instance that is being filled."""
+    """One interface of an instance whose ports are being allocated."""
 
     def __init__(
         self, instance_id: uuid.UUID, project_id: uuid.UUID, index: int, host: str, owner: str, dns_name: str
@@ -296,7 +294,7 @@ class InterfacePlan:
         }
 
     def attach(self, port_id: str) -> None:
-        """Take a port by id: the project's own, with an address, and nobody's yet."""
+        """Attach an existing port by id: it must be the project's, have an address, and not be in use."""
         mine = Port.objects.filter(pk=port_id, project_id=self.project_id, delete_with_device=False)
         taken = mine.filter(device_id=None, device_text="").update(
             **self.columns, status="BUILD", revision_number=F("revision_number") + 1, updated_at=timezone.now()
@@ -314,7 +312,7 @@ class InterfacePlan:
         fixed_ip: str | None,
         groups: Sequence[SecurityGroup],
     ) -> None:
-        """Create a port that is deleted with the instance; without port security on the network it is in no groups."""
+        """Create a port that is deleted with the instance; without port security on the network it has no groups."""
         network, subnets = place
         secured = network.port_security_enabled
         port = Port(
@@ -334,7 +332,7 @@ class InterfacePlan:
 def insert_port(
     port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None, groups: Sequence[SecurityGroup]
 ) -> Port:
-    """Insert a port with an address of each IP version, and those that its guest makes itself on IPv6 subnets."""
+    """Insert a port with an address of each IP version, and those that its guest derives on IPv6 subnets."""
 
     def fill() -> None:
         for place in places_for(port, network, subnets, fixed_ip):
@@ -350,10 +348,10 @@ def insert_with(
     fill: Callable[[], None],
     mac_address: str | None = None,
 ) -> Port:
-    """Insert a port; ``fill`` gives it its addresses.
+    """Insert a port; ``fill`` allocates its addresses.
 
-    A collision is tried again with another MAC and the next free address.  Raises MacAddressInUseError for a MAC
-    address that was given.
+    A collision is retried with another MAC address and the next free address.  Raises MacAddressInUseError if the given
+    MAC address is in use.
     """
     attempt = 0
     while True:
@@ -375,14 +373,14 @@ def insert_with(
 
 
 def mac_in_use(network_id: uuid.UUID, mac: object) -> MacAddressInUseError:
-    """Return the error of a MAC address that another port has."""
+    """Return the error for a MAC address that another port uses."""
     msg = f"Unable to complete operation for network {network_id}. The mac address {mac} is in use."
     return MacAddressInUseError(msg, field="mac_address")
 
 
 def places_for(port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None) -> list[ipam.Place]:
-    """Return the addresses of a new port: the wanted one, or the lowest free one of each IP version that the network
-    has; none of a version of which guests make their own, and none at all on a network without subnets.
+    """Return the addresses of a new port: the requested one, or the lowest free one of each IP version of the network;
+    none for subnets where guests derive theirs, and none on a network without subnets.
     """
     if fixed_ip:
         return [ipam.named_place(subnets, fixed_ip)]

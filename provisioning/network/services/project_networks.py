@@ -1,4 +1,4 @@
-"""A network of a project's own with a way out, made in one go: Neutron's auto-allocated topology."""
+"""Auto-allocated topology of Neutron: a project's own network with a router to the external network."""
 
 import uuid
 
@@ -19,7 +19,7 @@ NETWORK, ROUTER, SUBNET = "auto_allocated_network", "auto_allocated_router", "au
 
 
 def check_topology() -> Network:
-    """Return the external network that projects' routers lead to.  Raises AutoAllocationFailureError without one."""
+    """Return the external network for projects' routers.  Raises AutoAllocationFailureError if there is none."""
     found = Network.objects.filter(external=True, is_default=True, admin_state_up=True, subnets__ip_version=4).first()
     if found is None:
         raise _failure("No default router:external network.")
@@ -29,12 +29,12 @@ def check_topology() -> Network:
 @when_broken_off
 @transaction.atomic
 def allocate_topology(project_id: uuid.UUID, name: str = "") -> AutoAllocatedTopology:
-    """Return the project's network and router, making them when they are not there.
+    """Return the project's network and router, creating them if they do not exist.
 
-    The subnet has a range of the default subnet pool, or PROJECT_NETWORK_RANGE when there is no such pool; the router
-    leads to the default external network.  ``name``: what network, subnet and router are called, Neutron's names when
-    it is empty.  The project is locked: at the same moment nobody makes a second one.  Raises
-    AutoAllocationFailureError, OverQuotaError, OutOfAddressesError, NotFoundError for a project that is gone.
+    The subnet has a range of the default subnet pool, or PROJECT_NETWORK_RANGE if there is no such pool; the router's
+    gateway is the default external network.  ``name``: the name of network, subnet and router, by default Neutron's.
+    The project is locked, so that concurrent calls create only one.  Raises AutoAllocationFailureError, OverQuotaError,
+    OutOfAddressesError, NotFoundError if the project was deleted.
     """
     owner_locks.lock_project(project_id)
     there = AutoAllocatedTopology.objects.filter(pk=project_id).first()
@@ -53,10 +53,10 @@ def allocate_topology(project_id: uuid.UUID, name: str = "") -> AutoAllocatedTop
 @when_broken_off
 @transaction.atomic
 def delete_topology(project_id: uuid.UUID) -> None:
-    """Delete the network and the router that the project was given; nothing happens when there is none.
+    """Delete the project's auto-allocated network and router, if any.
 
-    Raises NetworkInUseError, RouterInUseError and the like while something of the project's needs them; nothing is
-    deleted then.
+    Raises NetworkInUseError, RouterInUseError or a similar error while other resources use them; nothing is deleted
+    then.
     """
     owner_locks.lock_project(project_id)
     there = AutoAllocatedTopology.objects.filter(pk=project_id).select_related("network", "router").first()

@@ -1,4 +1,4 @@
-"""Policies that share a record with another project or with all: made, led to another project, and removed."""
+"""RBAC policies: share a record with another project or with all, change the project, and end the sharing."""
 
 import uuid
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from provisioning.quotas.services.ledger import hold, release
 
 SHARED, EXTERNAL = RbacPolicy.SHARED, RbacPolicy.EXTERNAL
 COLUMNS = {SHARED: "shared", EXTERNAL: "external"}
-"""Action → the column that says that it is everybody's."""
+"""Action → the column that is set if all projects share the record."""
 MODELS: dict[str, type[Model]] = {
     "network": Network,
     "security_group": SecurityGroup,
@@ -49,7 +49,7 @@ MODELS: dict[str, type[Model]] = {
 def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, target: str) -> RbacPolicy:
     """Share a record with ``target``, a project's id without dashes or ``*``.
 
-    Raises OverQuotaError, DuplicateRbacPolicyError, and InvalidInputError for an action that this kind does not know.
+    Raises OverQuotaError, DuplicateRbacPolicyError, InvalidInputError for an action that this kind does not support.
     """
     _check(kind, action)
     policy = RbacPolicy(project_id=project_id, object_type=kind, object_id=row.pk, action=action, target_project=target)
@@ -62,7 +62,7 @@ def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, 
 
 @when_broken_off
 def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
-    """Share with another project instead.
+    """Share the record with another project instead.
 
     Raises OverQuotaError, RbacPolicyInUseError, DuplicateRbacPolicyError, InvalidInputError.
     """
@@ -70,7 +70,7 @@ def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
         fresh = records.lock(policy)
         if fresh.target_project == target:
             return fresh
-        _count(fresh, target)  # anew: another change may have led it to every project meanwhile
+        _count(fresh, target)  # again: a concurrent change may have set the target to all
         _check_unused(locked, fresh)
         _mirror(locked, fresh, there=False)
         seen = topics_of(fresh)
@@ -85,7 +85,7 @@ def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
 
 @when_broken_off
 def delete_rbac_policy(policy: RbacPolicy) -> None:
-    """Share no more.  Raises RbacPolicyInUseError while a project uses the record by this policy."""
+    """Delete a policy.  Raises RbacPolicyInUseError while a project uses the record by this policy."""
     with transaction.atomic(), _sharing(_record(policy), policy, RbacPolicy.EVERYBODY) as locked:
         fresh = records.lock(policy)
         _check_unused(locked, fresh)
@@ -101,10 +101,10 @@ def _record(policy: RbacPolicy) -> Model:
 
 @contextmanager
 def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
-    """Lock the record whose policies change, before its policy as whoever changes the record does, and yield it.
+    """Lock the record whose policies change, before its policy, as changes of the record do, and yield it.
 
-    A network's guests are locked before it: when it is shared for the first time, or no more, their names are in other
-    domains, and their hosts are told.  Counters come in between, as in every launch.
+    A network's guests are locked before it: if sharing begins or ends, their names get other domains, and their hosts
+    are notified.  Quota counters are locked in between, as in every launch.
     """
     network = row if isinstance(row, Network) and policy.action == SHARED else None
     if network is not None:
@@ -122,7 +122,7 @@ def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
 
 
 def _count(policy: RbacPolicy, target: str) -> None:
-    """Hold what a policy of a single project takes of its owner's quota; those of every project are operators'."""
+    """Count a policy for a single project in its owner's quota; policies for all projects are operators'."""
     if target != RbacPolicy.EVERYBODY:
         hold(policy.project_id, policy.pk, {"rbac_policies": 1})
 
@@ -142,9 +142,9 @@ def _save(policy: RbacPolicy, **how: Any) -> None:
 
 
 def _mirror(row: Any, policy: RbacPolicy, *, there: bool) -> None:
-    """Let the record's column say whether everybody shares it, or whether it is external for anybody.
+    """Set the record's column that shares it with all projects, or that makes it external for any project.
 
-    ``there``: whether the policy is a new one; otherwise it is about to be deleted.
+    ``there``: whether the policy is new; otherwise it is about to be deleted.
     """
     column = COLUMNS[policy.action]
     if policy.action == EXTERNAL:
@@ -156,7 +156,7 @@ def _mirror(row: Any, policy: RbacPolicy, *, there: bool) -> None:
 
 def _check_unused(row: Any, policy: RbacPolicy) -> None:
     if isinstance(row, Network):
-        lock_subnets([str(row.pk)])  # a launch locks them before it looks whether it may use the network
+        lock_subnets([str(row.pk)])  # a launch locks them before it checks its access to the network
     same = RbacPolicy.objects.filter(object_id=row.pk, action=policy.action).exclude(pk=policy.pk)
     others = list(same.values_list("target_project", flat=True))
     if RbacPolicy.EVERYBODY in others:
@@ -173,7 +173,7 @@ def _check_unused(row: Any, policy: RbacPolicy) -> None:
 
 
 def _users(row: Any, action: str) -> list[tuple[QuerySet[Any], str]]:
-    """Return what may be of other projects and needs the record, and the path of its owner."""
+    """Return records of other projects that may need this record, each with the path to its owner."""
     owner = "project_id"
     if isinstance(row, Network) and action == EXTERNAL:
         gateways = Router.objects.filter(gateway_port__network=row)
@@ -194,4 +194,4 @@ def _users(row: Any, action: str) -> list[tuple[QuerySet[Any], str]]:
 
 
 OUTSIDE = (*owners.OF_THE_NETWORK, owners.ROUTER_GATEWAY, owners.FLOATING_IP)
-"""Ports that an external network has by being external."""
+"""Ports that an external network has for its own purpose."""

@@ -1,4 +1,4 @@
-"""What every record of the Networking API has in common when it is written: its lock, its revision and its end."""
+"""Common steps of writing records of the Networking API: lock, revision and deletion."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ R = TypeVar("R", bound=Model)
 @when_broken_off
 @transaction.atomic
 def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
-    """Make several records, all or none, and return them in order.
+    """Create several records, all or none, and return them in order.
 
-    ``asked``, project → resource → how many, is refused before the first is made; OverQuotaError.
+    ``asked``, project → resource → amount, is checked before the first is created; OverQuotaError.
     """
     for project_id, amounts in asked.items():
         ledger.check_room(project_id, amounts)
@@ -32,15 +32,15 @@ def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Ma
 
 
 def lock(row: R, revision: int | None = None) -> R:
-    """Return the record as it is now, locked until the transaction ends; others may begin to refer to it.
+    """Return the current record, locked until the transaction ends; other records may still begin to refer to it.
 
-    Raises RevisionNumberConstraintFailedError when it is not at ``revision``, and RecordNotFoundError when it is gone.
+    Raises RevisionNumberConstraintFailedError for another revision than ``revision``, RecordNotFoundError if deleted.
     """
     return _locked(row, revision, no_key=True)
 
 
 def lock_to_delete(row: R, revision: int | None = None) -> R:
-    """Do as ``lock`` and keep others from beginning to refer to it, so that what is looked for now is all there is."""
+    """As ``lock``, but no other record can begin to refer to it: checks for references are then final."""
     return _locked(row, revision, no_key=False)
 
 
@@ -64,7 +64,7 @@ def _lock_one(model: type[Model], no_key: bool) -> Prepared[Any]:  # noqa: FBT00
 
 
 def write(row: Any, changes: Mapping[str, object]) -> set[str]:
-    """Set columns of a locked record and raise its revision; return the names of those that changed."""
+    """Set columns of a locked record and increase its revision; return the names of those that changed."""
     changed = {name for name, value in changes.items() if getattr(row, name) != value}
     for name in changed:
         setattr(row, name, changes[name])
@@ -81,7 +81,7 @@ def touch(row: Any, *columns: str) -> None:
 
 
 def remove(row: Any) -> None:
-    """Delete a record that was locked to delete it: with its tags, its RBAC policies and its part of the quota."""
+    """Delete a record locked by ``lock_to_delete``, with its tags, its RBAC policies and its quota."""
     Tag.objects.filter(resource_id=row.pk).delete()
     ledger.release(row.pk)
     sharing.end(RbacPolicy.objects.filter(object_id=row.pk))

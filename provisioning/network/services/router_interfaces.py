@@ -1,4 +1,4 @@
-"""Interfaces of routers: a port on a network, with its gateway's address."""
+"""Interfaces of routers: ports that usually have the subnet's gateway address."""
 
 import uuid
 from collections.abc import Collection
@@ -31,7 +31,7 @@ from provisioning.quotas.services import ledger
 
 @dataclass(frozen=True, slots=True)
 class RouterInterface:
-    """An interface that was added or removed, and the subnet that this was about."""
+    """An added or removed interface, with its subnet."""
 
     router: Router
     port: Port
@@ -41,10 +41,10 @@ class RouterInterface:
 @when_broken_off
 @transaction.atomic
 def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = False) -> RouterInterface:
-    """Put a router on a subnet, at its gateway's address; ``anywhere``: on another project's network, too.
+    """Connect a router to a subnet with its gateway address; ``anywhere``: also on another project's network.
 
-    IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError, InvalidIpForSubnetError for
-    a gateway outside of the range.
+    IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError, InvalidIpForSubnetError if
+    the gateway is outside the range.
     """
     router, subnet = records.lock(router), records.lock(subnet)
     if subnet.gateway_ip is None:
@@ -71,9 +71,9 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
 @when_broken_off
 @transaction.atomic
 def add_interface_by_port(router: Router, port: Port, *, anywhere: bool = False) -> RouterInterface:
-    """Make a port that no device has the router's; it is in no quota then.
+    """Connect a router by a port that no device uses; the port then counts for no quota.
 
-    ``anywhere``: at the gateway's address of another project's network, too.  Raises PortInUseError, BadRequestError.
+    ``anywhere``: also with the gateway address of another project's network.  Raises PortInUseError, BadRequestError.
     """
     router, port = records.lock(router), records.lock(port)
     if port.device_id is not None or port.device_text:
@@ -104,7 +104,7 @@ def add_interface_by_port(router: Router, port: Port, *, anywhere: bool = False)
 @when_broken_off
 @transaction.atomic
 def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None = None) -> RouterInterface:
-    """Take an interface from a router, with its port.
+    """Remove an interface of a router, with its port.
 
     Raises RouterInterfaceNotFoundError, BadRequestError for a port that is not on ``subnet_id``, and as
     ``remove_interface_by_subnet``.
@@ -127,7 +127,7 @@ def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None
 @when_broken_off
 @transaction.atomic
 def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterface:
-    """Take a router off a subnet.
+    """Disconnect a router from a subnet.
 
     Raises RouterInterfaceNotFoundForSubnetError, RouterInterfaceInUseByFloatingIPError,
     RouterInterfaceInUseByRouteError.
@@ -147,9 +147,9 @@ def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterfac
 
 
 def follow_addresses(port: Port, before: Collection[uuid.UUID]) -> None:
-    """Tell of an interface whose addresses were replaced; the subnets stay, ``before`` are their ids.
+    """Mark the network and router of an interface whose addresses were replaced; ``before``: its previous subnets.
 
-    Raises ServicePortInUseError for other subnets: interfaces are added and removed there.
+    Raises ServicePortInUseError if the subnets differ: they change only by adding and removing interfaces.
     """
     if set(port.fixed_ips.values_list("subnet_id", flat=True)) != set(before):
         msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} (fixed_ips)."
@@ -159,18 +159,18 @@ def follow_addresses(port: Port, before: Collection[uuid.UUID]) -> None:
 
 
 def _check_gateway(router: Router, subnet: Subnet, *, anywhere: bool) -> None:
-    """Refuse to make a router the gateway of another project's network."""
+    """Reject a router that would become the gateway of another project's network."""
     if not anywhere and subnet.network.project_id != router.project_id:
         raise _bad(
-            f"Subnet {subnet.id} is on another project's network, whose gateway is that project's to give;"
-            " a port of your own on it, with another address, can be the interface"
+            f"Subnet {subnet.id} is on another project's network, and only that project can set its gateway;"
+            " use a port of your own with another address as the interface"
         )
 
 
 def _check_new(router: Router, subnets: list[Subnet]) -> None:
     outside = next((subnet.network for subnet in subnets if subnet.network.external), None)
     if outside is not None:
-        raise _bad(f"Network {outside.id} is external: routers lead there by their gateway, not by an interface")
+        raise _bad(f"Network {outside.id} is external: connect the router by its gateway, not by an interface")
     taken = legs_of(router).filter(fixed_ips__subnet__in=subnets).first()
     if taken is not None:
         raise _bad(f"Router already has a port on subnet {subnets[0].id}")
@@ -199,7 +199,7 @@ def _check_unused(router: Router, subnet: Subnet) -> None:
 
 
 def _delete(port: Port) -> None:
-    """Delete the row; what was deleted is still shown."""
+    """Delete the row but keep ``port.id``, which the response contains."""
     Port.objects.filter(id=port.id).delete()
 
 

@@ -1,4 +1,4 @@
-"""Routers: made, given a way out, given routes, and deleted."""
+"""Creates, updates and deletes routers, with their external gateway and routes."""
 
 import itertools
 import uuid
@@ -38,7 +38,7 @@ Routes = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A way out that is asked for; ``fixed_ips`` are addresses wanted, with or without a subnet's id."""
+    """A requested external gateway; ``fixed_ips`` are requested addresses, optionally with a subnet's id."""
 
     network: Network
     enable_snat: bool = True
@@ -54,7 +54,7 @@ def create_router(
     gateway: Gateway | None = None,
     availability_zone_hints: Sequence[str] = (),
 ) -> Router:
-    """Make a router without interfaces.
+    """Create a router without interfaces.
 
     Raises OverQuotaError, AvailabilityZoneNotFoundError, BadRequestError, OutOfAddressesError.
     """
@@ -77,7 +77,7 @@ def create_router(
 
 @when_broken_off
 def update_router(router: Router, changes: Mapping[str, object], revision: int | None = None) -> Router:
-    """Change ``name``, ``description``, ``admin_state_up``, ``routes`` (all of them) or ``gateway`` (None: no way out).
+    """Change ``name``, ``description``, ``admin_state_up``, ``routes`` (all of them) or ``gateway`` (None removes it).
 
     Raises RevisionNumberConstraintFailedError, BadRequestError, InvalidRoutesError, RoutesExhaustedError,
     RouterExternalGatewayInUseByFloatingIpError, OutOfAddressesError.
@@ -100,7 +100,7 @@ def update_router(router: Router, changes: Mapping[str, object], revision: int |
 
 @when_broken_off
 def add_routes(router: Router, routes: Routes) -> Router:
-    """Add routes; those that are there stay.  Raises InvalidRoutesError, RoutesExhaustedError."""
+    """Add routes; existing ones are kept.  Raises InvalidRoutesError, RoutesExhaustedError."""
     with transaction.atomic():
         router = records.lock(router)
         together = [*router.routes, *(route for route in _plain(routes) if route not in router.routes)]
@@ -111,7 +111,7 @@ def add_routes(router: Router, routes: Routes) -> Router:
 
 @when_broken_off
 def remove_routes(router: Router, routes: Routes) -> Router:
-    """Take routes away; those that are not there change nothing."""
+    """Remove routes; unknown ones are ignored."""
     with transaction.atomic():
         router = records.lock(router)
         unwanted = _plain(routes)
@@ -122,7 +122,7 @@ def remove_routes(router: Router, routes: Routes) -> Router:
 
 @when_broken_off
 def delete_router(router: Router, revision: int | None = None) -> None:
-    """Delete a router with its way out.  Raises RouterInUseError, RevisionNumberConstraintFailedError."""
+    """Delete a router with its external gateway.  Raises RouterInUseError, RevisionNumberConstraintFailedError."""
     with transaction.atomic():
         router = records.lock_to_delete(router, revision)
         if legs_of(router).exists() or FloatingIP.objects.filter(router=router).exists():
@@ -140,7 +140,7 @@ def legs_of(router: Router) -> QuerySet[Port]:
 
 
 def check_overlaps(router: Router, wanted: Iterable[Subnet]) -> None:
-    """Refuse subnets that share addresses with one that the router is on.  Raises BadRequestError."""
+    """Reject subnets that overlap a subnet of the router.  Raises BadRequestError."""
     there = {row.id: row for row in [*_SUBNETS(router=router.id), *_SUBNETS_BEHIND(router=router.id)]}
     for subnet, other in itertools.product(list(wanted), there.values()):
         if subnet.id == other.id:
@@ -164,16 +164,16 @@ _SUBNETS = Prepared(
     ).distinct(),
     router=UUIDField(),
 )
-"""Those that a router has an address on."""
+"""Subnets on which a router has an address."""
 _SUBNETS_BEHIND = Prepared(
     lambda router: Subnet.objects.filter(network__ports__in=_ports(router, ROUTER_GATEWAY)).distinct(),
     router=UUIDField(),
 )
-"""Those of the network that its gateway is on."""
+"""Subnets of the network of its gateway."""
 
 
 def checked_routes(router: Router, routes: Routes) -> list[dict[str, str]]:
-    """Return routes through the router's networks in one form.  Raises InvalidRoutesError, RoutesExhaustedError."""
+    """Return validated routes in normal form.  Raises InvalidRoutesError, RoutesExhaustedError."""
     plain = _plain(routes)
     if len(plain) > MAX_ROUTES:
         msg = f"Unable to complete operation for {router.id}. The number of routes exceeds the maximum {MAX_ROUTES}."
@@ -212,7 +212,7 @@ def _invalid(routes: object, reason: str) -> InvalidRoutesError:
 
 
 def _lead_out(router: Router, gateway: Gateway) -> None:
-    """Give the router a port on the external network, or change what it is; the router is locked."""
+    """Set the external gateway of a locked router, keeping the port if network and addresses are the same."""
     if not gateway.network.external:
         msg = f"Bad router request: Network {gateway.network.id} is not an external network."
         raise BadRequestError(msg, field="external_gateway_info")

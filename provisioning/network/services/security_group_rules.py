@@ -1,4 +1,4 @@
-"""Rules of security groups: added one by one or several at once, and taken away."""
+"""Adds, changes and deletes rules of security groups."""
 
 import uuid
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from provisioning.quotas.services import ledger
 from provisioning.quotas.services.ledger import hold_all
 
 MOST_ADDRESS_GROUPS = 50
-"""Address groups that the rules of one security group name: hosts are told the ranges of all of them together."""
+"""Limit of the address groups in one security group's rules, whose ranges are sent to hosts in one document."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRule:
-    """A rule that is asked for; the groups are such as the caller may use."""
+    """A requested rule; the caller has access to its groups."""
 
     group: SecurityGroup
     flow: Flow
@@ -103,25 +103,25 @@ def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule
 
 @when_broken_off
 def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
-    """Add those of the rules that their group does not have, and return them in order.
+    """Add those rules that their group does not have, and return them in order.
 
-    Raises SecurityGroupRuleExistsError when it has all of them, and as ``create_security_group_rules``.
+    Raises SecurityGroupRuleExistsError if it has all of them, and as ``create_security_group_rules``.
     """
     with transaction.atomic():
         group = records.lock(wanted[0].group)
         there = {meaning_of(rule) for rule in group.rules.all()}
         missing = [each for each in wanted if each.meaning not in there]
         if not missing:
-            raise SecurityGroupRuleExistsError(f"{group.name or group.id} allows this already.")
+            raise SecurityGroupRuleExistsError(f"{group.name or group.id} already allows this.")
         return create_security_group_rules(missing)
 
 
 @when_broken_off
 def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> SecurityGroupRule:
-    """Let a rule of a group allow something else under the same id.
+    """Replace what a rule allows; the rule keeps its id.
 
-    Raises SecurityGroupRuleNotFoundError when it is gone, SecurityGroupRuleExistsError when another rule of the group
-    allows exactly this, InvalidInputError.
+    Raises SecurityGroupRuleNotFoundError if it was deleted, SecurityGroupRuleExistsError if another rule of the group
+    is equal, InvalidInputError.
     """
     with transaction.atomic():
         group = records.lock(rule.group)
@@ -142,7 +142,7 @@ def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> S
 
 @when_broken_off
 def describe_security_group_rules(rules: Sequence[SecurityGroupRule], description: str) -> None:
-    """Say of rules of one group what they are for."""
+    """Set the description of rules of one group."""
     with transaction.atomic():
         group = records.lock(rules[0].group)
         rows = SecurityGroupRule.objects.filter(id__in=[rule.id for rule in rules], group=group)
@@ -153,7 +153,7 @@ def describe_security_group_rules(rules: Sequence[SecurityGroupRule], descriptio
 
 @when_broken_off
 def delete_security_group_rule(rule: SecurityGroupRule) -> None:
-    """Take a rule away; SecurityGroupRuleNotFoundError when it is gone already."""
+    """Delete a rule; SecurityGroupRuleNotFoundError if it does not exist."""
     with transaction.atomic():
         group = records.lock(rule.group)
         gone, _ = SecurityGroupRule.objects.filter(id=rule.id).delete()
@@ -164,7 +164,7 @@ def delete_security_group_rule(rule: SecurityGroupRule) -> None:
 
 
 def meaning_of(rule: SecurityGroupRule) -> tuple[object, ...]:
-    """Return what makes two rules of a group the same."""
+    """Return the key by which rules of a group are compared."""
     flow = Flow(
         rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max, rule.remote_ip_prefix
     )
@@ -173,7 +173,7 @@ def meaning_of(rule: SecurityGroupRule) -> tuple[object, ...]:
 
 @when_broken_off
 def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
-    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept.
+    """Allow IPv4 traffic of ``protocol`` from anywhere, to one port or to all; an equal rule is kept.
 
     Raises OverQuotaError.
     """

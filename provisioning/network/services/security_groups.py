@@ -1,4 +1,4 @@
-"""Security groups: made with their first rules, changed and deleted; and the default one of every project."""
+"""Security groups with their initial rules, and the default group of every project."""
 
 import uuid
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ DEFAULT_NAME = "default"
 def create_security_group(
     project_id: uuid.UUID, name: str, *, description: str = "", stateful: bool = True, as_default: bool = False
 ) -> SecurityGroup:
-    """Create a group with the rules that new groups, or ``as_default`` default groups, begin with.
+    """Create a group with the rules of new groups, or with ``as_default`` those of new default groups.
 
     Raises SecurityGroupDefaultAlreadyExistsError, OverQuotaError.
     """
@@ -51,7 +51,7 @@ def update_security_group(
 ) -> SecurityGroup:
     """Change name, description or ``stateful``.
 
-    Raises SecurityGroupCannotUpdateDefaultError, SecurityGroupInUseError for ``stateful`` of one that ports are in,
+    Raises SecurityGroupCannotUpdateDefaultError, SecurityGroupInUseError for ``stateful`` while ports use the group,
     RevisionNumberConstraintFailedError.
     """
     with transaction.atomic():
@@ -70,9 +70,9 @@ def update_security_group(
 
 @when_broken_off
 def delete_security_group(group: SecurityGroup, revision: int | None = None, *, even_default: bool = False) -> None:
-    """Delete a group with its rules, and the rules of others that name it.
+    """Delete a group with its rules, and rules of other groups that refer to it.
 
-    ``even_default``: the project's default group, too, as operators may; it is created again when it is needed.
+    ``even_default``: also the project's default group, as operators may; it is created again when needed.
 
     Raises SecurityGroupCannotRemoveDefaultError, SecurityGroupInUseError, RevisionNumberConstraintFailedError.
     """
@@ -97,7 +97,7 @@ def _in_use(group: SecurityGroup) -> SecurityGroupInUseError:
 
 
 def _first_rules(group: SecurityGroup, *, default: bool) -> list[SecurityGroupRule]:
-    """Return the rules that a new group begins with, not saved; none that names a group that is gone."""
+    """Return the unsaved rules of a new group, without those that refer to a deleted group."""
     return [
         SecurityGroupRule(
             group=group,
@@ -127,13 +127,12 @@ def _save(group: SecurityGroup, rules: list[SecurityGroupRule]) -> None:
 
 
 def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
-    """Return the project's ``default`` group, making it with the rules of default groups if it is absent.
+    """Return the project's ``default`` group, creating it with the rules of default groups if it does not exist.
 
-    Neutron's rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the project
-    is locked, so one caller makes it, with its rules in the same transaction, and it cannot go with the project
-    meanwhile.
-    It counts in the quota and is never refused: no project can be without it.  Raises NotFoundError for a project that
-    is gone.
+    Neutron's rules: egress to anywhere, ingress from members of the same group, IPv4 and IPv6. Safe in parallel: the
+    project is locked, so that only one caller creates it and the project is not deleted concurrently.  The group counts
+    in the quota but is never refused, because every project needs one.  Raises NotFoundError if the project was
+    deleted.
     """
     found = _DEFAULT.first(project_id=project_id)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Keeps the policies that share a record with everybody equal to the columns that say the same; ends policies."""
+"""Keeps policies for all projects consistent with the columns ``shared`` and ``external``, and deletes policies."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from provisioning.quotas.services.ledger import release
 
 
 def end(policies: QuerySet[RbacPolicy]) -> int:
-    """Delete the policies of what goes, with their part of the quota; return how many there were."""
+    """Delete the policies of records that are deleted, with their quota; return their number."""
     for key in policies.exclude(target_project=RbacPolicy.EVERYBODY).order_by("pk").values_list("pk", flat=True):
         release(key)
     return policies.delete()[0]
 
 
 def mirror(row: Any, kind: str, **actions: bool) -> None:
-    """Create the policies that let everybody use a record, or remove them; ``actions``: action → whether everybody may.
+    """Create or delete the policies that share a record with all projects; ``actions``: action → whether it is shared.
 
-    A network that is not external any more is external for no single project either.
+    For a network that is no longer external, policies for single projects are deleted as well.
     """
     for action, wanted in actions.items():
         same = {

@@ -1,4 +1,4 @@
-"""Subnets that come or go while there are ports whose guests make their addresses of their MAC addresses."""
+"""Updates ports when a subnet is created or deleted on which guests derive their addresses from MAC addresses."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,14 +18,14 @@ from provisioning.network.services import ipam, network_guests, records
 from provisioning.network.services.port_addresses import hold_addresses
 
 LATELY = timedelta(hours=1)
-"""How long ports are looked for that began before a subnet was there and were done after it."""
+"""How long after a subnet was created ports are searched that were being created at the same time."""
 
 
 def follow_new(subnet: Subnet) -> None:
-    """Give every port of the network the address that its guest makes as soon as the subnet is advertised.
+    """Allocate to every port of the network the address that its guest derives when the subnet is advertised.
 
-    They count in the quotas of the ports' projects, and are refused by none: what a subnet's maker does is not up to
-    others.
+    The addresses count in the quotas of the ports' projects but are never refused: the creator of the subnet must not
+    depend on other projects.
     """
     changed = []
     for port in _locked(_without(subnet)):
@@ -36,7 +36,7 @@ def follow_new(subnet: Subnet) -> None:
 
 
 def follow_lately() -> None:
-    """Do so again for the subnets of the last hour: a port that was being made in that moment saw none of them."""
+    """Repeat ``follow_new`` for the subnets of the last hour: ports created concurrently did not see them."""
     made = Subnet.objects.filter(ipv6_address_mode__in=ipam.STATELESS, created_at__gte=timezone.now() - LATELY)
     for subnet in made.select_related("network").order_by("id"):
         if _without(subnet).exists():
@@ -54,7 +54,7 @@ def _follow_again(subnet: Subnet) -> None:
 
 
 def follow_deleted(subnet: Subnet) -> None:
-    """Take from the ports of people the addresses that guests make no more."""
+    """Remove the addresses that guests have derived on the subnet from users' ports."""
     mine = FixedIP.objects.filter(subnet=subnet)
     ports = _locked(Port.objects.filter(fixed_ips__in=mine).exclude(OF_THE_CLOUD).order_by("id"))
     mine.filter(port__in=ports).delete()
@@ -64,7 +64,7 @@ def follow_deleted(subnet: Subnet) -> None:
 
 
 def _without(subnet: Subnet) -> QuerySet[Port]:
-    """Return the ports of people on a subnet's network that have no address of the subnet."""
+    """Return users' ports on the subnet's network without an address of the subnet."""
     ports = Port.objects.filter(network=subnet.network_id).exclude(OF_THE_CLOUD)
     return ports.exclude(fixed_ips__subnet=subnet).order_by("id")
 

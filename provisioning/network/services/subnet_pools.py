@@ -1,4 +1,4 @@
-"""Subnet pools: made, changed and deleted."""
+"""Creates, updates and deletes subnet pools."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ from provisioning.network.subnet_errors import (
 from provisioning.quotas.services.ledger import hold
 
 SMALLEST = {4: 8, 6: 64}
-"""IP version → ``min_prefixlen`` when nothing is said, as in Neutron."""
+"""IP version → default ``min_prefixlen``, as in Neutron."""
 LARGEST = {4: 32, 6: 128}
 
 
 class PoolFields(TypedDict, total=False):
-    """What may be said of a new pool."""
+    """Optional fields of a new pool."""
 
     description: str
     default_prefixlen: int
@@ -46,7 +46,7 @@ class PoolFields(TypedDict, total=False):
 def create_subnet_pool(
     project_id: uuid.UUID, name: str, prefixes: Sequence[str], **fields: Unpack[PoolFields]
 ) -> SubnetPool:
-    """Make a pool of ranges; they are kept without overlaps.
+    """Create a pool of prefixes, which are merged if they overlap.
 
     Raises OverQuotaError, and Neutron's errors, each naming the field.
     """
@@ -75,7 +75,7 @@ def create_subnet_pool(
 @when_broken_off
 @transaction.atomic
 def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: int | None = None) -> SubnetPool:
-    """Change columns of a pool; its prefixes only grow.  Raises what ``create_subnet_pool`` and ``records.lock`` do."""
+    """Change columns of a pool; prefixes cannot be removed.  Raises as ``create_subnet_pool`` and ``records.lock``."""
     row = records.lock(pool, revision)
     wanted = dict(changes)
     if "prefixes" in wanted:
@@ -97,7 +97,7 @@ def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: i
 @when_broken_off
 @transaction.atomic
 def add_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
-    """Add prefixes; those that the pool has already change nothing.  Raises what ``update_subnet_pool`` does."""
+    """Add prefixes; existing ones are ignored.  Raises as ``update_subnet_pool``."""
     row = records.lock(pool)
     return update_subnet_pool(row, {"prefixes": [*row.prefixes, *prefixes]})
 
@@ -105,9 +105,9 @@ def add_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
 @when_broken_off
 @transaction.atomic
 def remove_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
-    """Remove prefixes; those that the pool does not have change nothing.
+    """Remove prefixes; unknown ones are ignored.
 
-    Raises IllegalSubnetPoolPrefixUpdateError for a range that a subnet was taken from, InvalidInputError.
+    Raises IllegalSubnetPoolPrefixUpdateError for a prefix that a subnet uses, InvalidInputError.
     """
     row = records.lock(pool)
     removed = netaddr.IPSet([addressing.parse_range(prefix, field="prefixes").cidr for prefix in prefixes])
@@ -126,7 +126,7 @@ def remove_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
 @when_broken_off
 @transaction.atomic
 def delete_subnet_pool(pool: SubnetPool, revision: int | None = None) -> None:
-    """Delete a pool.  Raises SubnetPoolDeleteError while subnets are taken from it."""
+    """Delete a pool.  Raises SubnetPoolDeleteError while subnets use it."""
     row = records.lock_to_delete(pool, revision)
     if row.subnets.exists():
         raise SubnetPoolDeleteError("Unable to delete subnet pool: Subnet pool has existing allocations.")
@@ -148,7 +148,7 @@ def _compact(prefixes: Sequence[str]) -> list[str]:
 
 
 def _check(pool: SubnetPool) -> None:
-    """Refuse lengths that do not go together, a second default, and a scope that has these addresses already."""
+    """Reject contradictory prefix lengths, a second default pool, and prefixes that the address scope already has."""
     bounds = [
         ("min_prefixlen", pool.min_prefixlen, "max_prefixlen", pool.max_prefixlen),
         ("min_prefixlen", pool.min_prefixlen, "default_prefixlen", pool.default_prefixlen),

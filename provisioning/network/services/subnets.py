@@ -1,4 +1,4 @@
-"""Subnets: made with a range that was said or is taken from a pool, changed and deleted."""
+"""Creates, updates and deletes subnets, with a given range or one from a subnet pool."""
 
 import itertools
 import uuid
@@ -35,16 +35,16 @@ from provisioning.quotas.services.ledger import hold
 MAX_NAME_SERVERS, MAX_HOST_ROUTES = 5, 20
 """Neutron's max_dns_nameservers and max_subnet_host_routes."""
 AUTO = "auto"
-"""The first address of the range is the gateway."""
+"""The gateway is the first address of the range."""
 Pools = Sequence[Mapping[str, str]]
 
 
 class SubnetFields(TypedDict, total=False):
-    """What may be said of a new subnet.
+    """Fields of a new subnet.
 
-    ``ip_version``: the range's, when nothing is said; ``gateway_ip``: ``auto`` takes the first address, None makes a
-    range without a way out; ``allocation_pools``: None gives out every other address; ``subnet_pool`` with
-    ``prefixlen``: where the range is taken from when none is said.
+    ``ip_version``: by default the range's; ``gateway_ip``: ``auto`` uses the first address, None sets no gateway;
+    ``allocation_pools``: None includes all other addresses; ``subnet_pool`` with ``prefixlen``: the source of the range
+    if none is given.
     """
 
     project_id: uuid.UUID
@@ -65,9 +65,9 @@ class SubnetFields(TypedDict, total=False):
 
 @when_broken_off
 def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[SubnetFields]) -> Subnet:
-    """Make a subnet; ranges of one network do not overlap.
+    """Create a subnet; ranges of one network must not overlap.
 
-    Raises InvalidInputError and the others of Neutron's errors, each naming the field, and OverQuotaError.
+    Raises InvalidInputError and other errors of Neutron, each naming the field, and OverQuotaError.
     """
     said: dict[str, Any] = dict(fields)
     pool, prefixlen = said.pop("subnet_pool", None), said.pop("prefixlen", None)
@@ -80,7 +80,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         if is_stateless(subnet):
             network_guests.lock(network)
         hold(subnet.project_id, subnet.id, {"subnets": 1})
-        records.lock(network)  # ranges of the network are compared
+        records.lock(network)  # its ranges are compared
         whole = _range(subnet, cidr, pool, prefixlen)
         _fill(subnet, whole, version, gateway, pools)
         others = list(Subnet.objects.filter(network=network))
@@ -101,7 +101,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
 @when_broken_off
 @transaction.atomic
 def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | None = None) -> Subnet:
-    """Change columns of a subnet; ``revision``: only while it is at that one.
+    """Change columns of a subnet; ``revision``: the required current revision.
 
     Raises the errors of ``create_subnet``, GatewayIpInUseError while a router has the gateway's address.
     """
@@ -133,8 +133,8 @@ def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | No
 def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     """Delete a subnet.
 
-    Raises SubnetInUseError while ports have addresses of it, other than those the cloud makes by itself and those that
-    guests make themselves.
+    Raises SubnetInUseError while ports have addresses of it, except ports that the cloud creates by itself and
+    addresses that guests derive.
     """
     if is_stateless(subnet):
         network_guests.lock(subnet.network)
@@ -156,7 +156,7 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
 
 
 def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen: int | None) -> netaddr.IPNetwork:
-    """Return the range that was said, or take one from the pool, which is locked from here on."""
+    """Return the given range, or allocate one from the pool, which is locked from here on."""
     if cidr is not None and prefixlen is not None:
         raise BadSubnetRequestError("Bad subnets request: cidr and prefixlen must not be supplied together.")
     whole = addressing.parse_cidr(cidr) if cidr is not None else None
@@ -172,7 +172,7 @@ def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen:
 def _fill(
     subnet: Subnet, whole: netaddr.IPNetwork, version: int | None, gateway: str | None, pools: Pools | None
 ) -> None:
-    """Set what follows from the range, and check that all of it goes together."""
+    """Set the fields that depend on the range, and validate their combination."""
     if version is not None and version != whole.version:
         msg = f"Invalid input for operation: cidr '{whole}' does not match the ip_version '{version}'."
         raise InvalidInputError(msg, field="ip_version")
@@ -191,9 +191,9 @@ def _fill(
 
 
 def _gateway(text: str | None, whole: netaddr.IPNetwork) -> netaddr.IPAddress | None:
-    """Return the gateway's address, in the range or outside of it; None for none.
+    """Return the gateway's address, inside or outside the range, or None.
 
-    As in Neutron, only the first and the last address of an IPv4 range are refused.
+    As in Neutron, only the first and the last address of an IPv4 range are rejected.
     """
     if text is None:
         return None
@@ -204,7 +204,7 @@ def _gateway(text: str | None, whole: netaddr.IPNetwork) -> netaddr.IPAddress | 
 
 
 def _pools(pools: Pools, whole: netaddr.IPNetwork) -> list[Range]:
-    """Return the pools in order: inside the range, and apart from each other."""
+    """Return the pools in order; they must be inside the range and must not overlap."""
     hosts, ranges = addressing.hosts_of(whole), []
     for pool in pools:
         said = f"{pool.get('start')}-{pool.get('end')}"
@@ -227,7 +227,7 @@ def _pools(pools: Pools, whole: netaddr.IPNetwork) -> list[Range]:
 
 
 def _check_gateway_outside(subnet: Subnet) -> None:
-    """Refuse a gateway that would be given to a guest."""
+    """Reject a gateway address that is in an allocation pool."""
     if subnet.gateway_ip is None:
         return
     number = int(netaddr.IPAddress(subnet.gateway_ip))
@@ -238,7 +238,7 @@ def _check_gateway_outside(subnet: Subnet) -> None:
 
 
 def _check_gateway_free(subnet: Subnet) -> None:
-    """Refuse to change a gateway whose address a router has."""
+    """Reject a change of the gateway while a router has its address."""
     if subnet.gateway_ip is None:
         return
     ports = Port.objects.filter(fixed_ips__subnet=subnet, fixed_ips__address=subnet.gateway_ip)
@@ -249,7 +249,7 @@ def _check_gateway_free(subnet: Subnet) -> None:
 
 
 def _check_modes(subnet: Subnet, whole: netaddr.IPNetwork) -> None:
-    """Refuse modes of IPv6 that do not go together, in Neutron's words."""
+    """Reject invalid combinations of IPv6 modes, with Neutron's messages."""
     announced, given = subnet.ipv6_ra_mode, subnet.ipv6_address_mode
     if not announced and not given:
         return
@@ -277,7 +277,7 @@ def _check_modes(subnet: Subnet, whole: netaddr.IPNetwork) -> None:
 
 
 def _check_options(subnet: Subnet) -> None:
-    """Refuse what guests cannot be told: too many or wrong name servers and routes, modes without DHCP."""
+    """Reject too many or invalid name servers and routes, and IPv6 modes without DHCP."""
     if not subnet.enable_dhcp and (subnet.ipv6_ra_mode or subnet.ipv6_address_mode):
         msg = "Invalid input for operation: Cannot disable enable_dhcp with ipv6 attributes set."
         raise InvalidInputError(msg, field="enable_dhcp")
@@ -304,7 +304,7 @@ def _check_options(subnet: Subnet) -> None:
 
 
 def _name_server(text: str, version: int) -> str:
-    """Return the address as it is usually written; 0.0.0.0 and :: tell guests of none, as in Neutron."""
+    """Return the address in normal form; 0.0.0.0 and :: mean that guests get no name server, as in Neutron."""
     found = addressing.parse_address(text, field="dns_nameservers", version=version)
     if int(found) and any(found in each for each in addressing.NOT_OF_NETWORKS[version]):
         msg = f"Invalid input for operation: dns_nameservers '{found}' is not the address of a server on a network."
@@ -313,7 +313,7 @@ def _name_server(text: str, version: int) -> str:
 
 
 def _check_beside(subnet: Subnet, whole: netaddr.IPNetwork, others: Sequence[Subnet]) -> None:
-    """Refuse a range that overlaps another of the network, and ranges of two pools on one network."""
+    """Reject a range that overlaps another of the network, and ranges of two pools on one network."""
     if addressing.overlapping(whole, others) is not None:
         reason = f"Requested subnet with cidr: {whole} for network: {subnet.network_id} overlaps with another subnet."
         raise InvalidInputError(f"Invalid input for operation: {reason}", field="cidr")

@@ -1,4 +1,4 @@
-"""Tags on records."""
+"""Tags of records."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,22 +12,22 @@ from provisioning.network.services.records import lock, touch
 
 LONGEST = 255
 MOST = 50
-"""Tags on one record."""
+"""Limit of tags on one record."""
 
 
 def set_tags(row: Any, names: Collection[str]) -> list[str]:
-    """Give a record these tags and no others; return them in order.  Raises InvalidInputError."""
+    """Replace the tags of a record; return them in order.  Raises InvalidInputError."""
     return _write(row, names, keep=False)
 
 
 def add_tags(row: Any, names: Collection[str]) -> list[str]:
-    """Add tags to a record; return all that it has, in order.  Raises InvalidInputError."""
+    """Add tags to a record; return all its tags in order.  Raises InvalidInputError."""
     return _write(row, names, keep=True)
 
 
 @transaction.atomic
 def remove_tag(row: Any, name: str) -> None:
-    """Take a tag off a record; TagNotFoundError when it is not there."""
+    """Remove a tag from a record; TagNotFoundError if it does not have the tag."""
     locked = lock(row)
     tag = next((tag for tag in Tag.objects.filter(resource_id=row.pk) if tag.tag == name), None)
     if tag is None:

@@ -1,4 +1,4 @@
-"""Records that are made together, all or nothing: networks with subnets, routers on networks, groups with rules."""
+"""Records created together, all or none: networks with subnets, routers with interfaces, groups with rules."""
 
 import uuid
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from provisioning.network.services.subnets import SubnetFields, create_subnet
 
 @dataclass(frozen=True, slots=True)
 class FirstSubnet:
-    """A subnet that a network begins with."""
+    """A subnet that is created with its network."""
 
     cidr: str
     fields: SubnetFields
@@ -38,7 +38,7 @@ def create_network_with_subnets(
     subnets: Sequence[FirstSubnet],
     router: Router | None = None,
 ) -> Network:
-    """Make a network with its first subnets, and put ``router`` on those that have a gateway.
+    """Create a network with subnets, and connect ``router`` to those that have a gateway.
 
     Raises as ``create_network``, ``create_subnet`` and ``add_interface_by_subnet``.
     """
@@ -54,7 +54,7 @@ def create_network_with_subnets(
 def create_connected_router(
     project_id: uuid.UUID, subnets: Sequence[Subnet], *, gateway: Gateway | None = None, **columns: Any
 ) -> Router:
-    """Make a router that is on these subnets; ``columns``: name, description, admin_state_up.
+    """Create a router with interfaces on these subnets; ``columns``: name, description, admin_state_up.
 
     Raises as ``create_router`` and ``add_interface_by_subnet``.
     """
@@ -66,7 +66,7 @@ def create_connected_router(
 
 @transaction.atomic
 def add_interface_at(router: Router, subnet: Subnet, address: str | None = None) -> RouterInterface:
-    """Put a router on a subnet at an address that is not the gateway's: ``address``, or a free one.
+    """Connect a router to a subnet with an address other than the gateway's: ``address``, or a free one.
 
     Raises as ``create_port`` and ``add_interface_by_port``.
     """
@@ -77,7 +77,7 @@ def add_interface_at(router: Router, subnet: Subnet, address: str | None = None)
 
 @transaction.atomic
 def create_group_allowing(project_id: uuid.UUID, name: str, flows: Sequence[Flow]) -> SecurityGroup:
-    """Make a security group that allows these flows, besides what every new one allows.
+    """Create a security group that allows these flows, in addition to the rules of every new group.
 
     Raises as ``create_security_group`` and ``create_security_group_rules``.
     """

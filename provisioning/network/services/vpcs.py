@@ -1,4 +1,4 @@
-"""VPCs: networks with a router of their own, made and deleted together; and what else only EC2 says of networks."""
+"""VPCs: networks with their own router, created and deleted together, and attributes that only EC2 has."""
 
 import uuid
 
@@ -23,7 +23,7 @@ OF_VPC = "default VPC security group"
 @when_broken_off
 @transaction.atomic
 def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
-    """Create a network, a router and a default security group of its own; ``cidr``: the range of its subnets.
+    """Create a network with its own router and default security group; ``cidr``: the range of its subnets.
 
     Clients of EC2 change the default group of a VPC, which must not change the groups of other networks.  Raises as
     ``create_network``, ``create_router`` and ``create_security_group``.
@@ -39,8 +39,8 @@ def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
 def delete_vpc(network: Network) -> None:
     """Delete a network, with the router and the default security group that were created with it.
 
-    Raises SecurityGroupInUseError while interfaces elsewhere are in that group, VpcInUseError while it has subnets or
-    an internet gateway, and as ``delete_network``.
+    Raises SecurityGroupInUseError while interfaces elsewhere use that group, VpcInUseError while it has subnets or an
+    internet gateway, and as ``delete_network``.
     """
     network = records.lock_to_delete(network)
     if Subnet.objects.filter(network=network).exists():
@@ -64,7 +64,7 @@ def _in_use(network: Network, why: str) -> VpcInUseError:
 @when_broken_off
 @transaction.atomic
 def create_routed_subnet(network: Network, cidr: str, router: Router | None, fields: SubnetFields) -> Subnet:
-    """Make a subnet and put the router on it.  Raises as ``create_subnet`` and ``add_interface_by_subnet``."""
+    """Create a subnet and connect the router to it.  Raises as ``create_subnet`` and ``add_interface_by_subnet``."""
     subnet = create_subnet(network, cidr, **fields)
     if router is not None:
         add_interface_by_subnet(router, subnet)
@@ -74,7 +74,7 @@ def create_routed_subnet(network: Network, cidr: str, router: Router | None, fie
 @when_broken_off
 @transaction.atomic
 def delete_routed_subnet(subnet: Subnet) -> None:
-    """Take the routers of a subnet's own project off it and delete it.
+    """Disconnect the routers of a subnet's project and delete the subnet.
 
     Raises as ``remove_interface_by_subnet`` and ``delete_subnet``.
     """
@@ -85,5 +85,5 @@ def delete_routed_subnet(subnet: Subnet) -> None:
 
 
 def note_vpc_of_group(group: SecurityGroup, network: Network) -> None:
-    """Remember for which VPC a security group was made."""
+    """Record the VPC in which a security group was created."""
     GroupVpc.objects.create(group=group, network=network)
