@@ -1,4 +1,4 @@
-"""Address arithmetic: ranges, pools, the lowest free address, MAC addresses.  Knows numbers, makes no records."""
+"""Address arithmetic: ranges, allocation pools, the lowest free address and MAC addresses.  Creates no records."""
 
 import re
 import secrets
@@ -15,14 +15,14 @@ from provisioning.network.models import FixedIP, Subnet
 
 _PREFIX = re.compile(r"(?P<address>[^/]*)(/(?P<length>[0-9]{1,3})|/(?P<mask>[0-9.]{7,15}))?", re.ASCII)
 MAC_PREFIX = (0xFA, 0x16, 0x3E)
-"""Neutron's base_mac; the three bytes behind it are random."""
+"""Neutron's base_mac; the other three bytes are random."""
 SHIFT = 1 << 63
-"""Below the number of an IPv6 address in its /64, so that it fits a column of 64 bits with a sign, and keeps order."""
+"""Subtracted from the lower 64 bits of an IPv6 address: the result fits a signed 64-bit column and keeps the order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses from ``first`` to ``last`` as whole numbers, both included."""
+    """Addresses from ``first`` to ``last`` as integers, both included."""
 
     first: int
     last: int
@@ -32,10 +32,9 @@ class Range:
 
 
 def read_address(text: object) -> netaddr.IPAddress:
-    """Read one address, written in full; ValueError for everything else, a scope behind it (``fe80::1%eth0``) too.
+    """Parse one address in full notation; raises ValueError otherwise, also for a zone index (``fe80::1%eth0``).
 
-    Every address that somebody writes is read here, and every range by ``read_prefix``: what they let through gets to
-    the database and to the configuration of hosts.
+    Addresses of requests are parsed here and ranges by ``read_prefix``: the results get to the database and to hosts.
     """
     try:
         return netaddr.IPAddress(text if isinstance(text, str) else "", flags=netaddr.INET_PTON)
@@ -44,7 +43,7 @@ def read_address(text: object) -> netaddr.IPAddress:
 
 
 def usual_form(text: str) -> str:
-    """Return an address as the records have it (IPv6 by RFC 5952), and other text, such as a part of one, as it is."""
+    """Return an address in the form of the records (IPv6 by RFC 5952); other text, such as part of one, unchanged."""
     try:
         return str(read_address(text))
     except ValueError:
@@ -52,9 +51,9 @@ def usual_form(text: str) -> str:
 
 
 def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
-    """Read a range as 10.20.0.0/24, perhaps with bits behind its prefix; ValueError for everything else.
+    """Parse a range such as 10.20.0.0/24, in which host bits may be set; raises ValueError for everything else.
 
-    ``loose``: a single address is a range, too, and a netmask may stand for the length.
+    ``loose``: also accept a single address, and a netmask instead of the prefix length.
     """
     found = _PREFIX.fullmatch(text) if isinstance(text, str) else None
     if found is None or not (loose or found["length"]):
@@ -67,15 +66,15 @@ def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
 
 
 def network_of(text: str) -> str:
-    """Return the range that a text means, without bits behind its prefix: ``10.0.0.5/24`` is 10.0.0.0/24.
+    """Return a range without host bits: ``10.0.0.5/24`` becomes 10.0.0.0/24.
 
-    Records keep a range as it was sent; hosts and comparisons use this form.
+    Records store a range as it was sent; hosts and comparisons use this form.
     """
     return str(read_prefix(text, loose=True).cidr)
 
 
 def parse_address(text: object, *, field: str, version: int | None = None) -> netaddr.IPAddress:
-    """Read one address; another form, and another version, raise InvalidInputError for ``field``."""
+    """Parse one address; InvalidInputError for ``field`` for other text and for another IP version."""
     try:
         found = read_address(text)
     except ValueError:
@@ -87,7 +86,7 @@ def parse_address(text: object, *, field: str, version: int | None = None) -> ne
 
 
 def parse_range(text: object, *, field: str) -> netaddr.IPNetwork:
-    """Read a range, perhaps with bits behind its prefix; InvalidInputError for ``field``."""
+    """Parse a range, in which host bits may be set; InvalidInputError for ``field`` if it is not one."""
     try:
         return read_prefix(text)
     except ValueError:
@@ -106,9 +105,9 @@ def _overlap(one: netaddr.IPNetwork, other: netaddr.IPNetwork) -> bool:
 
 
 def parse_cidr(text: str) -> netaddr.IPNetwork:
-    """Read a range that has room for a gateway and a guest: IPv4 from /8 to /30, IPv6 from /64 to /126.
+    """Parse the range of a subnet, with room for a gateway and a guest: IPv4 from /8 to /30, IPv6 from /64 to /126.
 
-    Bits behind the prefix are dropped, as in Neutron.  Raises InvalidInputError for ``cidr``.
+    Host bits are cleared, as in Neutron.  Raises InvalidInputError for ``cidr``.
     """
     try:
         network = read_prefix(text).cidr
@@ -125,19 +124,19 @@ def parse_cidr(text: str) -> netaddr.IPNetwork:
 
 
 def hosts_of(network: netaddr.IPNetwork) -> Range:
-    """Return the addresses that a machine may have: without the first, which is the network's own or IPv6's routers',
-    and IPv4's last, the broadcast address.
+    """Return the addresses that interfaces may have: all except the first (the network address, or the routers' anycast
+    address of IPv6) and the broadcast address of IPv4.
     """
     return Range(int(network.first) + 1, int(network.last) - (1 if network.version == 4 else 0))
 
 
 def number_of(subnet: Subnet, address: str) -> int:
-    """Return the number that orders an address within its subnet without gaps, as ``FixedIP`` keeps it."""
+    """Return the number of an address as ``FixedIP.number`` stores it: in the order of addresses, without gaps."""
     return int(netaddr.IPAddress(address)) - _base(subnet.cidr)
 
 
 def address_of(subnet: Subnet, number: int) -> str:
-    """Return the address of such a number."""
+    """Return the address of a ``FixedIP.number``."""
     return str(netaddr.IPAddress(number + _base(subnet.cidr), version=subnet.ip_version))
 
 
@@ -149,7 +148,7 @@ def _base(cidr: str) -> int:
 
 
 def without(ranges: Iterable[Range], taken: Iterable[int]) -> list[Range]:
-    """Return the ranges with single numbers cut out of them, in order."""
+    """Return the ranges in order, without the given numbers."""
     result = sorted(ranges, key=lambda part: part.first)
     for number in sorted(set(taken)):
         cut: list[Range] = []
@@ -166,7 +165,7 @@ def without(ranges: Iterable[Range], taken: Iterable[int]) -> list[Range]:
 
 
 def as_pools(ranges: Iterable[Range], version: int) -> list[dict[str, str]]:
-    """Write ranges the way Neutron shows allocation pools."""
+    """Return ranges in the format of Neutron's ``allocation_pools``."""
     return [
         {
             "start": str(netaddr.IPAddress(part.first, version=version)),
@@ -177,31 +176,31 @@ def as_pools(ranges: Iterable[Range], version: int) -> list[dict[str, str]]:
 
 
 def read_pools(pools: Iterable[Mapping[str, str]]) -> list[Range]:
-    """Read allocation pools that were checked when they were written."""
+    """Return stored allocation pools as ranges; they were validated when they were written."""
     return [Range(int(netaddr.IPAddress(pool["start"])), int(netaddr.IPAddress(pool["end"]))) for pool in pools]
 
 
 def size_of(pools: Iterable[Mapping[str, str]]) -> int:
-    """Return how many addresses allocation pools have together."""
+    """Return the total number of addresses in allocation pools."""
     return sum(part.last - part.first + 1 for part in read_pools(pools))
 
 
 def reserved_numbers(subnet: Subnet) -> set[int]:
-    """Return the addresses of a subnet, as whole numbers, that no guest may have: the gateway's and DHCP's."""
+    """Return the addresses of the gateway and of DHCP, as integers: no guest may have them."""
     return {int(netaddr.IPAddress(text)) for text in (subnet.gateway_ip, subnet.dhcp_address) if text}
 
 
 def is_reserved(subnet: Subnet, address: str) -> bool:
-    """Whether an address is the gateway's, DHCP's, or the range's own (its first, and in IPv4 its last)."""
+    """Whether an address is the gateway's, DHCP's, the first of the range or the broadcast address of IPv4."""
     whole, number = netaddr.IPNetwork(subnet.cidr), int(netaddr.IPAddress(address))
     return number in {*reserved_numbers(subnet), int(whole.first), *([int(whole.last)] if whole.version == 4 else [])}
 
 
 def lowest_free(subnet: Subnet) -> str | None:
-    """Return the lowest free address of the pools, or None; the database looks, one query a pool.
+    """Return the lowest free address of the allocation pools, or None; one query for each pool.
 
-    Addresses that are held back are not free.  The answer is a proposal: the insert protected by ``one_fixed_ip``
-    decides.
+    Released addresses that are still held are not free.  The result is a proposal: the insert, guarded by the
+    constraint ``one_fixed_ip``, decides.
     """
     base = _base(subnet.cidr)
     for part in without(read_pools(subnet.allocation_pools), reserved_numbers(subnet)):
@@ -214,7 +213,7 @@ def lowest_free(subnet: Subnet) -> str | None:
 
 
 def highest_free(subnet: Subnet) -> str | None:
-    """Return the highest free address of the pools, or None: what the cloud takes for itself, away from guests."""
+    """Return the highest free address of the allocation pools, or None.  The cloud's own ports use the highest ones."""
     taken = FixedIP.every.filter(subnet=subnet).values_list("number", flat=True).order_by("-number")
     base = _base(subnet.cidr)
     for part in reversed(without(read_pools(subnet.allocation_pools), reserved_numbers(subnet))):
@@ -229,7 +228,7 @@ def highest_free(subnet: Subnet) -> str | None:
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
-    """Ask whether the first address of a range is taken, and which is the lowest free one behind a taken one."""
+    """Query whether the first address of a range is in use, and the lowest free address that follows a used one."""
     used = FixedIP.every.filter(subnet_id=subnet)
     behind = (
         used.filter(number__gte=first, number__lt=last)
@@ -245,9 +244,9 @@ _GAP = Prepared(_gap, subnet=UUIDField(), first=BigIntegerField(), last=BigInteg
 
 
 def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, str]:
-    """Return the subnet that a wanted address lies in, and the address; a guest may have any but reserved ones.
+    """Return the subnet that contains a requested address, and the address in the form of the records.
 
-    Raises InvalidInputError for ``networks``.
+    Raises InvalidInputError for ``networks`` if no subnet contains it or if it is reserved.
     """
     wanted = parse_address(text, field="networks")
     for subnet in subnets:
@@ -263,7 +262,7 @@ def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, str]:
 
 
 def overlapping(network: netaddr.IPNetwork, subnets: Iterable[Subnet]) -> Subnet | None:
-    """Return the first of the subnets whose range shares an address with this one, or None."""
+    """Return the first subnet whose range overlaps this one, or None."""
     for subnet in subnets:
         other = netaddr.IPNetwork(subnet.cidr)
         if network.version == other.version and network.first <= other.last and other.first <= network.last:

@@ -1,4 +1,4 @@
-"""What can go wrong with agents and with projects' own networks, by Neutron's names and in its sentences."""
+"""Errors of agents and auto-allocated topologies, with Neutron's names and messages."""
 
 from provisioning.common.errors import ConflictError, NotFoundError
 
@@ -8,8 +8,8 @@ class AgentNotFoundError(NotFoundError):
 
 
 class AvailabilityZoneNotFoundError(NotFoundError):
-    """A hint names a zone without hosts."""
+    """A hint names an availability zone without hosts."""
 
 
 class AutoAllocationFailureError(ConflictError):
-    """A project cannot be given a network and a router."""
+    """A network and a router cannot be allocated automatically."""

@@ -1,7 +1,7 @@
-"""Tells of changes of networking: wakes the pages of the projects that see a record, and sends notifications.
+"""Announces changes of networking: updates the pages of projects that see a record, and sends notifications.
 
-Services call ``announce`` in the transaction of their change.  Ports of guests and those that the cloud makes for
-itself need none: the events of the instance, the router or the floating IP say as much.
+Services call ``announce`` in the transaction of their change.  Ports of guests and the cloud's own ports need no
+announcement: the events of the instance, router or floating IP cover them.
 """
 
 import uuid
@@ -46,7 +46,7 @@ Row = (
 Verb = Literal["create", "update", "delete"]
 
 KIND = "network"
-"""The kind of these events; ``record`` in their payload says of what, ``instances`` whose addresses it concerns."""
+"""The kind of these events; their payload has the record's type (``record``) and the affected ``instances``."""
 NAMES: dict[type[Any], str] = {
     Network: "network",
     Subnet: "subnet",
@@ -59,20 +59,20 @@ NAMES: dict[type[Any], str] = {
     AddressGroup: "address_group",
     RbacPolicy: "rbac_policy",
 }
-"""Neutron's words in event types."""
+"""Neutron's resource names in event types."""
 TYPES = tuple(f"{name}.{verb}.end" for name in NAMES.values() for verb in ("create", "update", "delete"))
 SHOWN_TO_OTHERS = ("network", "security_group", "address_group")
-"""What the pages of other projects show, by Neutron's words."""
+"""Records that the pages of other projects show, by Neutron's names."""
 _HIDDEN = frozenset({"project_id", "bridge", "host", "binding_profile", "error", "with_instance", "dhcp_address"})
-"""Columns that are the cloud's own affair."""
+"""Internal columns, left out of notifications."""
 
 
 def announce(
     row: Row, verb: Verb = "update", *, ports: Iterable[Port | None] = (), before: Collection[str] = ()
 ) -> None:
-    """Write the event of a record that was made, has changed or is about to go, and send its notification.
+    """Record the event of a record that was created or updated, or is about to be deleted, and send its notification.
 
-    ``ports``: those whose guests it leads or led to; ``before``: the ``topics_of`` the record before the change.
+    ``ports``: ports whose guests it concerns; ``before``: the ``topics_of`` the record before the change.
     """
     of_guests = (*ports, row) if isinstance(row, Port) else ports
     guests = {str(port.device_id) for port in of_guests if port and port.device_owner.startswith(COMPUTE)}
@@ -86,7 +86,7 @@ def announce(
 
 
 def topics_of(row: Row) -> set[str]:
-    """Return the topics of the projects that see a record: its own, those that it is shared with, or everybody's."""
+    """Return the topics of the projects that see a record: its owner, those it is shared with, or the topic of all."""
     topics, targets = {f"project:{row.project_id}"}, []
     shown = row.network if isinstance(row, Subnet) else row
     kind = NAMES[type(shown)]
@@ -109,7 +109,7 @@ _TARGETS = Prepared(
 
 
 def _payload(row: Row) -> Payload:
-    """Return a record's columns by their names in the API, as far as these are the same."""
+    """Return a record's columns under their own names, most of which are the API's."""
     data: dict[str, Any] = {"tenant_id": row.project_id.hex, "resource_type": NAMES[type(row)]}
     for column in row._meta.concrete_fields:
         if column.name not in _HIDDEN:

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class NetworkConfig(AppConfig):
-    """The network records."""
+    """Configuration of the network app."""
 
     name = "provisioning.network"
     label = "network"

@@ -1,4 +1,4 @@
-"""The records of networking that have ids of EC2."""
+"""Networking records that have EC2 ids."""
 
 from provisioning.ec2.kinds import Kind
 from provisioning.network.models import (

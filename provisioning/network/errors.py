@@ -1,22 +1,22 @@
-"""What can go wrong with networks, in words for their users."""
+"""Errors of networks, with messages for users."""
 
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError, NovellaError
 
 
 class OutOfAddressesError(NovellaError):
-    """No free address is left on the network; another host would not help, so it is fatal for a launch."""
+    """No free address is left on the network.  Another host would not help, so the error is fatal for a launch."""
 
     code = "out_of_addresses"
 
 
 class AmbiguousNetworkError(ConflictError):
-    """A network has to be chosen, and more than one is possible."""
+    """The request names no network, and several are possible."""
 
     code = "ambiguous_network"
 
 
 class ExternalNetworkAttachForbiddenError(ForbiddenError):
-    """An external network that is not shared: no guest is put on it."""
+    """The external network is not shared: guests cannot be attached to it."""
 
     def __init__(self, network_id: object, *, field: str) -> None:
         super().__init__(f"It is not allowed to create an interface on external network {network_id}", field=field)
@@ -59,7 +59,7 @@ class TagNotFoundError(NotFoundError):
 
 
 class RevisionNumberConstraintFailedError(NovellaError):
-    """The record is at another revision than ``If-Match`` asks for (412)."""
+    """The record's revision differs from the one in ``If-Match`` (412)."""
 
     code = "revision_number_constraint_failed"
 
@@ -69,7 +69,7 @@ class NetworkInUseError(ConflictError):
 
 
 class InvalidSharedSettingError(ConflictError):
-    """Other projects use what shall be shared no more."""
+    """Sharing cannot end while other projects use the network."""
 
 
 class ExternalNetworkInUseError(ConflictError):
@@ -77,7 +77,7 @@ class ExternalNetworkInUseError(ConflictError):
 
 
 class NoNetworkAvailableError(ConflictError):
-    """No segment is left to give to a network."""
+    """No segment is left for a new network."""
 
 
 class FlatNetworkInUseError(ConflictError):

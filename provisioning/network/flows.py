@@ -1,4 +1,4 @@
-"""What a security rule may say: Neutron's names of protocols, its checks, and when two rules are the same."""
+"""Security group rules: Neutron's protocol names, validation, and the comparison of two rules."""
 
 from dataclasses import dataclass
 
@@ -21,13 +21,13 @@ PROTOCOLS = {
     "ipv6-encap": 41, "ipv6-frag": 44, "ipv6-icmp": 58, "ipv6-nonxt": 59, "ipv6-opts": 60, "ipv6-route": 43,
     "ospf": 89, "pgm": 113, "rsvp": 46, "sctp": 132, "tcp": 6, "udp": 17, "udplite": 136, "vrrp": 112,
 }  # fmt: skip
-"""Names that the Networking API takes, by number (IANA)."""
+"""Protocol names of the Networking API and their numbers (IANA)."""
 _ICMPV6 = {"icmp", "icmpv6", "ipv6-icmp", "1", "58"}
 _V6_ONLY = {
     *(name for name in PROTOCOLS if name.startswith(("icmpv6", "ipv6-"))),
     *(str(number) for name, number in PROTOCOLS.items() if name.startswith("ipv6-")),
 }
-"""Names and numbers of protocols, and of extension headers, that only IPv6 has."""
+"""Names and numbers of protocols and extension headers that exist only in IPv6."""
 PORTED = frozenset({6, 17, 33, 132, 136})
 """Numbers of the protocols that have ports."""
 HIGHEST_PORT = 65535
@@ -35,7 +35,7 @@ HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow, checked; ``prefix`` in CIDR notation, perhaps with bits behind its length."""
+    """A validated flow; ``prefix`` is in CIDR notation, in which host bits may be set."""
 
     direction: str
     ethertype: str = "IPv4"
@@ -46,12 +46,12 @@ class Flow:
 
     @property
     def number(self) -> int | None:
-        """The protocol's number: ``tcp`` and ``6`` are the same, ``icmp`` with IPv6 is ICMPv6."""
+        """The protocol's number: ``tcp`` and ``6`` are equal, and ``icmp`` with IPv6 means ICMPv6."""
         return number_of(self.protocol, self.ethertype)
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """What makes two flows the same."""
+        """The key by which flows are compared: two flows with equal keys allow the same traffic."""
         prefix = addressing.network_of(self.prefix) if self.prefix else None
         prefix = None if prefix in {"0.0.0.0/0", "::/0"} else prefix
         ports = (self.port_min, self.port_max)
@@ -61,7 +61,7 @@ class Flow:
 
 
 def number_of(protocol: str | None, ethertype: str) -> int | None:
-    """Return a protocol's number; None for any."""
+    """Return a protocol's number; None means any protocol."""
     if protocol is None:
         return None
     if ethertype == "IPv6" and protocol in _ICMPV6:
@@ -77,10 +77,7 @@ def checked(
     port_max: int | None,
     prefix: str | None,
 ) -> Flow:
-    """Return the flow when there can be one.
-
-    Raises the errors of ``group_errors`` that say what there cannot be.
-    """
+    """Return the validated flow; raises the errors of ``group_errors``."""
     name = protocol_of(protocol)
     if ethertype == "IPv4" and name in _V6_ONLY:
         raise SecurityGroupEthertypeConflictWithProtocolError(
@@ -92,7 +89,7 @@ def checked(
 
 
 def protocol_of(value: str | int | None) -> str | None:
-    """Return a protocol as it is kept: a known name in small letters, or a number as text; None for any."""
+    """Return a protocol as it is stored: a known name in lower case, or a number as text; None means any protocol."""
     text = str(value).strip().lower() if value is not None else ""
     if text in {"", "any", "-1"}:
         return None

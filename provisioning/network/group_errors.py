@@ -1,90 +1,90 @@
-"""What can go wrong with security groups and their rules, by Neutron's names and in its sentences."""
+"""Errors of security groups and their rules, with Neutron's names and messages."""
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 
 
 class SecurityGroupInUseError(ConflictError):
-    """Ports are in the group."""
+    """Ports use the group."""
 
 
 class SecurityGroupCannotRemoveDefaultError(ConflictError):
-    """Every project keeps its default group."""
+    """A project's default group cannot be deleted."""
 
 
 class SecurityGroupCannotUpdateDefaultError(ConflictError):
-    """The default group keeps its name."""
+    """The default group cannot be renamed."""
 
 
 class SecurityGroupDefaultAlreadyExistsError(ConflictError):
-    """A project has one group called default."""
+    """The project already has a group named default."""
 
 
 class SecurityGroupRuleExistsError(ConflictError):
-    """The group allows exactly this already."""
+    """The group already has an equal rule."""
 
 
 class DefaultSecurityGroupRuleExistsError(ConflictError):
-    """New security groups begin with exactly this already."""
+    """An equal default rule already exists."""
 
 
 class SecurityGroupRuleInvalidProtocolError(InvalidInputError):
-    """No such protocol."""
+    """The protocol is unknown."""
 
 
 class SecurityGroupInvalidPortRangeError(InvalidInputError):
-    """Ports that are no range."""
+    """The first port exceeds the last one, or one of them is missing."""
 
 
 class SecurityGroupInvalidPortValueError(InvalidInputError):
-    """No port that the protocol has."""
+    """The port number is outside 1 to 65535."""
 
 
 class SecurityGroupInvalidProtocolForPortError(InvalidInputError):
-    """A protocol without ports."""
+    """The rule has a port range, but its protocol has no ports."""
 
 
 class SecurityGroupProtocolRequiredWithPortsError(InvalidInputError):
-    """Ports of no protocol."""
+    """The rule has a port range but no protocol."""
 
 
 class SecurityGroupInvalidIcmpValueError(InvalidInputError):
-    """No type or code of ICMP."""
+    """The ICMP type or code is outside 0 to 255."""
 
 
 class SecurityGroupMissingIcmpTypeError(InvalidInputError):
-    """A code of ICMP without its type."""
+    """The rule has an ICMP code but no type."""
 
 
 class SecurityGroupEthertypeConflictWithProtocolError(InvalidInputError):
-    """A protocol of the other IP version."""
+    """The protocol belongs to the other IP version."""
 
 
 class SecurityGroupRuleParameterConflictError(InvalidInputError):
-    """A range of the other IP version."""
+    """The range belongs to the other IP version."""
 
 
 class SecurityGroupMultipleRemoteEntitiesError(InvalidInputError):
-    """More than one remote."""
+    """The rule has more than one remote."""
 
     neutron_type = "SecurityGroupMultipleRemoteEntites"
 
 
 class SecurityGroupRuleInvalidEtherTypeError(InvalidInputError):
-    """Neither IPv4 nor IPv6."""
+    """The ethertype is neither IPv4 nor IPv6."""
 
     neutron_type = "SecurityGroupRuleInvalidEtherType"
 
 
 class SecurityGroupConflictError(ConflictError):
-    """Stateful and stateless groups on one port."""
+    """A port cannot have both stateful and stateless groups."""
 
 
 class InvalidCIDRError(InvalidInputError):
-    """A remote that is no range."""
+    """The remote prefix is not a valid range."""
 
 
 class SecurityGroupNotSingleGroupRulesError(InvalidInputError):
-    """Rules of several groups in one request."""
+    """The rules of one request belong to several groups."""
 
 
 class AddressGroupNotFoundError(NotFoundError):
@@ -92,15 +92,15 @@ class AddressGroupNotFoundError(NotFoundError):
 
 
 class AddressGroupInUseError(ConflictError):
-    """Rules name the group."""
+    """Rules refer to the group."""
 
 
 class AddressesNotFoundError(NotFoundError):
-    """Ranges that the group does not have."""
+    """The group does not contain these ranges."""
 
 
 class AddressesAlreadyExistError(InvalidInputError):
-    """Ranges that the group has already."""
+    """The group already contains these ranges."""
 
 
 class DefaultSecurityGroupRuleNotFoundError(NotFoundError):
@@ -108,7 +108,7 @@ class DefaultSecurityGroupRuleNotFoundError(NotFoundError):
 
 
 class SecurityGroupCannotBeAppliedError(InvalidInputError):
-    """A security group for an interface without port security, in Nova's words."""
+    """Security groups require an interface with port security; the message is Nova's."""
 
     def __init__(self, field: str = "security_groups") -> None:
         super().__init__(

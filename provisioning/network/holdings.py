@@ -1,4 +1,4 @@
-"""Usage of networking by projects and users, counted from the records, and the records without a limit."""
+"""Usage of networking by project and user, counted from the records, and the records that need no limit."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,10 +26,10 @@ from provisioning.quotas.registry import Holding, InLedger
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield each network, subnet, group, rule and so on, and each port of its own with its addresses: those of a launch
-    are the instance's, those of routers, DHCP and floating IPs the cloud's.
+    """Yield the usage of networks, subnets, groups, rules and so on, and of standalone ports with their addresses.
 
-    RBAC policies of every project are written by operators, at most two for a record, and count for nobody.
+    Ports that a launch created count for the instance; ports of routers, DHCP and floating IPs count for no project,
+    and neither do RBAC policies for all projects: operators write these, at most two for each record.
     """
     for resource, rows in _ROWS.items():
         for scope, owner in rows(scope_id):
@@ -55,11 +55,11 @@ _ROWS = {
     "address_groups": _counted(AddressGroup.objects.all),
     "rbac_policies": _counted(lambda: RbacPolicy.objects.exclude(target_project=RbacPolicy.EVERYBODY)),
 }
-"""Each with its project."""
+"""Each resource's rows with their project."""
 
 
 def _addresses() -> QuerySet[FixedIP, tuple[uuid.UUID, uuid.UUID, int]]:
-    """Return the ports of their own with the number of their addresses."""
+    """Return the standalone ports with the number of their addresses."""
     rows = FixedIP.objects.filter(port__delete_with_device=False).exclude(port__device_owner__startswith=CLOUD)
     return rows.values_list("port__project_id", "port_id").annotate(many=Count("pk")).order_by()
 
@@ -85,14 +85,14 @@ LIMITED = InLedger(
     },
 )
 UNLIMITED = {
-    "network.Port_security_groups": "The groups of a port; both are limited.",
+    "network.Port_security_groups": "The groups of a port; groups and ports are limited.",
     "network.DefaultSecurityGroupRule": "Written by operators.",
     "network.PortForwarding": "The ports of a floating IP, which is limited.",
-    "network.AutoAllocatedTopology": "One of a project; its network and router are limited.",
+    "network.AutoAllocatedTopology": "One for each project; its network and router are limited.",
     "network.Vpc": "Deleted with its network, which is limited.",
     "network.GroupVpc": "Deleted with its security group, which is limited.",
-    "network.InternetGateway": "Twenty of a project beside those at routers, which are limited.",
+    "network.InternetGateway": "At most twenty detached ones in a project; others are at routers, which are limited.",
     "network.Tag": "At most fifty on a record that is limited itself.",
-    "network.Delivery": "A document that a host got; of no project.",
-    "network.DeliveryMark": "A document to be delivered; of no project.",
+    "network.Delivery": "A document that was sent to a host; belongs to no project.",
+    "network.DeliveryMark": "A document to be sent; belongs to no project.",
 }

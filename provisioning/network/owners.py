@@ -1,11 +1,11 @@
-"""Who owns ports: Neutron's words for ``device_owner``."""
+"""Neutron's values of ``device_owner``, and queries for ports by their owner."""
 
 from django.db.models import Q
 
 CLOUD = "network:"
-"""The beginning of what the cloud itself makes: such ports are in no quota."""
+"""The prefix for ports that the cloud creates; they count for no quota."""
 COMPUTE = "compute:"
-"""The beginning of a guest's; the availability zone follows."""
+"""The prefix for guests' ports; the availability zone follows."""
 DHCP = "network:dhcp"
 ROUTER_INTERFACE = "network:router_interface"
 ROUTER_GATEWAY = "network:router_gateway"
@@ -15,8 +15,8 @@ AGENT_GATEWAY = "network:floatingip_agent_gateway"
 
 OF_THE_CLOUD = Q(device_owner__startswith=CLOUD)
 OF_THE_NETWORK = (DHCP, AGENT_GATEWAY)
-"""Ports that the cloud makes by itself: they are in nobody's way when a subnet or a network is deleted."""
+"""Ports that the cloud creates by itself; they do not prevent the deletion of a subnet or network."""
 GUESTS = Q(device_owner__startswith=COMPUTE)
 """Ports of guests."""
 UNBOUND = Q(host="") & ~GUESTS
-"""Ports on no host: guests that are allowed to may bear their addresses (allowed address pairs, VRRP)."""
+"""Ports on no host: guests with allowed address pairs may use their addresses (VRRP)."""

@@ -1,4 +1,4 @@
-"""Resources of networking that projects own."""
+"""Networking resources that projects own."""
 
 from provisioning.identity.project_resources import Ids, Owned
 from provisioning.network.models import (
@@ -18,16 +18,16 @@ from provisioning.network.owners import OF_THE_CLOUD
 from provisioning.network.services import sharing
 
 DEFAULT = "default"
-"""The security group that every project has: it goes with the project."""
+"""The security group that every project has; it is deleted with the project."""
 
 
 def _subnets(project_ids: Ids) -> int:
-    """Count those in networks of other projects: the others go with their network."""
+    """Count subnets in other projects' networks; the rest are deleted with their network."""
     return Subnet.objects.filter(project_id__in=project_ids).exclude(network__project_id__in=project_ids).count()
 
 
 def _ports(project_ids: Ids) -> int:
-    """Count those that the cloud did not make for itself: they go with their network."""
+    """Count ports except those that the cloud created, which are deleted with their network."""
     return Port.objects.filter(project_id__in=project_ids).exclude(OF_THE_CLOUD).count()
 
 
@@ -36,7 +36,7 @@ def _groups(project_ids: Ids) -> int:
 
 
 def _policies(project_ids: Ids) -> int:
-    """Count those on what stays: the others go with their default group."""
+    """Count policies except those of default groups, which are deleted with the group."""
     groups = SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT).values("pk")
     return RbacPolicy.objects.filter(project_id__in=project_ids).exclude(object_id__in=groups).count()
 
@@ -72,12 +72,12 @@ KEPT = {
             *("network.FloatingIP", "network.SubnetPool", "network.AddressScope", "network.AddressGroup"),
             "network.RbacPolicy",
         ),
-        "Bounded by its quota, and there until it is deleted.",
+        "Bounded by a quota; stored until it is deleted.",
     ),
-    **dict.fromkeys(("network.PortForwarding", "network.Tag"), "There until its owner deletes it."),
-    "network.AutoAllocatedTopology": "One of a project; deleted with its network or router.",
-    "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
-    "network.Delivery": "One for each host and document that it got; deleted with the host or the subject.",
+    **dict.fromkeys(("network.PortForwarding", "network.Tag"), "Stored until its owner deletes it."),
+    "network.AutoAllocatedTopology": "One for each project; deleted with its network or router.",
+    "network.DefaultSecurityGroupRule": "Written by operators; stored until they delete it.",
+    "network.Delivery": "One for each host and document sent to it; deleted with the host or the subject.",
     "network.Vpc": "Deleted with its network.",
     "network.GroupVpc": "Deleted with its security group, or with the network.",
     "network.InternetGateway": "Deleted with its router or its project.",

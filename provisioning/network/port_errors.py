@@ -1,4 +1,4 @@
-"""What can go wrong with ports, by Neutron's names and in its sentences."""
+"""Errors of ports, with Neutron's names and messages."""
 
 from provisioning.common.errors import ConflictError, InvalidInputError
 
@@ -12,39 +12,39 @@ class IpAddressGenerationFailureError(ConflictError):
 
 
 class PortBoundError(ConflictError):
-    """A guest has the interface with its MAC address."""
+    """The port's MAC address cannot change while a guest uses it."""
 
 
 class ServicePortInUseError(ConflictError):
-    """A router, a floating IP or DHCP has the port."""
+    """A router, a floating IP or DHCP uses the port."""
 
 
 class AddressPairAndPortSecurityRequiredError(ConflictError):
-    """Address pairs of a port that is held to nothing."""
+    """Allowed address pairs require port security."""
 
 
 class PortSecurityPortHasSecurityGroupError(ConflictError):
-    """Groups of a port that is to be held to nothing."""
+    """Port security cannot be disabled while the port has security groups."""
 
 
 class PortSecurityAndIPRequiredForSecurityGroupsError(InvalidInputError):
-    """Groups for a port that is held to nothing."""
+    """Security groups require port security."""
 
 
 class PortRequiresFixedIPError(InvalidInputError):
-    """A port without an address that a server was to get."""
+    """A server cannot use a port without an address."""
 
     def __init__(self, port_id: object, field: str = "networks") -> None:
         super().__init__(f"Port {port_id} requires a FixedIP in order to be used.", field=field)
 
 
 class InvalidIpForNetworkError(InvalidInputError):
-    """An address outside the network's subnets."""
+    """The address is outside the network's subnets."""
 
 
 class InvalidIpForSubnetError(InvalidInputError):
-    """An address outside the subnet."""
+    """The address is outside the subnet."""
 
 
 class AllocationOnAutoAddressSubnetError(InvalidInputError):
-    """An address of a subnet where guests make their own."""
+    """The address belongs to a subnet where guests configure their own addresses."""

@@ -1,4 +1,4 @@
-"""What can go wrong with sharing, by Neutron's names and in its sentences."""
+"""Errors of RBAC policies, with Neutron's names and messages."""
 
 from provisioning.common.errors import ConflictError, NotFoundError
 
@@ -12,4 +12,4 @@ class RbacPolicyInUseError(ConflictError):
 
 
 class DuplicateRbacPolicyError(ConflictError):
-    """There is a policy that says the same."""
+    """An equal policy already exists."""

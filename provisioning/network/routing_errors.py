@@ -1,10 +1,10 @@
-"""What can go wrong with routers and floating IPs, by Neutron's names and in its sentences."""
+"""Errors of routers and floating IPs, with Neutron's names and messages."""
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 
 
 class BadRequestError(InvalidInputError):
-    """What is asked for makes no sense here."""
+    """The request is not valid for this resource."""
 
 
 class RouterNotFoundError(NotFoundError):
@@ -24,19 +24,19 @@ class RouterInterfaceNotFoundForSubnetError(NotFoundError):
 
 
 class RouterInterfaceInUseByFloatingIPError(ConflictError):
-    """Floating IPs lead through the interface."""
+    """Floating IPs are routed through the interface."""
 
 
 class RouterInterfaceInUseByRouteError(ConflictError):
-    """Routes lead through the interface."""
+    """Routes have their next hop behind the interface."""
 
 
 class RouterExternalGatewayInUseByFloatingIpError(ConflictError):
-    """Floating IPs lead through the gateway."""
+    """Floating IPs are routed through the gateway."""
 
 
 class InvalidRoutesError(InvalidInputError):
-    """Routes that lead nowhere."""
+    """A route's next hop is not reachable from the router."""
 
 
 class RoutesExhaustedError(InvalidInputError):
@@ -44,11 +44,11 @@ class RoutesExhaustedError(InvalidInputError):
 
 
 class PortInUseError(ConflictError):
-    """A device has the port."""
+    """A device uses the port."""
 
 
 class IpAddressInUseError(ConflictError):
-    """A port has the address."""
+    """Another port has the address."""
 
 
 class FloatingIPNotFoundError(NotFoundError):
@@ -56,23 +56,23 @@ class FloatingIPNotFoundError(NotFoundError):
 
 
 class ExternalGatewayForFloatingIPNotFoundError(NotFoundError):
-    """No router leads from the port to the external network."""
+    """No router connects the port's network to the external network."""
 
 
 class FloatingIPPortAlreadyAssociatedError(ConflictError):
-    """The fixed address has a floating IP."""
+    """The fixed address already has a floating IP."""
 
 
 class FipInUseByPortForwardingError(ConflictError):
-    """The floating IP forwards ports."""
+    """The floating IP has port forwardings."""
 
 
 class PortHasPortForwardingError(InvalidInputError):
-    """Ports are forwarded to the port: it has no floating IP of its own."""
+    """The port has port forwardings, so it cannot have a floating IP of its own."""
 
 
 class PortHasBindingFloatingIPError(ConflictError):
-    """The port has a floating IP: no ports are forwarded to it."""
+    """The port has a floating IP, so it cannot have port forwardings."""
 
 
 class PortForwardingNotFoundError(NotFoundError):
@@ -80,8 +80,8 @@ class PortForwardingNotFoundError(NotFoundError):
 
 
 class VpcInUseError(ConflictError):
-    """A network of EC2 has subnets, or a way out."""
+    """The VPC has subnets or an internet gateway."""
 
 
 class GatewayAttachedError(ConflictError):
-    """An internet gateway is at a router, or a router has one."""
+    """The internet gateway is attached to a router, or the router already has one."""

@@ -1,4 +1,4 @@
-"""What can go wrong with subnets, subnet pools and address scopes; each class has the name of Neutron's."""
+"""Errors of subnets, subnet pools and address scopes, with Neutron's names."""
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 
@@ -16,19 +16,19 @@ class SubnetInUseError(ConflictError):
 
 
 class GatewayConflictWithAllocationPoolsError(ConflictError):
-    """The gateway would be given to a guest."""
+    """An allocation pool contains the gateway's address."""
 
 
 class GatewayIpInUseError(ConflictError):
-    """A router has the gateway's address."""
+    """A router uses the gateway's address."""
 
 
 class OverlappingAllocationPoolsError(ConflictError):
-    """Two pools share addresses."""
+    """Two allocation pools overlap."""
 
 
 class SubnetPoolQuotaExceededError(ConflictError):
-    """The project has taken as much of the pool as it may."""
+    """The project has reached its quota of the subnet pool."""
 
 
 class AddressScopeInUseError(ConflictError):
@@ -36,76 +36,76 @@ class AddressScopeInUseError(ConflictError):
 
 
 class InvalidAllocationPoolError(InvalidInputError):
-    """A pool that ends before it begins."""
+    """The allocation pool ends before it begins."""
 
 
 class OutOfBoundsAllocationPoolError(InvalidInputError):
-    """A pool that is not inside the range."""
+    """The allocation pool is not inside the subnet's range."""
 
 
 class BadSubnetRequestError(InvalidInputError):
-    """Neither a range nor a pool to take one from."""
+    """The request has neither a range nor a subnet pool."""
 
 
 class DNSNameServersExhaustedError(InvalidInputError):
-    """More name servers than a subnet has."""
+    """More name servers than a subnet may have."""
 
 
 class HostRoutesExhaustedError(InvalidInputError):
-    """More routes than a subnet has."""
+    """More routes than a subnet may have."""
 
 
 class NetworkSubnetPoolAffinityError(InvalidInputError):
-    """Ranges of one network come from one pool."""
+    """All ranges of a network must come from the same subnet pool."""
 
     neutron_type = "NetworkSubnetPoolAffinityError"
 
 
 class SubnetAllocationError(InvalidInputError):
-    """The pool has no such range left."""
+    """The subnet pool has no such range left."""
 
     neutron_type = "SubnetAllocationError"
 
 
 class MinPrefixSubnetAllocationError(InvalidInputError):
-    """A range larger than the pool gives."""
+    """The requested range is larger than the subnet pool allows."""
 
     neutron_type = "MinPrefixSubnetAllocationError"
 
 
 class MaxPrefixSubnetAllocationError(InvalidInputError):
-    """A range smaller than the pool gives."""
+    """The requested range is smaller than the subnet pool allows."""
 
     neutron_type = "MaxPrefixSubnetAllocationError"
 
 
 class IllegalSubnetPoolPrefixBoundsError(InvalidInputError):
-    """Lengths of prefixes that do not go together."""
+    """The minimum, default and maximum prefix lengths contradict each other."""
 
 
 class IllegalSubnetPoolPrefixUpdateError(InvalidInputError):
-    """Prefixes of a pool only grow."""
+    """Prefixes can be added to a subnet pool but not removed."""
 
 
 class PrefixVersionMismatchError(InvalidInputError):
-    """Prefixes of IPv4 and IPv6 in one pool."""
+    """A subnet pool has prefixes of both IPv4 and IPv6."""
 
 
 class IllegalSubnetPoolIpVersionAssociationToAddressScopeError(InvalidInputError):
-    """A scope of the other IP version."""
+    """The address scope has the other IP version."""
 
 
 class AddressScopePrefixConflictError(ConflictError):
-    """Another pool of the scope has these addresses."""
+    """Another pool of the address scope overlaps these prefixes."""
 
 
 class AddressScopeUpdateError(InvalidInputError):
-    """A scope that is everybody's stays so."""
+    """An address scope that is shared with all projects must remain shared."""
 
     neutron_type = "AddressScopeUpdateError"
 
 
 class SubnetPoolDeleteError(InvalidInputError):
-    """Subnets are taken from the pool."""
+    """Subnets have ranges of the subnet pool."""
 
     neutron_type = "SubnetPoolDeleteError"

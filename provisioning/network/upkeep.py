@@ -1,6 +1,4 @@
-"""What the clock does for networks: frees addresses that were held back, removes tags of what is gone, and completes
-networks of older versions and ports that met a new subnet.
-"""
+"""Periodic tasks of networking: free released addresses, delete orphaned tags, and complete records."""
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -27,19 +25,19 @@ from provisioning.network.services import dhcp_ports, ipam, networks, stateless
 
 @periodic("network.forget_released", every=15.0)
 def forget_released() -> None:
-    """Make addresses free that were held back for long enough."""
+    """Free addresses that were held for long enough after their release."""
     ipam.forget_released()
 
 
 @periodic("network.follow_subnets", every=60.0)
 def follow_subnets() -> None:
-    """Give ports what their guests make themselves of a subnet that was made in the moment in which they were."""
+    """Give ports their self-configured addresses of a subnet that was created at the same time as the ports."""
     stateless.follow_lately()
 
 
 @periodic("network.forget_tags", every=600.0)
 def forget_tags() -> None:
-    """Remove tags of ports that went with their servers, routers and floating IPs; others go with their record."""
+    """Delete tags of ports that were deleted with servers, routers and floating IPs; others go with their record."""
     gone = Tag.objects.all()
     for model in (AddressGroup, AddressScope, FloatingIP, Network, Port, Router, SecurityGroup, SecurityGroupRule,
                   Subnet, SubnetPool):  # fmt: skip
@@ -49,7 +47,7 @@ def forget_tags() -> None:
 
 @periodic("network.complete", every=300.0)
 def complete() -> None:
-    """Give a VNI, a DHCP port and an MTU that IPv6 can do with to networks that were made before networks had them."""
+    """Give networks of older versions a VNI, a DHCP port and at least the MTU that IPv6 requires."""
     for network in Network.objects.filter(network_type=networks.VXLAN, segmentation_id=None).order_by("id"):
         networks.give_segment(network)
         mark(NETWORK, [network.id])
