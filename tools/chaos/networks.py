@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tools.chaos.client import Answer, Client
@@ -23,6 +25,8 @@ FIRST_PORT = 20_000
 """The least port that a rule of ours opens."""
 OURS = "chaos"
 """How our rules are described, and each project's group beside the default one is called."""
+ACCEPTED_WITHIN = 60.0
+"""Seconds during which a call that is needed before packets are sent is repeated: a busy cloud may refuse it first."""
 SOME = "10.20.0.0/24"
 """Whom a rule lets in that is not for all: the shared network of a new cloud."""
 
@@ -109,12 +113,14 @@ def _new_network(client: Client, router: str, number: int) -> Answer:
     made = client.call("POST", f"{NETWORK}/networks", {"network": {"name": f"{PREFIX}{number}"}})
     if not made.accepted:
         return made
-    subnet = {"network_id": made.body["network"]["id"], "ip_version": 4, "cidr": f"10.77.{number}.0/24"}
+    network = made.body["network"]["id"]
+    subnet = {"network_id": network, "ip_version": 4, "cidr": f"10.77.{number}.0/24"}
     answer = client.call("POST", f"{NETWORK}/subnets", {"subnet": subnet})
-    if answer.accepted:
-        leg = {"subnet_id": answer.body["subnet"]["id"]}
-        client.call("PUT", f"{NETWORK}/routers/{router}/add_router_interface", leg)
-    return answer
+    if not answer.accepted:
+        return answer
+    leg = {"subnet_id": answer.body["subnet"]["id"]}
+    joined = client.call("PUT", f"{NETWORK}/routers/{router}/add_router_interface", leg)
+    return answer if joined.accepted else joined
 
 
 def _plug(client: Client, server: str, network: str) -> Answer:
@@ -159,33 +165,47 @@ def lead_in(world: World) -> World:
         found = _listed(client, "floatingips")
         if not found:
             body = {"floatingip": {"floating_network_id": world.external}}
-            made = client.call("POST", f"{NETWORK}/floatingips", body)
+            made = _repeat(partial(client.call, "POST", f"{NETWORK}/floatingips", body))
             found = [made.body["floatingip"]] if made.accepted else []
         taken = {each["port_id"] for each in found}
         free = [port for port in ports if port["id"] not in taken]
         nowhere = [each for each in found if each["port_id"] is None and not each.get("port_forwardings")]
         for floating, port in zip(nowhere, free, strict=False):
-            client.call("PUT", f"{NETWORK}/floatingips/{floating['id']}", {"floatingip": {"port_id": port["id"]}})
+            path = f"{NETWORK}/floatingips/{floating['id']}"
+            _repeat(partial(client.call, "PUT", path, {"floatingip": {"port_id": port["id"]}}))
     return world
 
 
 def lead_across(world: World) -> World:
-    """Let each project with running servers have interfaces of them on two networks that its router joins."""
+    """Connect running servers of each project to two networks that the project's router joins."""
     for client, router in zip(world.clients, world.routers, strict=True):
-        active = [each["id"] for each in _listed(client, f"{COMPUTE}/servers?status=ACTIVE")]
-        if not active:
+        servers = _listed(client, f"{COMPUTE}/servers/detail?status=ACTIVE")
+        active = [each["id"] for each in servers]
+        free = [each["id"] for each in servers if not each["locked"]]
+        if not free:
             continue
-        client.call("PUT", f"{NETWORK}/routers/{router}", {"router": {"admin_state_up": True}})
+        _repeat(partial(client.call, "PUT", f"{NETWORK}/routers/{router}", {"router": {"admin_state_up": True}}))
         legs = {each["network_id"] for each in _listed(client, f"ports?device_id={router}")}
         joined = [each["id"] for each in _own_networks(client) if each["id"] in legs]
         for number in range(RANGES, RANGES + 2 - len(joined)):
-            made = _new_network(client, router, number)
-            joined += [made.body["subnet"]["network_id"]] if made.accepted else []
+            created = _repeat(partial(_new_network, client, router, number))
+            joined += [created.body["subnet"]["network_id"]] if created.accepted else []
         for at, network in enumerate(joined[:2]):
             if not any(each["device_id"] in active for each in _listed(client, f"ports?network_id={network}")):
-                turn = active[at % len(active) :] + active[: at % len(active)]
-                next((answer for server in turn if (answer := _plug(client, server, network)).accepted), None)
+                turn = free[at % len(free) :] + free[: at % len(free)]
+                _repeat(*(partial(_plug, client, server, network) for server in turn))
     return world
+
+
+def _repeat(*calls: Callable[[], Answer]) -> Answer:
+    """Call one after the other until an answer is accepted or ``ACCEPTED_WITHIN`` has passed; return the last one."""
+    deadline = time.monotonic() + ACCEPTED_WITHIN
+    while True:
+        for call in calls:
+            answer = call()
+            if answer.accepted or time.monotonic() > deadline:
+                return answer
+        time.sleep(1)
 
 
 def delete_all(world: World) -> World:
