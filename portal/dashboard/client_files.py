@@ -1,7 +1,7 @@
-"""Configuration with which OpenStack's clients find this cloud: ``clouds.yaml`` and ``openrc``.
+"""Configuration of OpenStack clients for this cloud: ``clouds.yaml`` and ``openrc``.
 
-Names are whatever people typed, so values are quoted for YAML and for the shell.  The files name no microversion:
-clients negotiate one, and a program that asks for another would fail.
+Names can contain any character, so values are quoted for YAML and for the shell. The files specify no microversion:
+clients negotiate one, and a program that requests another would fail.
 """
 
 import shlex
@@ -25,7 +25,7 @@ _LEFT_OVER = (
     *("OS_TENANT_ID", "OS_TENANT_NAME", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_SYSTEM_SCOPE"),
     *("OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_NAME", "OS_APPLICATION_CREDENTIAL_SECRET"),
 )
-"""Variables of another sign-in that would be mixed with these."""
+"""Variables of another sign-in that would conflict with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class ClientFiles:
 
 
 def auth_url(request: HttpRequest) -> str:
-    """Return the address that clients sign in at."""
+    """Return the address for authentication."""
     return public_url(request) + PATHS["identity"]
 
 
 def password_files(request: HttpRequest, context: RequestContext) -> ClientFiles:
-    """Return the files for this person in this project; clients ask for the password, which is not in them."""
+    """Return the files for this user in this project; clients ask for the password, which the files do not contain."""
     auth = {
         "auth_url": auth_url(request),
         "username": context.user_name,
@@ -60,7 +60,7 @@ def password_files(request: HttpRequest, context: RequestContext) -> ClientFiles
 
 
 def application_credential_files(request: HttpRequest, credential_id: str, secret: str) -> ClientFiles:
-    """Return the files with which a program signs in by an application credential; they hold its secret."""
+    """Return the files for an application credential; they contain its secret."""
     auth = {
         "auth_url": auth_url(request),
         "application_credential_id": credential_id,

@@ -1,4 +1,4 @@
-"""The pages for what goes wrong outside of a panel."""
+"""Pages for errors outside a panel."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -8,14 +8,14 @@ from portal.dashboard.pages import sign_in_first
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Say that it is Novella's fault, with the request's id, as the log has it."""
+    """Show an internal error with the request id, as in the log."""
     return render(request, "500.html", status=500)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Lead who has signed out in another window to the sign-in; everybody else is told that the form is too old.
+    """Redirect signed-out users to the sign-in; show all others that the form has expired.
 
-    The sign-in itself is refused in words: a browser without cookies would be led in a circle.
+    On the sign-in itself the error is shown: a browser without cookies would be redirected forever.
     """
     signed_out = getattr(request, "context", None) is None
     pages = not request.path.startswith(reverse("admin:index")) and request.path != reverse("dashboard:sign_in")

@@ -1,4 +1,6 @@
-"""The base of the dashboard's forms: one template draws every field, and a service's errors are shown at them."""
+"""The base of the dashboard's forms: one template renders all fields, and errors of services are shown at their
+fields.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from provisioning.common.numbers import MAX_INTEGER
 
 @dataclass(frozen=True, slots=True)
 class ChoiceLabel:
-    """How one choice among radio buttons or checkboxes is shown; ``template`` draws more of ``subject`` below it."""
+    """Text of a choice among radio buttons or checkboxes; ``template`` renders more of ``subject`` below it."""
 
     title: str
     sub: str = ""
@@ -43,17 +45,17 @@ class BoundField(forms.BoundField):
 
     @property
     def note(self) -> str:
-        """What stands beside the label: a unit, or that nothing need be typed."""
+        """The note next to the label: a unit, or that the field is optional."""
         typed = isinstance(self.field.widget, forms.TextInput | forms.EmailInput | forms.Textarea)
         return self.form.notes.get(self.name, "optional" if typed and not self.field.required else "")
 
     @property
     def is_checkbox(self) -> bool:
-        """Whether the field is one box to tick; its label stands behind it."""
+        """Whether the field is a single checkbox, whose label follows it."""
         return isinstance(self.field.widget, forms.CheckboxInput)
 
     def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> dict[str, Any]:
-        """Add classes and focus.  Choices have no ids: their labels are around them."""
+        """Add classes and focus. Choices have no ids, as their labels enclose them."""
         widget = widget or self.field.widget
         attrs = super().build_widget_attrs(attrs, widget)
         css_class = "form-control"
@@ -72,7 +74,7 @@ class BoundField(forms.BoundField):
 
 
 class FormRenderer(TemplatesSetting):
-    """Draws fields by the dashboard's template."""
+    """Renders fields with the dashboard's template."""
 
     field_template_name = "dashboard/_field.html"
     bound_field_class = BoundField
@@ -81,8 +83,8 @@ class FormRenderer(TemplatesSetting):
 class Form(forms.Form):
     """Base of the dashboard's forms.
 
-    ``service_fields``: names of fields in the services' errors, where the form has others; ``notes``: what stands
-    beside a label; ``focuses``: whether the page begins in the first field.
+    ``service_fields``: field name in errors of services → field of the form, where they differ; ``notes``: notes next
+    to labels; ``focuses``: whether the first field gets the focus.
     """
 
     default_renderer = FormRenderer()
@@ -95,36 +97,36 @@ class Form(forms.Form):
 
     @property
     def focused(self) -> str:
-        """The field where the cursor goes: the first with an error, else the first that can be typed in."""
+        """The field with the focus: the first with an error, otherwise the first editable one."""
         if self.errors:
             return next((name for name in self.fields if name in self.errors), "")
         visible = (name for name, field in self.fields.items() if not field.widget.is_hidden)
         return next(visible, "") if self.focuses else ""
 
     def offer(self, name: str, choices: Choices) -> None:
-        """Set what a field offers to choose from; whether a choice is allowed is for the service to say."""
+        """Set the choices of a field; the service checks whether a choice is allowed."""
         cast("forms.Select", self.fields[name].widget).choices = list(choices)
 
     def refuse(self, error: NovellaError) -> None:
-        """Say at its field what a service refuses; above the form when it concerns no field."""
+        """Show an error of a service at its field, or above the form if it has none."""
         name = self.service_fields.get(error.field or "", error.field)
         self.add_error(name if name in self.fields else None, self.said(error))
 
     def said(self, error: NovellaError) -> str:
-        """Return a refusal in the words of the page."""
+        """Return the message of an error with the labels of the page."""
         return plain(error.message, self.labels())
 
     def labels(self) -> dict[str, str]:
-        """Return the label of each field, by the form's name of it and by the service's."""
+        """Return field name → label, under the names of the form and of the service."""
         found = {name: str(self[name].label) for name in self.fields}
         return found | {theirs: found[own] for theirs, own in self.service_fields.items() if own in found}
 
 
 class WholeNumberField(forms.IntegerField):
-    """A number that a column holds, in the digits 0 to 9."""
+    """A whole number in the range of a database column, in the digits 0 to 9."""
 
     default_error_messages: ClassVar[dict[str, Any]] = {
-        "required": "Enter a whole number.",  # a browser sends nothing of what is no number
+        "required": "Enter a whole number.",  # browsers send an empty value if the input is not a number
         "min_value": "It must be at least %(limit_value)s.",
         "max_value": "It must be at most %(limit_value)s.",
     }
@@ -139,13 +141,13 @@ class WholeNumberField(forms.IntegerField):
 
 
 class OfferedField(forms.CharField):
-    """One of the choices that a form offers; another is refused by the service that knows."""
+    """One of the offered choices; the service rejects any other value."""
 
     widget = forms.RadioSelect
 
 
 class OfferedListField(forms.MultipleChoiceField):
-    """Some of the choices that a form offers; others are refused by the service that knows."""
+    """Several of the offered choices; the service rejects any other value."""
 
     widget = forms.CheckboxSelectMultiple
 

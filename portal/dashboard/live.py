@@ -1,4 +1,4 @@
-"""What a page's socket sends: the page's own partials, rendered anew for what happened."""
+"""Live updates of pages: partials rendered again for events."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from provisioning.identity import policy
 from provisioning.images import selectors
 
 INSTANCE, IMAGE, NETWORK, VOLUME, HOST = "instance", "image", "network", "volume", "host"
-"""The kinds of events that change pages."""
+"""Kinds of events that change pages."""
 Events = Sequence[LoggedEvent]
 
 
@@ -34,7 +34,7 @@ Events = Sequence[LoggedEvent]
 class LivePage:
     """A page that follows events of these kinds.
 
-    ``draw`` gets what the page is called behind its first word (an id, a filter), the events and the context.
+    ``draw`` gets the rest of the page name (an id, a filter), the events and the context.
     """
 
     kinds: frozenset[str]
@@ -42,10 +42,10 @@ class LivePage:
 
 
 def render(page: str, events: Events, context: RequestContext) -> str:
-    """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
+    """Return the elements of ``page`` that these events change, as HTML with ids; empty without changes.
 
-    ``page``: a name of ``PAGES``, and what follows it behind ``/`` or ``?``.
-    State is read now, so that many events make one answer.
+    ``page``: a name in ``PAGES``, with its argument after ``/`` or ``?``. State is read now, so that several events are
+    rendered once.
     """
     name, _, rest = page.replace("?", "/", 1).partition("/")
     live = PAGES.get(name)
@@ -55,7 +55,7 @@ def render(page: str, events: Events, context: RequestContext) -> str:
 
 
 def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
-    """Return the instances that events change, each with its name; of networking or of hosts, no name is known."""
+    """Return the instances that events change, with their names; events of networks and hosts have no name."""
     led = {key: "" for event in events if event.kind in {NETWORK, HOST} for key in event.payload.get("instances", ())}
     own = {event.payload["id"]: event.payload["name"] for event in events if event.kind == INSTANCE}
     return {uuid.UUID(key): name for key, name in (led | own).items()}
@@ -78,7 +78,7 @@ def _topology(opened: str, _: Events, context: RequestContext) -> str:
 
 
 def _one_instance(instance_id: str, events: Events, context: RequestContext) -> str:
-    """Render all of an instance that something happened to, else its disks or its ways in."""
+    """Render an instance in full if its own events changed it, otherwise only its disks or its reachability."""
     kinds, name = {event.kind for event in events}, _name_of(instance_id, events)
     if name is not None and policy.allows(context, "os_compute_api:servers:show"):
         return _instance(instance_id, name, context)
@@ -88,12 +88,12 @@ def _one_instance(instance_id: str, events: Events, context: RequestContext) -> 
 
 
 def _name_of(instance_id: str, events: Events) -> str | None:
-    """Return the name of an instance that events change; None when they do not."""
+    """Return the name of an instance that events change, or None if they do not."""
     return next((name for key, name in _changed_instances(events).items() if str(key) == instance_id), None)
 
 
 def _disks(instance_id: str, context: RequestContext) -> str:
-    """Render what a change of a volume means for the instance of a page."""
+    """Render the disks of the page's instance after a change of a volume."""
     try:
         instance = compute.instance_for(context, instance_id)
     except NotFoundError:
@@ -103,7 +103,7 @@ def _disks(instance_id: str, context: RequestContext) -> str:
 
 
 def _reach(instance_id: str, context: RequestContext) -> str:
-    """Render what a change of networking means for the instance of a page."""
+    """Render the reachability of the page's instance after a change of networking."""
     if not policy.allows(context, "os_compute_api:servers:show"):
         return ""
     try:
@@ -114,11 +114,10 @@ def _reach(instance_id: str, context: RequestContext) -> str:
 
 
 def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
-    """Render the rows, oldest first, so that each new one is put before the others.
+    """Render the rows oldest first, so that each new row is inserted before the others.
 
-    Those whose name is not known have changed around them, so that they are no new rows.
-
-    Those that are deleted, or that the list's filter (``narrowed``, a query) does not match any more, are taken away.
+    Rows without a name changed only through related resources and are never new. Rows that were deleted, or no longer
+    match the list's filter (``narrowed``, a query), are removed.
     """
     changed = _changed_instances(events)
     if not changed or not policy.allows(context, "os_compute_api:servers:detail"):
@@ -133,9 +132,9 @@ def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
 
 
 def _images(_: str, events: Events, context: RequestContext) -> str:
-    """Render the rows of images that changed, oldest first, so that each new one is put before the others.
+    """Render the rows of changed images oldest first, so that each new row is inserted before the others.
 
-    A reader is told of data that has come, not of a record that was edited.
+    Screen readers announce the arrival of data, but not changes of a record.
     """
     changed = [event.payload for event in events if event.kind == IMAGE]
     ids = {uuid.UUID(each["id"]) for each in changed}
@@ -183,6 +182,4 @@ PAGES: dict[str, LivePage] = {
     **{name: _of_networking(name) for name in (*network.LISTS, *network.RECORDS)},
     **{name: _of_volumes(name) for name in volumes.PAGES},
 }
-"""The first word of a live page's name → what it follows; ``tests/dashboard/test_live.py`` looks for pages that are not
-here.
-"""
+"""First part of a live page's name → its events; ``tests/dashboard/test_live.py`` fails for pages missing here."""

@@ -1,4 +1,4 @@
-"""Names of things within sentences."""
+"""Names of resources within sentences."""
 
 import unicodedata
 
@@ -7,9 +7,9 @@ _TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "PDF", "RLI", "LRI", "FSI", "PD
 
 
 def bdi(name: object) -> str:
-    """Return a name that turns no text beside it: what ``<bdi>`` does, for sentences that are no HTML.
+    """Return a name isolated from the text direction around it, like ``<bdi>``, for texts without HTML.
 
-    Names without a character that has or sets the direction from right to left stay as they are.
+    Names without right-to-left or direction control characters are unchanged.
     """
     text = str(name)
     if all(unicodedata.bidirectional(character) not in _TURNS for character in text):
@@ -18,7 +18,7 @@ def bdi(name: object) -> str:
 
 
 def _balanced(text: str) -> str:
-    """Leave out an end of an isolation that did not begin within the text: it would end the one around it."""
+    """Remove unmatched ends of isolates, which would end the surrounding one."""
     kept, depth = [], 0
     for character in text:
         kind = unicodedata.bidirectional(character)

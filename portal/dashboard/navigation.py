@@ -1,4 +1,4 @@
-"""The entries of the side bar and of the phone's tab bar: in a project, in a domain, and on the whole system."""
+"""Entries of the side bar and of the tab bar on phones: in a project, in a domain, and on the system."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place to go: ``keys`` is its shortcut, a blank written as ``-``."""
+    """A navigation entry; ``keys`` is its shortcut, with ``-`` for a blank."""
 
     section: str
     label: str
@@ -19,18 +19,18 @@ class Entry:
     group: str = ""
     on_phone: bool = False
     rule: str = ""
-    """The policy rule that opens it."""
+    """The policy rule of its page."""
     scopes: tuple[str, ...] = ("project",)
-    """What a token may be for on its pages."""
+    """Token scopes in which its pages exist."""
 
 
 EVERYWHERE = ("project", "domain", "system")
 OUTSIDE_ON_PHONE = frozenset({"projects", "users", "groups"})
-"""Sections of the phone's tab bar outside of projects."""
+"""Sections of the tab bar on phones outside projects."""
 
 
 def _people(section: str, icon: str, keys: str, scopes: tuple[str, ...] = EVERYWHERE) -> Entry:
-    """Return the entry of one of the lists of Identity."""
+    """Return the entry of a list of Identity."""
     rule = f"identity:list_{section}"
     return Entry(
         section, section.capitalize(), f"dashboard:{section}", icon, keys, "Identity", rule=rule, scopes=scopes
@@ -116,11 +116,11 @@ OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", rule=
 
 
 HOME_OF = {"project": "dashboard:overview", "domain": "dashboard:own_domain", "system": "dashboard:system"}
-"""What a token is for → the URL name of the page that one begins at."""
+"""Token scope → the URL name of its start page."""
 
 
 def scope_of(context: RequestContext) -> str:
-    """Return what the caller's token is for: ``project``, ``domain`` or ``system``; empty for nothing."""
+    """Return the scope of the caller's token: ``project``, ``domain`` or ``system``; empty for none."""
     if context.project_id is not None:
         return "project"
     return "domain" if context.domain_id is not None else "system" if context.system else ""
@@ -136,16 +136,16 @@ def entries_for(context: RequestContext) -> tuple[Entry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries under one heading, which fold together; those without a heading never fold."""
+    """Collapsible entries under one heading; entries without a heading are always shown."""
 
     name: str
     entries: tuple[Entry, ...]
     open: bool
-    """Whether it is unfolded unless the person has folded it."""
+    """Whether it is expanded by default."""
 
 
 def groups_of(entries: Sequence[Entry], section: str) -> list[Group]:
-    """Return the groups of the side bar in their order; the one of this section is open, and the first one."""
+    """Return the groups of the side bar in order; the first one and that of this section are expanded."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.group, []).append(entry)
@@ -157,6 +157,6 @@ def groups_of(entries: Sequence[Entry], section: str) -> list[Group]:
 
 
 def tabs_of(entries: Sequence[Entry], context: RequestContext) -> tuple[Entry, ...]:
-    """Return those of the entries that the phone's tab bar has room for."""
+    """Return the entries of the tab bar on phones."""
     inside = scope_of(context) == "project"
     return tuple(entry for entry in entries if entry.on_phone or (not inside and entry.section in OUTSIDE_ON_PHONE))

@@ -1,4 +1,4 @@
-"""What every page of the dashboard does: asks who is there, puts the frame around, and words the cloud's errors."""
+"""The base of all pages of the dashboard: authentication, policy, frame and error messages."""
 
 import time
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from provisioning.identity.selectors.entries import Entries, entries_of
 
 
 class PageRequest(HttpRequest):
-    """A request as the middleware leaves it."""
+    """A request with the attributes that the middleware sets."""
 
     context: RequestContext | None
     htmx: HtmxDetails
@@ -41,13 +41,13 @@ SIGNED_OUT = "Your session has ended, so nothing was changed. Sign in and try ag
 
 
 def sign_in_first(request: HttpRequest) -> HttpResponse:
-    """Lead somebody whose sign-in is over, and who sent a form, to the sign-in and from there back to the form."""
+    """Redirect a user whose session has expired, and who sent a form, to the sign-in and then back to the form."""
     messages.info(request, SIGNED_OUT)
     return redirect_to_login(page_before(request))
 
 
 def page_before(request: HttpRequest) -> str:
-    """Return the path of the page of this portal on which the form stood, or that of the overview."""
+    """Return the path of the page with the form, or of the overview if it is not a page of this portal."""
     overview = reverse("dashboard:overview")
     try:
         came_from = urlsplit(str(request.META.get("HTTP_REFERER", "")))
@@ -59,12 +59,12 @@ def page_before(request: HttpRequest) -> str:
 
 
 class Page(View):
-    """Base of the pages behind the sign-in.
+    """Base of the pages that require sign-in.
 
-    ``section`` marks the entry of the navigation; ``rule`` is the policy rule that opens the page; ``live_page`` names
-    what the page's socket follows, empty for a page that stands still; ``own_page`` is the URL name of a page that is
-    the person's own, in whatever project; ``back_to`` names the page on which refusals are shown; ``everywhere``: the
-    page is there with a token for a domain or for the system, too.
+    ``section`` is the navigation entry; ``rule`` is the page's policy rule; ``live_page`` is what the page's socket
+    follows, empty for a static page; ``own_page`` is the URL name of a page about the user instead of a project;
+    ``back_to`` is the page on which errors are shown; ``everywhere``: the page also exists with a token for a domain or
+    the system.
     """
 
     section = ""
@@ -74,20 +74,18 @@ class Page(View):
     back_to = "dashboard:overview"
     everywhere = False
     counted = rate_limits.WRITES
-    """What a request that is no reading counts as; empty: the page counts by itself."""
+    """The kind under which changing requests are counted; empty: the page counts them itself."""
     context: RequestContext
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Let in who is signed in, to a project unless the page is there everywhere, and allowed; word what the
-        services raise.
-        """
+        """Check sign-in, scope (a project, unless ``everywhere``) and policy, and show errors of services."""
         context = cast("PageRequest", request).context
         if context is None or not navigation.scope_of(context):
             return self._sign_in(request)
         self.context = context
         if context.project_id is None and not self.everywhere:
             return self.outside()
-        if "\0" in request.path:  # PostgreSQL refuses to look for it
+        if "\0" in request.path:  # PostgreSQL does not accept NUL
             raise Http404
         try:
             if self.rule:
@@ -105,12 +103,12 @@ class Page(View):
             return self.refused(error)
 
     def outside(self) -> HttpResponse:
-        """Say that the page is about a project, to who is in none."""
+        """Explain, outside a project, that the page requires one."""
         self.live_page = ""
         return self.page("dashboard/outside.html", {}, status=403)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handle the request; begin anew, once, what lost a race."""
+        """Handle the request; retry it once if it lost a race."""
         try:
             return super().dispatch(request, *args, **kwargs)
         except (DatabaseError, ObjectDoesNotExist) as error:
@@ -121,7 +119,7 @@ class Page(View):
         return super().dispatch(request, *args, **kwargs)
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
-        """Render a whole page in its frame, or a partial that needs who is asking."""
+        """Render a whole page in its frame, or a partial that uses the caller."""
         entries = navigation.entries_for(self.context)
         place = projects.place_of(entries, self.section, self.own_page)
         shell = {
@@ -140,7 +138,7 @@ class Page(View):
         return render(self.request, template, {"shell": shell, **(context or {})}, status=status)
 
     def entries(self) -> Entries:
-        """Return what this person may enter: projects, domains, the system."""
+        """Return the scopes that the user may enter: projects, domains, the system."""
         return entries_of(self.context.user_id) if self.context.user_id else Entries([], [], system=False)
 
     def part(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
@@ -148,21 +146,21 @@ class Page(View):
         return render(self.request, template, dict(context), status=status)
 
     def live_since(self) -> int:
-        """Return the number of the newest event; read before the rows, so that nothing between is missed."""
+        """Return the id of the newest event; must be called before rows are read, so that no change is missed."""
         return events.latest_id()
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the ids of the page's object that ``rule`` may name; it is asked for before the rule is."""
+        """Return the policy target of the page's object; called before ``rule`` is checked."""
         return {}
 
     def allows(self, rule: str, target: Mapping[str, object] | None = None) -> bool:
-        """Whether policy lets the caller do this; decides which buttons there are."""
+        """Whether the policy allows this; used to show buttons."""
         return policy.allows(self.context, rule, target)
 
     def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
-        """Leave for another page of the dashboard, with a message.
+        """Redirect to another page of the dashboard, with a message.
 
-        Whoever answered a question on the section's list comes back to it, with its filter and its page.
+        After a confirmation on the section's list, returns to the list with its filter and page.
         """
         if said:
             messages.add_message(self.request, level, said)
@@ -172,27 +170,27 @@ class Page(View):
         return HttpResponseRedirect(url, status=303)
 
     def _list_shown(self) -> str:
-        """Return the address of the section's list when the question was asked there; empty otherwise."""
+        """Return the address of the section's list if the confirmation was shown on it, otherwise an empty text."""
         shown = safe_next(self.request, "") if self.request.method == "POST" else ""
         return shown if shown and urlsplit(shown).path == reverse(self.back_to) else ""
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
-        """Say what the caller may not do, on a page of its own."""
+        """Show a policy refusal on a page of its own."""
         return self.page("dashboard/refused.html", {"message": plain(error.message)}, status=403)
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Say why nothing was done, on the page where it was asked; pages with a form show it there instead."""
+        """Show the error on the page of the action; pages with a form show it there instead."""
         return self.go(self.back(), said=plain(error.message), level=messages.ERROR)
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:
-        """Ask before something is done: in the page's dialog, or on a page of its own for browsers without scripts."""
+        """Ask for confirmation in the page's dialog, or on a page of its own for browsers without scripts."""
         htmx = cast("PageRequest", self.request).htmx
         if htmx:
             return self.part("dashboard/_confirm.html", {**question, "next": htmx.current_url_abs_path or ""})
         return self.page("dashboard/confirm.html", question)
 
     def ask_first(self, title: str, text: str, label: str = "Delete", *, danger: bool = True) -> HttpResponse:
-        """Ask before what this page does: the answer is sent to the same address, or leads back."""
+        """Ask for confirmation of this page's action; the form is sent to the same address."""
         back = self.back()
         return self.ask(
             {
@@ -206,7 +204,7 @@ class Page(View):
         )
 
     def back(self) -> str:
-        """Return where a refusal is shown."""
+        """Return the page on which errors are shown."""
         return self.back_to
 
     def _sign_in(self, request: HttpRequest) -> HttpResponseBase:
@@ -218,7 +216,7 @@ class Page(View):
 
 
 class FormPage(Page):
-    """Base of the pages that are one form; errors are shown at its fields, and what was typed stays."""
+    """Base of the pages with one form; errors are shown at its fields, and the input is kept."""
 
     template = ""
     counted = ""
@@ -227,7 +225,7 @@ class FormPage(Page):
         return self.show(self.form())
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save what was typed, or show what is wrong with it."""
+        """Save the form, or show its errors."""
         form = self.form(request.POST)
         if form.is_valid():
             try:
@@ -238,15 +236,15 @@ class FormPage(Page):
         return self.show(form, status=422)
 
     def form(self, data: QueryDict | None = None) -> Form:
-        """Return the page's form, with what was typed when something was."""
+        """Return the page's form, bound to ``data`` if given."""
         raise NotImplementedError
 
     def save(self, form: Form) -> HttpResponse:
-        """Do what the valid form asks, and leave; NovellaError for what the form is to say."""
+        """Save the valid form and redirect; a NovellaError is shown in the form."""
         raise NotImplementedError
 
     def further(self) -> Mapping[str, Any]:
-        """Return what else the template needs."""
+        """Return additional context for the template."""
         return {}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The pages of long tables, by number: a live page names the one that it shows."""
+"""Paging of long tables by number; a live page's name contains the number."""
 
 from typing import Any, TypeVar
 
@@ -10,11 +10,11 @@ Row = TypeVar("Row", bound=Model)
 
 
 def page_of(rows: QuerySet[Row], number: str) -> Any:
-    """Return Django's page of this number: the first for nonsense, the last for one that is too high."""
+    """Return Django's page with this number: the first for an invalid one, the last for one that is too high."""
     pages: Page[Row] = Paginator(rows, PAGE_SIZE).get_page(number)
     return pages
 
 
 def live_name(name: str, pages: Any) -> str:
-    """Return the name of a live page that shows this page of its table: ``networks`` and ``networks/2``."""
+    """Return the name of a live page for this page of its table: ``networks`` and ``networks/2``."""
     return f"{name}/{pages.number}" if pages is not None and pages.number > 1 else name

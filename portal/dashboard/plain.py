@@ -1,4 +1,4 @@
-"""The services' refusals in people's words: they are written for the APIs, with names of fields and of rules."""
+"""Conversion of service errors, which are written for APIs, into the terms of the pages."""
 
 import re
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL
 _BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
 _RECORD = re.compile(rf"\b(image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
 _KEPT = re.compile(r"(\u2068.*?\u2069|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")", re.DOTALL)
-"""Names and typed texts: they are written as they are."""
+"""Names and quoted texts, which are not changed."""
 _BEFORE, _AFTER = r"(?<![\w:/.@=\"'-])", r"(?![\w/@=-]|[.:]\w)"
 _SERVER = re.compile(rf"(?<!name )(?<!DNS ){_BEFORE}[Ss]erver(s?){_AFTER}(?! group)")
-"""The APIs' word for an instance."""
+"""The APIs' term for an instance."""
 _FIRST_WORD = re.compile(rf"[a-z]+{_AFTER}")
 _FIELDS = (
     "actor_domain_id|attach_status|attachment_id|availability_zone|different_host|disk_format|domain_id|"
@@ -31,7 +31,7 @@ _FIELDS = (
     "trustor_id|user_data|user_domain_id|user_id|user_ids|user_name|vm_state|volume_id|volume_type"
 )
 _FIELD = re.compile(rf"{_BEFORE}(?:{_FIELDS}){_AFTER}")
-"""Names of the APIs that are words with lines between; any other such word may be the name of something."""
+"""Field names of the APIs with underscores; other such words may be names of resources."""
 NOT_ALLOWED = "Your roles do not allow this."
 WORDS = {
     "flavorRef": "size",
@@ -40,13 +40,13 @@ WORDS = {
     "max_count": "number of instances",
     "volumeId": "volume",
 }
-"""Names of the APIs that stand for something with another name on the pages."""
+"""Names in the APIs → the pages' terms for them."""
 
 
 def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = False) -> str:
-    """Return a refusal without the APIs' prefixes, rules, ids and names of fields; names of things stay as they are.
+    """Return an error without the APIs' prefixes, rules, ids and field names; names of resources are kept.
 
-    ``labels``: name of a field → its label on the page.  ``within``: something that stood before the text is left out.
+    ``labels``: field name → its label on the page. ``within``: a prefix of the text was removed.
     """
     if _POLICY.match(text):
         return NOT_ALLOWED
@@ -62,7 +62,7 @@ def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = 
     word, before = _FIRST_WORD.match(said), _FIRST_WORD.match(text)
     if word and (within or begun != text or not before or before[0] != word[0]):
         return said[:1].upper() + said[1:]
-    return said  # small letters at the beginning of a whole refusal are a name
+    return said  # a whole error that begins with a lower-case letter begins with a name
 
 
 def _reworded(text: str, known: Mapping[str, str]) -> str:
@@ -75,5 +75,5 @@ def _reworded(text: str, known: Mapping[str, str]) -> str:
 
 
 def _within(label: str) -> str:
-    """Write a label within a sentence: in small letters, unless it is a name or an abbreviation."""
+    """Return a label for use within a sentence: in lower case, unless it is a name or an abbreviation."""
     return label if any(each.isupper() for each in label[1:]) else label[:1].lower() + label[1:]

@@ -1,6 +1,4 @@
-"""The switch: projects that one may work in, domains and the system that one may look after; and the pages on which one
-stays when changing.
-"""
+"""The scope switch: the projects, domains and system that a user may enter, and the pages to stay on after a change."""
 
 import uuid
 from collections.abc import Sequence
@@ -14,25 +12,26 @@ from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import Entries
 
 FEW = 8
-"""So many projects are simply listed; more are searched."""
+"""Up to this number, projects are listed; beyond it there is a search."""
 SHOWN = 50
-"""At most so many are found at once."""
+"""Maximum number of search results."""
 OWN_PAGES = (
     "dashboard:settings",
     "dashboard:settings_password",
     "dashboard:settings_sessions",
 )
-"""Pages of the person rather than of a project."""
+"""Pages about the user instead of a project."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSwitch:
-    """What the switch offers: ``found`` of ``count`` projects, ``domains`` and the ``system``; projects' domains are
-    named when there are several.
+    """The choices of the switch: ``found`` of ``count`` projects, ``domains`` and the ``system``.
+
+    Domain names of projects are shown if there are several.
     """
 
     kind: str
-    """``Project``, ``Domain`` or ``System``: what one is in."""
+    """The current scope: ``Project``, ``Domain`` or ``System``."""
     name: str
     current: uuid.UUID | str | None
     domain: str
@@ -46,22 +45,22 @@ class ProjectSwitch:
 
     @property
     def choices(self) -> int:
-        """How many places there are to be in."""
+        """The number of scopes."""
         return self.count + len(self.domains) + self.system
 
     @property
     def searches(self) -> bool:
-        """Whether there are so many projects that a search is offered."""
+        """Whether there are enough projects to offer a search."""
         return self.count > FEW
 
     @property
     def left_out(self) -> int:
-        """How many match but are not shown."""
+        """The number of matches that are not shown."""
         return max(self.count - len(self.found), 0)
 
 
 def switch_for(context: RequestContext, entries: Entries, place: str, *, text: str | None = None) -> ProjectSwitch:
-    """Return the switch; with ``text`` the projects whose name or domain has it, else all when they are few."""
+    """Return the switch; with ``text`` the projects whose name or domain contains it, otherwise all if they are few."""
     projects = entries.projects
     several = len({project.domain_id for project in projects}) > 1
     current = next((project for project in projects if project.id == context.project_id), None)
@@ -86,13 +85,13 @@ def switch_for(context: RequestContext, entries: Entries, place: str, *, text: s
 
 
 def place_of(entries: Sequence[navigation.Entry], section: str, own: str = "") -> str:
-    """Return the address of the page on which somebody in this section stays: its list, or ``own`` (a URL name)."""
+    """Return the address of the page to stay on from this section: its list, or ``own`` (a URL name)."""
     entry = next((entry for entry in entries if entry.section == section), None)
     return reverse(own or (entry.url_name if entry else "dashboard:overview"))
 
 
 def place_in(context: RequestContext, wanted: str) -> str:
-    """Return ``wanted`` when it is a page that this person has with this token, else the page to begin at."""
+    """Return ``wanted`` if the user may open this page with the token, otherwise the start page."""
     names = [*OWN_PAGES, *(entry.url_name for entry in navigation.entries_for(context))]
     home = reverse(navigation.HOME_OF[navigation.scope_of(context)])
     return wanted if wanted in {reverse(name) for name in names} else home

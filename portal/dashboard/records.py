@@ -1,4 +1,4 @@
-"""What the pages of networking and of volumes have alike: lists and records that are live, forms, and questions."""
+"""Common pages of networking and volumes: live lists and details, forms, and confirmations."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -20,46 +20,46 @@ from provisioning.identity import policy
 
 Record = TypeVar("Record")
 Crumbs = Iterable[tuple[str, str]]
-"""Words and addresses of the pages above."""
+"""Labels and addresses of the parent pages."""
 
 
 class RecordsPage(Page):
-    """Base of all of them."""
+    """Base of these pages."""
 
     def crumbs(self) -> Crumbs:
-        """Return the pages above, without the list."""
+        """Return the parent pages below the list."""
         return ()
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Say it in the words of the pages."""
+        """Show the error in the terms of the pages."""
         return self.go(self.back(), said=refusals.said(error), level=messages.ERROR)
 
 
 class ListPage(RecordsPage):
-    """Base of the lists, which follow what changes."""
+    """Base of the lists, with live updates."""
 
     template: ClassVar[str]
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        since = self.live_since()  # before the rows are read: what changes meanwhile comes again
+        since = self.live_since()  # before the rows are read, so that concurrent changes are sent again
         parts = self.parts(request.GET.get("page", ""))
         self.live_page = live_name(self.live_page, parts["pages"])
         return self.page(self.template, {"live_since": since, **parts})
 
     def parts(self, number: str) -> Mapping[str, Any]:
-        """Return what the template needs for a page of the table; ``pages`` among it."""
+        """Return the context of a page of the table, including ``pages``."""
         raise NotImplementedError
 
 
 class RecordPage(RecordsPage, Generic[Record]):
-    """Base of the pages of one record, by the id in the address."""
+    """Base of the pages of one record, by its id."""
 
     record: Record
     page_name: ClassVar[str] = ""
-    """The URL name of the record's page, where refusals are shown; without one that is ``back_to``."""
+    """The URL name of the record's page, where errors are shown; without one that is ``back_to``."""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the record as this project sees it; NotFoundError."""
+        """Find the record, which must be visible to this project; NotFoundError."""
         self.record = self.look_up(kwargs["identity"])
         return owners_of(self.record)
 
@@ -71,11 +71,11 @@ class RecordPage(RecordsPage, Generic[Record]):
 
 
 class DetailPage(RecordPage[Record]):
-    """Base of the pages that show one record, and follow what changes of it."""
+    """Base of the detail pages, with live updates."""
 
     template: ClassVar[str]
     live_kind: ClassVar[str]
-    """The word for the record in the name of its live page."""
+    """The kind of the record in the name of its live page."""
 
     def get(self, request: HttpRequest, identity: uuid.UUID) -> HttpResponse:
         since = self.live_since()
@@ -84,12 +84,12 @@ class DetailPage(RecordPage[Record]):
         return self.page(self.template, {"live_since": since, **parts})
 
     def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
-        """Return what the template needs; ``number``: of the page of its long table, when it has one."""
+        """Return the context; ``number``: page of its long table, if any."""
         raise NotImplementedError
 
 
 class QuestionPage(RecordPage[Record]):
-    """Base of what is done to a record after a question; ``{name}`` in its words is the record's."""
+    """Base of actions with a confirmation; ``{name}`` in its texts is the record's name."""
 
     question: ClassVar[str] = "Delete {name}?"
     consequence: ClassVar[str] = ""
@@ -100,7 +100,7 @@ class QuestionPage(RecordPage[Record]):
         return self.ask_first(self.question.format(name=bdi(self.name())), self.text(), self.label)
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Do it, and leave."""
+        """Run the action and redirect."""
         name = self.name()
         self.do()
         return self.go(self.leave_for(), said=self.said.format(name=bdi(name)))
@@ -109,7 +109,7 @@ class QuestionPage(RecordPage[Record]):
         return name_of(self.record)
 
     def text(self) -> str:
-        """Return what follows when the answer is yes."""
+        """Return the consequence that the confirmation describes."""
         return self.consequence
 
     def do(self) -> None:
@@ -117,12 +117,12 @@ class QuestionPage(RecordPage[Record]):
         raise NotImplementedError
 
     def leave_for(self) -> str:
-        """Return where to go afterwards: the list, for what is gone."""
+        """Return the page to redirect to: the list after a deletion."""
         return self.back_to
 
 
 class SheetPage(FormPage, RecordsPage):
-    """A form that the page before shows in its dialog, or that has a page of its own for browsers without scripts."""
+    """A form that is shown in the dialog of the previous page, or on a page of its own for browsers without scripts."""
 
     template = "dashboard/records/form.html"
     heading: ClassVar[str] = ""
@@ -148,24 +148,24 @@ class SheetPage(FormPage, RecordsPage):
         return self.heading
 
     def about(self) -> str:
-        """Return what is said below the heading."""
+        """Return the text below the heading."""
         return ""
 
     def leave(self) -> str:
-        """Return the address where Cancel leads."""
+        """Return the address of the Cancel button."""
         back = self.back()
         return reverse(back) if back.startswith("dashboard:") else back
 
 
 def owners_of(record: Any) -> dict[str, object]:
-    """Return the ids that a rule may name of a record: its owner's, and that of its network's owner."""
+    """Return the policy target of a record: its owner, and that of its network."""
     network = getattr(record, "network", None)
     owner = network.project_id if network is not None else record.project_id
     return {"project_id": record.project_id, "network:project_id": owner, "network:tenant_id": owner}
 
 
 def may(context: RequestContext, rule: str, record: Any) -> bool:
-    """Whether the caller may do this to a record."""
+    """Whether the policy allows this on a record."""
     return policy.allows(context, rule, owners_of(record))
 
 
@@ -174,6 +174,6 @@ def name_of(record: Any) -> str:
 
 
 def instance_names(context: RequestContext, ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID, str]:
-    """Return the names of the project's instances among these ids; no query without ids."""
+    """Return the names of those of the project's instances with these ids; no query without ids."""
     known = {key for key in ids if key}
     return {row.id: row.name for row in compute.instances_for(context, ids=known)} if known else {}

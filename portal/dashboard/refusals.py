@@ -1,4 +1,4 @@
-"""What the services of networking and volumes refuse, in the words of the pages: the APIs have ids and prefixes."""
+"""Messages for errors of the networking and volume services, without the ids and prefixes of the APIs."""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port|volume):? {_
 
 
 def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
-    """Return what a page says of a refusal: what to do about it, where that is known; else the error without ids."""
+    """Return the message for an error: advice where it is known, otherwise the error without ids."""
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
         whose = "Your own quota in this project" if error.of_user else "The project's quota"
@@ -57,7 +57,7 @@ def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
 
 
 class RecordForm(Form):
-    """Base of the forms of networking and of volumes."""
+    """Base of the forms of networking and volumes."""
 
     def said(self, error: NovellaError) -> str:
         return said(error, self.labels())

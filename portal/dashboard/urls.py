@@ -1,4 +1,4 @@
-"""Where the pages are."""
+"""URLs of the dashboard."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""Words for numbers, times and states, the same on every page."""
+"""Formatting of numbers, times and statuses, the same on every page."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from provisioning.hosts.selectors import is_alive
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a state looks: ``tone`` is one of ok, busy, warn, bad, off."""
+    """A status with its appearance: ``tone`` is one of ok, busy, warn, bad, off."""
 
     word: str
     tone: str
@@ -62,14 +62,14 @@ SEEN_BY = {
     "offered": "offered to this project",
     "lent": "shared with this project",
 }
-"""Who sees an image: by its visibility, or by how this project came to it."""
+"""Visibility of an image, or the project's membership → the users who see it."""
 LAUNCHING = {
     "scheduling": "Choosing a host",
     "networking": "Allocating addresses",
     "block_device_mapping": "Preparing disks",
     "spawning": "Starting on its host",
 }
-"""What is happening in a launch; the other tasks are of actions, which say it themselves."""
+"""Task states of a launch → label; other tasks have the labels of their actions."""
 ACTIONS = {
     "create": "Launched",
     "migrate": "Migrated",
@@ -79,7 +79,7 @@ ACTIONS = {
     "addSecurityGroup": "Security group added",
     "removeSecurityGroup": "Security group removed",
 }
-"""What was done to a server, where no action of the registry says it."""
+"""Labels of finished actions that are not in the registry."""
 POWER = {
     PowerState.NOSTATE: "No state",
     PowerState.RUNNING: "Running",
@@ -98,13 +98,13 @@ UNKNOWN = Status("Unknown", "off", "question-circle-fill")
 
 
 def task_word(task_state: str | None) -> str:
-    """Return what is happening now, for people; the API's own word stands beside it where there is room."""
+    """Return the label of the current task; the API's name is shown next to it if there is space."""
     task = task_state or ""
     return LAUNCHING.get(task) or words_of_tasks.get(task, "")
 
 
 def instance_status(api_status: str, task_state: str | None) -> Status:
-    """Return how an instance's status looks; a task on an instance that stands is shown as what it becomes."""
+    """Return the label of an instance's status; a task of a settled instance takes precedence."""
     usual = INSTANCE_STATUS.get(api_status, UNKNOWN)
     if not task_state or usual.tone == "busy" or api_status == "DELETED":
         return usual
@@ -113,34 +113,34 @@ def instance_status(api_status: str, task_state: str | None) -> Status:
 
 
 SILENT = Status("Unknown", "warn", "question-circle-fill")
-"""A server whose host does not answer: nobody knows whether it runs (``UNKNOWN`` in Nova's ``host_status``)."""
+"""A server whose host is down, so that its state is unknown (``UNKNOWN`` in Nova's ``host_status``)."""
 
 
 def server_status(instance: Instance, now: datetime) -> Status:
-    """Return how a server's status looks at this moment; ``instance.host`` must be read."""
+    """Return the current status of a server; ``instance.host`` must be prefetched."""
     if is_silent(instance, now):
         return SILENT
     return instance_status(api_status(instance.vm_state, instance.task_state), instance.task_state)
 
 
 def is_silent(instance: Instance, now: datetime) -> bool:
-    """Return whether the server is on a host that does not answer, or that an operator has set down."""
+    """Whether the server's host is down or was forced down by an operator."""
     return instance.host is not None and instance.vm_state != VmState.DELETED and not is_alive(instance.host, now)
 
 
 JOINED = "\N{NO-BREAK SPACE}"
-"""Between a number and its unit, so that no line ends there."""
+"""Separator of a number and its unit, which prevents a line break."""
 
 
 def mebibytes(value: int) -> str:
-    """Write MiB, in GiB where that is shorter."""
+    """Format MiB, as GiB from 1024 MiB on."""
     if value >= 1024:
         return f"{value / 1024:.1f}".removesuffix(".0") + f"{JOINED}GiB"
     return f"{value}{JOINED}MiB"
 
 
 def size_in_bytes(value: int) -> str:
-    """Write bytes in the unit that leaves at most four digits."""
+    """Format bytes with the unit that leaves at most four digits."""
     amount, unit = float(value), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if amount < 1024:
@@ -150,7 +150,7 @@ def size_in_bytes(value: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write seconds: ``4 ms``, ``0.42 s``, ``12.3 s``, ``2 min 5 s``."""
+    """Format seconds: ``4 ms``, ``0.42 s``, ``12.3 s``, ``2 min 5 s``."""
     if seconds < 0.0005:
         return "< 1 ms"
     if seconds < 0.1:
@@ -163,7 +163,7 @@ def duration(seconds: float) -> str:
 
 
 def age(moment: datetime) -> str:
-    """Write how long ago, as clock.js does."""
+    """Format the age of a time, as clock.js does."""
     seconds = int((timezone.now() - moment).total_seconds())
     if seconds < 60:
         return "just now"
@@ -175,21 +175,21 @@ def age(moment: datetime) -> str:
 
 
 def moment(value: datetime, to: str = "minutes") -> str:
-    """Write a moment in UTC, to the ``minutes`` or ``seconds``."""
+    """Format a time in UTC, to the ``minutes`` or ``seconds``."""
     shape = "%Y-%m-%d %H:%M:%S" if to == "seconds" else "%Y-%m-%d %H:%M"
     return f"{value.astimezone(UTC):{shape}}{JOINED}UTC"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a copy is, in bytes; ``percent`` None: how much there is in all is not known."""
+    """Progress of a copy in bytes; ``percent`` is None if the total is unknown."""
 
     percent: int | None
     text: str
 
 
 def progress(done: int, total: int) -> Progress | None:
-    """Return how far a copy is; None while nothing is known of it."""
+    """Return the progress of a copy; None while it is unknown."""
     if not done and not total:
         return None
     if not total:

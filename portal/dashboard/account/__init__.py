@@ -1,1 +1,1 @@
-"""Signing in and out, and choosing the project."""
+"""Sign-in, sign-out, and the choice of the project."""

@@ -1,4 +1,4 @@
-"""A new password for somebody who cannot sign in with the present one any more."""
+"""Change of an expired password."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -23,16 +23,18 @@ def expired_form(request: HttpRequest, form: ExpiredPasswordForm, *, status: int
 
 @method_decorator([never_cache, sensitive_post_parameters("original", "password", "again")], name="dispatch")
 class ChangeExpired(View):
-    """The form that takes who somebody is, the present password, and a new one twice."""
+    """The form with user name, current password, new password and its confirmation."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; who is signed in has a page of the settings for that."""
+        """Show the form; a signed-in user is redirected to the settings."""
         if getattr(request, "context", None) is not None:
             return redirect("dashboard:settings_password")
         return expired_form(request, ExpiredPasswordForm(), status=200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Change the password and sign in with it; who needs more than a password is led to the sign-in."""
+        """Change the password and sign in with it; a user with additional authentication methods is redirected to the
+        sign-in.
+        """
         form = ExpiredPasswordForm(request.POST)
         if not form.is_valid():
             return expired_form(request, form, status=422)

@@ -1,4 +1,4 @@
-"""The forms before the sign-in: signing in, and a new password in the place of one that has expired."""
+"""The forms before sign-in: the sign-in itself, and the change of an expired password."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ DEFAULT_DOMAIN = "Default"
 
 
 class PersonForm(Form):
-    """Base: who somebody is; ``proof`` is the field of the present password."""
+    """Base: the name and domain of a user; ``proof`` is the field of the current password."""
 
     notes = {"domain": ""}
     proof: ClassVar[str]
@@ -39,18 +39,18 @@ class PersonForm(Form):
 
     @property
     def names_domain(self) -> bool:
-        """Whether the domain is shown: another one is typed, or it may be what is wrong."""
+        """Whether the domain is shown: it is not the default one, or it may be the error."""
         return bool(self.errors) or self["domain"].value() not in {"", DEFAULT_DOMAIN}
 
     def refuse(self, error: NovellaError) -> None:
-        """Describe the password by what is wrong when that concerns no field alone."""
+        """Mark the password field as described by the error, if the error has no field."""
         super().refuse(error)
         if self.non_field_errors():
             self.fields[self.proof].widget.attrs["aria-describedby"] = "form_error"
 
 
 class SignInForm(PersonForm):
-    """Name, password and, where the cloud asks for it, a passcode."""
+    """User name, password and, if the cloud uses it, a passcode."""
 
     notes = {**PersonForm.notes, "passcode": ""}
     proof = "password"
@@ -70,6 +70,6 @@ class SignInForm(PersonForm):
 
 
 class ExpiredPasswordForm(PersonForm, NewPasswordForm):
-    """Who somebody is, the present password, and a new one twice."""
+    """User name, current password, new password and its confirmation."""
 
     proof = "original"

@@ -1,4 +1,4 @@
-"""Signing in and out, and changing the project."""
+"""Sign-in, sign-out, and the change of the project."""
 
 from typing import Any
 
@@ -32,13 +32,13 @@ class SignIn(View):
     """The sign-in."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; who is signed in already goes on."""
+        """Show the form; a signed-in user is redirected."""
         if getattr(request, "context", None) is not None:
             return redirect(safe_next(request))
         return self._form(request, SignInForm(), status=200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Sign in; the answer to a wrong name and to a wrong password is the same."""
+        """Sign in; a wrong name and a wrong password get the same response."""
         form = SignInForm(request.POST)
         if not form.is_valid():
             return self._form(request, form, status=422)
@@ -71,12 +71,12 @@ class SignOut(View):
 
 
 class SwitchScope(View):
-    """Base: changes what the session is in."""
+    """Base: changes the scope of the session."""
 
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **wanted: Any) -> HttpResponse:
-        """Enter it; stay on a page that is there too, else begin at its first page."""
+        """Change the scope; stay on a page that exists in the new scope, otherwise go to the overview."""
         place = reverse("dashboard:overview")
         try:
             context = self.enter(request, **wanted)
@@ -90,11 +90,11 @@ class SwitchScope(View):
         return redirect(place)
 
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
-        """Give the session a token for it; ForbiddenError, NotAuthenticatedError."""
+        """Rescope the token of the session; ForbiddenError, NotAuthenticatedError."""
         raise NotImplementedError
 
     def said(self, context: RequestContext) -> str:
-        """Return the sentence for who has entered it."""
+        """Return the message after the change."""
         raise NotImplementedError
 
 
@@ -130,13 +130,13 @@ class SwitchToSystem(SwitchScope):
 
 
 class ProjectSearch(Page):
-    """What the project switch finds among many projects."""
+    """Search of the project switch."""
 
     everywhere = True
     http_method_names = ["get"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the projects whose name has the text, as the switch's list."""
+        """Show the projects whose names contain the text, as the switch's list."""
         text = request.GET.get("q", "")[:LONGEST_SEARCH]
         found = projects.switch_for(self.context, self.entries(), "", text=text)
         return self.part("dashboard/_projects.html", {"switch": found})

@@ -1,1 +1,1 @@
-"""Where the services are, and how programs sign in."""
+"""Addresses of the services, and credentials for programs."""

@@ -1,4 +1,4 @@
-"""EC2 credentials of the person who is signed in, for the project that they work in."""
+"""EC2 credentials of the user in the current project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ DELETE = "identity:ec2_delete_credential"
 
 
 class Ec2Page(Page):
-    """Base of these pages; their rules are asked about the person's own."""
+    """Base of these pages; the policy target is the user."""
 
     section = "api_access"
     back_to = LIST
@@ -36,7 +36,7 @@ class Ec2Page(Page):
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def record(self, credential_id: str) -> Credential:
-        """Return one's own EC2 credential of this project, or raise NotFoundError."""
+        """Return an EC2 credential of the user in this project; NotFoundError."""
         found = existing_credential(self.context, credential_id)
         if found.type != EC2 or found.project_id != self.context.project_id:
             raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
@@ -44,10 +44,10 @@ class Ec2Page(Page):
 
 
 class Ec2CredentialList(Ec2Page):
-    """The list of the person's EC2 credentials in this project, without their secrets."""
+    """The list of the user's EC2 credentials in this project, without their secrets."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them, the oldest first."""
+        """Show the credentials, oldest first."""
         rows = [
             {"credential": each, "access": _access(each)}
             for each in credentials_for(self.context, kind=EC2)
@@ -65,7 +65,7 @@ class Ec2CredentialList(Ec2Page):
 
 @method_decorator(never_cache, name="dispatch")
 class Ec2CredentialCreate(Ec2Page):
-    """``POST``: makes one, whose secret is shown once.  ``GET``, by its address alone, leads to the list."""
+    """``POST`` creates a credential and shows its secret once; ``GET`` redirects to the list."""
 
     http_method_names = ["get", "post"]
     rule = CREATE
@@ -74,7 +74,7 @@ class Ec2CredentialCreate(Ec2Page):
         return redirect(LIST)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Make it; the secret is in this answer and nowhere else."""
+        """Create the credential; only this response contains the secret."""
         user, project_id = self.user(), self.context.project_id
         project = project_to_enter(self.context, user.id, project_id.hex if project_id else "")
         access, secret = create_ec2_credential(user, project, caller=self.context)
@@ -88,7 +88,7 @@ class Ec2CredentialCreate(Ec2Page):
 
 
 class Ec2CredentialDelete(Ec2Page):
-    """Asks, and revokes an EC2 credential."""
+    """Asks for confirmation, and revokes an EC2 credential."""
 
     rule = DELETE
 
@@ -108,7 +108,7 @@ class Ec2CredentialDelete(Ec2Page):
 
 
 def _access(record: Credential) -> str:
-    """Return the access key, or an empty text when the key that the credential is encrypted with is gone."""
+    """Return the access key, or an empty text if the encryption key of the credential is missing."""
     try:
         return ec2_keys(blob_of(record)).access
     except UnavailableError:

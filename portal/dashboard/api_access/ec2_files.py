@@ -1,4 +1,4 @@
-"""Configuration with which AWS clients find this cloud: the two files of ``~/.aws``, ``ec2rc.sh``, and a program."""
+"""Configuration of AWS clients for this cloud: the two files of ``~/.aws``, ``ec2rc.sh``, and a program."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ PROFILE = CLOUD
 """The profile's name in the files."""
 _NO_REGION = re.compile(r"[^A-Za-z0-9-]+")
 _LEFT_OVER = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_REGION")
-"""Variables of another sign-in that would be mixed with these."""
+"""Variables of another sign-in that would conflict with these."""
 _PROGRAM = f"""\
 import boto3
 
@@ -29,7 +29,7 @@ for reservation in ec2.describe_instances()["Reservations"]:
 
 @dataclass(frozen=True, slots=True)
 class Ec2Files:
-    """The files as texts; ``credentials`` and ``ec2rc`` have the secret in them."""
+    """The files as texts; ``credentials`` and ``ec2rc`` contain the secret."""
 
     config: str
     credentials: str
@@ -38,12 +38,12 @@ class Ec2Files:
 
 
 def endpoint(request: HttpRequest) -> str:
-    """Return the address of the EC2 API, which is also the catalog's."""
+    """Return the address of the EC2 API, as in the catalog."""
     return public_url(request) + PATHS["ec2"]
 
 
 def region() -> str:
-    """Return the cloud's region as AWS clients take it: they refuse names that could not stand in a host's name."""
+    """Return the cloud's region as AWS clients accept it: they reject names that are not valid in a host name."""
     return _NO_REGION.sub("-", settings.REGION).strip("-")[:63] or CLOUD
 
 

@@ -1,4 +1,4 @@
-"""The APIs to read and to try: Swagger UI over the OpenAPI document, with a token of the session's project."""
+"""The API browser: Swagger UI for the OpenAPI document, with a token for the session's project."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from portal.common.sign_in import short_token
 from portal.dashboard.pages import Page
 
 LIFETIME = timedelta(minutes=15)
-"""How long a token of this page is good for; the page gets the next one itself."""
+"""Lifetime of a token of this page; the page renews it automatically."""
 SERVICES = (
     ("compute", "Compute"),
     ("image", "Image"),
@@ -17,17 +17,17 @@ SERVICES = (
     ("volume", "Block Storage"),
 )
 VERSIONS = ("2.1", "2.26", "2.37", "2.53", "2.60", "2.79", "2.90", "2.96")
-"""Microversions that the page offers beside any that is typed: the ends, and those that clients ask for most."""
+"""Microversions that the page suggests: the first, the last, and those most used by clients."""
 
 
 class TryIt(Page):
-    """``/api/``: every operation, with a form that sends it."""
+    """``/api/``: every operation, with a form to send it."""
 
     section = "api_access"
     rule = "identity:get_auth_catalog"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the frame; the script fetches the document of the service that is chosen."""
+        """Show the frame; the script fetches the document of the selected service."""
         context = {
             "services": SERVICES,
             "versions": VERSIONS,
@@ -38,13 +38,13 @@ class TryIt(Page):
 
 
 class TryItToken(Page):
-    """``POST /api/token/``: a token for the page's script, in the body alone."""
+    """``POST /api/token/``: a token for the page's script, in the response body only."""
 
     http_method_names = ["post"]
     rule = "identity:get_auth_catalog"
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Give out a token that ends in a quarter of an hour, or with the session."""
+        """Issue a token that expires after a quarter of an hour or with the session."""
         issued = short_token(request, LIFETIME)
         body = {"token": issued.value, "expires_at": issued.data.expires_at.isoformat()}
         return JsonResponse(body, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""The addresses of the services, and the files with which programs sign in."""
+"""Addresses of the services, and configuration files for programs."""
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import slugify
@@ -19,13 +19,13 @@ EXAMPLES = (
 
 
 class ApiAccess(Page):
-    """How to use this project by programs."""
+    """How to use this project with programs."""
 
     section = "api_access"
     rule = "identity:get_auth_catalog"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show endpoints, files and the first commands."""
+        """Show endpoints, files and example commands."""
         endpoints = [
             {"service": service, "url": endpoint["url"], "region": endpoint["region"]}
             for service in catalog_for(self.context.project_id, public_url=public_url(request))

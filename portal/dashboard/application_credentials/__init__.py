@@ -1,1 +1,1 @@
-"""Secrets with which programs sign in."""
+"""Credentials for programs."""

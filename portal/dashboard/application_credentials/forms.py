@@ -25,7 +25,10 @@ USUAL_EXPIRY = "90"
 
 
 class CredentialForm(Form):
-    """What a program may do, and until when.  At first every role is ticked but ``admin``, which few programs need."""
+    """Rights and expiry of an application credential.
+
+    Initially all roles are selected except ``admin``, which few programs need.
+    """
 
     service_fields = {"service": "access_rules", "method": "access_rules", "path": "access_rules"}
     notes = {"expires_at": "UTC"}
@@ -47,7 +50,7 @@ class CredentialForm(Form):
     unrestricted = forms.BooleanField(required=False)
 
     def __init__(self, data: QueryDict | None, own: list[Role]) -> None:
-        """``own``: the person's roles in the project."""
+        """``own``: the user's roles in the project."""
         names = [role.name for role in own]
         super().__init__(data, initial={"roles": [name for name in names if name != "admin"] or names})
         self.own = own
@@ -61,7 +64,7 @@ class CredentialForm(Form):
 
     @property
     def is_advanced(self) -> bool:
-        """Whether something stands, or is wrong, in the advanced part."""
+        """Whether the advanced part has a value or an error."""
         return bool(self["unrestricted"].value() or self["access_rules"].value() or "access_rules" in self.errors)
 
     def clean_roles(self) -> list[Role]:
@@ -81,7 +84,7 @@ class CredentialForm(Form):
         return rules
 
     def clean(self) -> dict[str, Any]:
-        """Put the moment of the end into ``expires_at``; a time that was typed counts when ``at`` is chosen."""
+        """Set ``expires_at`` from the chosen expiry; a typed time applies only if ``at`` is chosen."""
         typed = super().clean() or self.cleaned_data
         expiry = typed.pop("expiry", None) or USUAL_EXPIRY
         if expiry == "at":
@@ -96,7 +99,7 @@ class CredentialForm(Form):
 
 
 def _moment(text: str) -> datetime:
-    """Read a time in UTC; ValueError for what is none, or names a time zone."""
+    """Read a time in UTC; ValueError if it is malformed or has a time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(text)

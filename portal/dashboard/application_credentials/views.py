@@ -1,4 +1,4 @@
-"""Application credentials of the person who is signed in."""
+"""Application credentials of the user."""
 
 import uuid
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ DELETE = "identity:delete_application_credential"
 
 
 class CredentialPage(Page):
-    """Base of the pages of this panel; their rules are asked about the person's own."""
+    """Base of the pages of this panel; the policy target is the user."""
 
     section = "application_credentials"
     back_to = LIST
@@ -48,10 +48,10 @@ class CredentialPage(Page):
 
 
 class CredentialList(CredentialPage):
-    """The list of the person's application credentials, in every project."""
+    """The list of the user's application credentials in all projects."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name."""
+        """Show the credentials by name."""
         user, now = self.user(), timezone.now()
         used: dict[uuid.UUID | None, datetime] = {}
         for each in sign_ins_of(user):
@@ -77,7 +77,7 @@ class CredentialList(CredentialPage):
 
 @method_decorator(never_cache, name="dispatch")
 class CredentialCreate(FormPage, CredentialPage):
-    """The form for a new one, whose secret is shown once."""
+    """The form for a new credential, whose secret is shown once."""
 
     rule = CREATE
     template = "dashboard/application_credentials/create.html"
@@ -86,7 +86,7 @@ class CredentialCreate(FormPage, CredentialPage):
         return CredentialForm(data, role_records(self.context.roles))
 
     def save(self, form: Form) -> HttpResponse:
-        """Make it; the secret is in this answer and nowhere else."""
+        """Create the credential; only this response contains the secret."""
         options = form.cleaned_data
         record, secret = create_application_credential(self.user(), self._project(), caller=self.context, **options)
         context = {
@@ -106,7 +106,7 @@ class CredentialCreate(FormPage, CredentialPage):
 
 
 class CredentialDelete(CredentialPage):
-    """Asks, and deletes an application credential."""
+    """Asks for confirmation, and deletes an application credential."""
 
     rule = DELETE
 

@@ -1,1 +1,1 @@
-"""Flavors: what sizes there are; operators make and remove them."""
+"""Flavors; operators create and delete them."""

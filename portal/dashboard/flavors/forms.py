@@ -6,7 +6,7 @@ from portal.dashboard.forms import Form, WholeNumberField
 
 
 class FlavorForm(Form):
-    """Name, amounts and who may use it."""
+    """Name, resources and visibility of a flavor."""
 
     service_fields = {"ram": "memory_mb", "disk": "root_gb"}
     notes = {"memory_mb": "MiB", "root_gb": "GiB"}

@@ -1,4 +1,4 @@
-"""Flavors: what sizes there are; operators make and remove them."""
+"""Flavors; operators create and delete them."""
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
@@ -22,7 +22,7 @@ class FlavorList(FlavorPage):
     """The list of flavors that the project may use."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them, the smallest first."""
+        """Show the flavors, smallest first."""
         context = {
             "rows": selectors.flavors_for(self.context),
             "can_create": self.allows("os_compute_api:os-flavor-manage:create"),
@@ -46,7 +46,7 @@ class FlavorCreate(FormPage, FlavorPage):
 
 
 class FlavorDelete(FlavorPage):
-    """Asks, and deletes a flavor."""
+    """Asks for confirmation, and deletes a flavor."""
 
     rule = "os_compute_api:os-flavor-manage:delete"
 

@@ -1,1 +1,1 @@
-"""Projects, users, groups, roles and domains for those who administer the cloud."""
+"""Projects, users, groups, roles and domains, for administrators."""

@@ -1,4 +1,4 @@
-"""What the pages of this group share: one record and its rule, and lists with a search."""
+"""Common parts of the identity pages: a record with its policy rule, and lists with a search."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
@@ -18,30 +18,28 @@ LONGEST_SEARCH = 255
 
 
 class IdentityPage(Page):
-    """Base of these pages: they are there in a project, in a domain, which sees nothing beyond itself, and on the
-    system.
-    """
+    """Base of these pages. They exist in a project, in a domain, which sees only itself, and on the system."""
 
     everywhere = True
 
     @property
     def within(self) -> str:
-        """The id of the domain to which everything is narrowed: that of the token; empty: nothing is."""
+        """The id of the domain that everything is limited to, which is that of the token; empty without one."""
         return self.context.domain_id or ""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Ask about what is in the domain of the token; what is made elsewhere is asked about again."""
+        """Return the domain of the token; creation in another domain checks the policy again."""
         return {"domain_id": self.context.domain_id}
 
     def check_domain(self, domain: Domain) -> None:
-        """Raise ForbiddenError when policy lets the caller not do in this domain what the page does."""
+        """Raise ForbiddenError if the rule of the page does not allow the caller in this domain."""
         policy.enforce(self.context, self.rule, {"domain_id": domain.id})
 
 
 class OnePage(IdentityPage, Generic[Record]):
-    """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own.
+    """Base of the pages of one record of a ``kind``, by its id; ``has_page``: it has a page of its own.
 
-    What a service refuses, though policy allows it, is said where it was asked.
+    Refusals of services are shown on the page of the action.
     """
 
     kind: ClassVar[str]
@@ -50,13 +48,17 @@ class OnePage(IdentityPage, Generic[Record]):
     _found: Record | None = None
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the record; where there is none the rule is asked first, so that only who may look learns it."""
+        """Find the record; for a missing one the rule is checked first, so that only permitted callers learn that it is
+        missing.
+        """
         self._found = by_id(self.model, kwargs[f"{self.kind}_id"])
         return target_of(self._found)
 
     @property
     def record(self) -> Record:
-        """The record; NotFoundError without one, ForbiddenError to change who has more power than the caller."""
+        """The record; NotFoundError without one, and ForbiddenError for changes of a user or group with more rights
+        than the caller.
+        """
         found = self._found
         if found is None:
             raise NotFoundError(f"There is no such {self.kind}.")
@@ -65,13 +67,13 @@ class OnePage(IdentityPage, Generic[Record]):
         return found
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
-        """Return to the page before, with the sentence; to whom policy forbids it, say that."""
+        """Return to the previous page with the message, unless the policy forbids the page itself."""
         if self.request.method == "POST" and self.allows(self.rule, self.target(**self.kwargs)):
             return self.refused(error)
         return super().forbidden(error)
 
     def back(self) -> str:
-        """Refusals are shown on the page of the record, or on the list when it has none."""
+        """Return the page of the record, or the list if it has none."""
         if self._found is not None and self.has_page:
             return reverse(f"dashboard:{self.kind}_page", args=[self._found.pk])
         return reverse(f"dashboard:{self.kind}s")
@@ -102,7 +104,7 @@ class GroupPage(OnePage[Group]):
 
 
 class RolePage(OnePage[Role]):
-    """Base of the pages of one role; ``domain_rule`` is asked instead for a role of a domain."""
+    """Base of the pages of one role; for a role of a domain ``domain_rule`` is checked instead."""
 
     section = "roles"
     kind = "role"
@@ -126,7 +128,7 @@ class DomainPage(OnePage[Domain]):
 
 
 def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str, object]:
-    """Return the ids that a rule may name of an object; empty for nothing."""
+    """Return the policy target of a record; empty for None."""
     if record is None:
         return {}
     kind = type(record).__name__.lower()
@@ -136,7 +138,7 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
 def wanted_of(
     request: HttpRequest, states: tuple[tuple[str, str], ...] = (), *, within: str = ""
 ) -> dashboard_lists.Wanted:
-    """Read what a list is narrowed to from the address, and to the domain ``within``; the unknown narrows nothing."""
+    """Read the filters of a list from the address, limited to the domain ``within``; unknown values are ignored."""
     number = request.GET.get("page", "1")
     state = request.GET.get("state", "")
     return dashboard_lists.Wanted(
@@ -149,5 +151,5 @@ def wanted_of(
 
 
 def search_of(data: QueryDict) -> str:
-    """Return what was typed into a search."""
+    """Return the text of a search."""
     return data.get("q", "").replace("\0", "").strip()[:LONGEST_SEARCH]

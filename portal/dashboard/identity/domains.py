@@ -1,4 +1,4 @@
-"""Domains: the list, and what is done to them."""
+"""Domains: the list and the actions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ class DomainList(ListPage):
         return dashboard_lists.find_domains(wanted)
 
     def further(self) -> dict[str, Any]:
-        """Add what may be done here."""
+        """Add the permitted actions."""
         return {
             "can_update": self.allows("identity:update_domain", self.target()),
             "can_delete": self.allows("identity:delete_domain", self.target()),
@@ -41,7 +41,7 @@ class DomainDetail(DomainPage):
     rule = "identity:get_domain"
 
     def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
-        """Show facts and what is in it, members to whom policy shows them, and what may be done."""
+        """Show attributes and contents, members if the policy allows it, and the permitted actions."""
         domain = self.record
         target = base.target_of(domain)
         sees = {kind: self.allows(f"identity:list_{kind}", target) for kind in ("projects", "users", "groups")}
@@ -65,16 +65,16 @@ class DomainDetail(DomainPage):
 
 
 class OwnDomain(DomainDetail):
-    """The domain that one looks after, for who has a token for it."""
+    """The domain of a domain manager's token."""
 
     section = "domain"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Take the domain of the token; elsewhere there is none."""
+        """Use the domain of the token."""
         return super().target(domain_id=self.context.domain_id)
 
     def get(self, request: HttpRequest, domain_id: str = "") -> HttpResponse:
-        """Show the same as on the domain's page."""
+        """Show the page of the domain."""
         return super().get(request, self.within)
 
 
@@ -107,7 +107,7 @@ class DomainEdit(RecordFormPage, DomainPage):
 
 
 class DomainSwitchOff(QuestionPage[Domain], DomainPage):
-    """Asks, and disables a domain with everything in it."""
+    """Asks for confirmation, and disables a domain with all its contents."""
 
     rule = "identity:update_domain"
     question = "Disable {name}?"
@@ -133,7 +133,7 @@ class DomainSwitchOn(DomainPage):
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):
-    """Asks, and deletes a domain."""
+    """Asks for confirmation, and deletes a domain."""
 
     rule = "identity:delete_domain"
     text = (

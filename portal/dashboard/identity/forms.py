@@ -1,4 +1,4 @@
-"""The forms of domains, projects, users, groups, roles and their members."""
+"""Forms of domains, projects, users, groups, roles and their members."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services import onboarding
 
 SUGGESTED = "suggested-projects"
-"""The id of the list of names that a field for a project offers."""
+"""The id of the datalist with suggestions for a project field."""
 PASSWORDS = (
     ("make", ChoiceLabel("Generate one", "It is shown once. Send it to the user.")),
     ("type", ChoiceLabel("Type one", "It is never shown.")),
@@ -24,9 +24,9 @@ PASSWORDS = (
 
 
 class RecordForm(Form):
-    """Name and description of a record; ``domains`` are those that a new one may be put into, None without a choice.
+    """Name and description of a record; ``domains``: the choices for a new one, None for no choice.
 
-    With ``within`` nothing beyond this domain is there to be named.
+    ``within``: only this domain can be chosen.
     """
 
     name = forms.CharField(max_length=64)
@@ -52,12 +52,12 @@ class RecordForm(Form):
             self.offer("domain", [(each.id, each.name) for each in domains])
 
     def clean_domain(self) -> Domain | None:
-        """Return the domain that was chosen, without a choice the one that the form began with."""
+        """Return the chosen domain, by default the initial one."""
         return existing_domain(self.cleaned_data["domain"] or self.initial["domain"], within=self.within)
 
 
 class RoleForm(RecordForm):
-    """A role of the whole cloud, or of one domain."""
+    """A global role, or one of a domain."""
 
     name = forms.CharField(max_length=255)
     field_order = ("name", "description", "domain")
@@ -76,7 +76,7 @@ class RoleForm(RecordForm):
 
 
 class ProjectForm(RecordForm):
-    """A project; a new one may stand below another."""
+    """A project; a new one may have a parent."""
 
     service_fields = {"tag": "tags", "parent_id": "parent"}
 
@@ -104,7 +104,7 @@ class ProjectForm(RecordForm):
 
 
 class PasswordForm(Form):
-    """A password that is made or typed; ``password`` is it in either case."""
+    """A generated or typed password; ``password`` has either."""
 
     how = forms.ChoiceField(
         label="Password", choices=PASSWORDS, initial="make", required=False, widget=forms.RadioSelect
@@ -129,7 +129,7 @@ class PasswordForm(Form):
 
 
 class UserForm(RecordForm):
-    """What people read about a user, and the project where the user starts."""
+    """The attributes of a user, and the default project."""
 
     service_fields = {"default_project": "project"}
 
@@ -147,7 +147,7 @@ class UserForm(RecordForm):
     field_order = ("name", "domain", "email", "description", "how", "password", "project", "role")
 
     def __init__(self, data: QueryDict | None, *, own_domain: Domain | None = None, **given: Any) -> None:
-        """``own_domain``: that of the user who is changed."""
+        """``own_domain``: that of the edited user."""
         super().__init__(data, **given)
         self.own_domain = own_domain
 
@@ -157,7 +157,7 @@ class UserForm(RecordForm):
 
 
 class NewUserForm(UserForm, PasswordForm):
-    """A new user with a password, and a role in the project where the user starts."""
+    """A new user with a password, and a role in the default project."""
 
     focuses = True
 
@@ -173,7 +173,7 @@ class NewUserForm(UserForm, PasswordForm):
         self.offer("role", [(role.name, role.name) for role in roles])
 
     def clean(self) -> dict[str, Any]:
-        """Find the role by its name, offered or not; without a project none is asked for."""
+        """Find the role by name, also one that is not offered; without a project no role is needed."""
         typed = super().clean()
         chosen = typed.get("role")
         found = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
@@ -182,7 +182,7 @@ class NewUserForm(UserForm, PasswordForm):
 
 
 class RolesForm(Form):
-    """Roles to tick; ``required``: at least one."""
+    """Checkboxes of roles; ``required``: at least one."""
 
     focuses = False
 
@@ -209,7 +209,7 @@ class RolesForm(Form):
 
 
 class GrantForm(RolesForm):
-    """Roles of the whole cloud, for a user or a group in a place."""
+    """Global roles of a user or group on a target."""
 
     def clean_roles(self) -> list[Role]:
         roles = [role for role in super().clean_roles() if role.domain_id is None]
@@ -219,7 +219,7 @@ class GrantForm(RolesForm):
 
 
 class DomainGrantForm(GrantForm):
-    """Roles on a domain itself, and roles on all projects in it; one at least."""
+    """Roles on a domain itself, and roles inherited by all its projects; at least one."""
 
     handed_down = OfferedListField(label="On every project in it", required=False)
 
@@ -239,7 +239,7 @@ class DomainGrantForm(GrantForm):
         self.fields["handed_down"].help_text = "To work in all its projects, including later ones."
 
     def role_label(self, role: Role) -> ChoiceLabel:
-        """Leave out the description, which is about what a role means in a project."""
+        """Omit the description, which is about the role in a project."""
         return ChoiceLabel(role.name)
 
     def clean_handed_down(self) -> list[Role]:
@@ -254,7 +254,7 @@ class DomainGrantForm(GrantForm):
 
 
 class MemberForm(GrantForm):
-    """A user or a group, and the roles that it gets in a place; ``within``: of this domain alone."""
+    """A user or group, and its roles on a target; ``within``: only of this domain."""
 
     who = OfferedField(error_messages={"required": "Choose a user or a group."})
     field_order = ("who", "roles", "handed_down")
@@ -289,7 +289,7 @@ class MemberForm(GrantForm):
 
 
 class DomainMemberForm(MemberForm, DomainGrantForm):
-    """A user or a group, and the roles that it gets on a domain and on the projects in it."""
+    """A user or group, and its roles on a domain and on the domain's projects."""
 
 
 class SystemGrantForm(GrantForm):
@@ -300,11 +300,11 @@ class SystemGrantForm(GrantForm):
 
 
 class SystemMemberForm(MemberForm, SystemGrantForm):
-    """A user or a group, and the roles that it gets on the system."""
+    """A user or group, and its roles on the system."""
 
 
 class RoleGiveForm(GrantForm):
-    """A project, and the roles that a user or a group gets on it; ``within``: in this domain alone."""
+    """A project, and the roles of a user or group on it; ``within``: only in this domain."""
 
     project = OfferedField(label="Where", error_messages={"required": "Choose a project."})
     field_order = ("project", "roles")
@@ -326,7 +326,7 @@ class RoleGiveForm(GrantForm):
 
 
 class GroupUserForm(Form):
-    """A user to put into a group; ``within``: of this domain alone."""
+    """A user to add to a group; ``within``: only of this domain."""
 
     focuses = False
 
@@ -360,7 +360,7 @@ def project_label(project: Project) -> ChoiceLabel:
 
 
 def existing_domain(key: str, *, within: str = "") -> Domain:
-    """Return the domain of this id; ValidationError without one, or for another than that of ``within``."""
+    """Return the domain with this id; ValidationError if it does not exist or is not ``within``."""
     found = by_id(Domain, key)
     if found is None or (within and found.id != within):
         raise ValidationError("There is no such domain.")
@@ -368,9 +368,9 @@ def existing_domain(key: str, *, within: str = "") -> Domain:
 
 
 def find_project(form: Form, field: str, domain: Domain | None, *, within: str = "") -> dict[str, Any]:
-    """Put the project, typed by its id or by its name in the domain, in the place of its text; None for nothing.
+    """Replace the text of a field, a project's id or name in the domain, by the project; None if empty.
 
-    With ``within`` there are no projects but those in this domain.
+    ``within``: only projects of this domain are found.
     """
     typed = form.cleaned_data
     text = typed.get(field)

@@ -1,4 +1,4 @@
-"""What the pages of each kind of record have alike: the list, the form, and the question before something is done."""
+"""Common pages of each kind of record: list, form, and confirmation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -14,14 +14,14 @@ from provisioning.identity.selectors import dashboard_lists
 
 
 class ListPage(IdentityPage):
-    """Base of the lists, of ``kind`` and with a search; ``states`` are those that it can be narrowed to."""
+    """Base of the lists of a ``kind``, with a search; ``states`` are the states to filter by."""
 
     kind: ClassVar[str]
     template: ClassVar[str]
     states: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name."""
+        """Show the records by name."""
         wanted = wanted_of(request, self.states, within=self.within)
         found = self.find(wanted)
         context = {
@@ -35,31 +35,31 @@ class ListPage(IdentityPage):
         return self.page(self.template, context)
 
     def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Return the page of the list that is wanted."""
+        """Return the requested page of the list."""
         raise NotImplementedError
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Return what the template shows of each."""
+        """Return the rows for the template."""
         return found
 
     def further(self) -> dict[str, Any]:
-        """Return what else the template needs."""
+        """Return additional context for the template."""
         return {}
 
 
 class RecordFormPage(FormPage, IdentityPage):
-    """Base of the forms that make a record of a ``kind``, or with OnePage change one."""
+    """Base of the forms that create a record of a ``kind``, or with OnePage update one."""
 
     kind: ClassVar[str]
     template = "dashboard/identity/record_form.html"
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save what was typed.  Whoever may not change the record gets no form."""
+        """Save the form. Callers who may not change the record get no form."""
         self.changed()
         return super().post(request)
 
     def changed(self) -> Project | User | Group | Role | Domain | None:
-        """Return the record that is to be changed, None for a new one; errors as of ``OnePage.record``."""
+        """Return the record to update, None for a new one; errors as in ``OnePage.record``."""
         return self.record if isinstance(self, OnePage) else None
 
     def further(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class RecordFormPage(FormPage, IdentityPage):
 
 
 class QuestionPage(OnePage[Record]):
-    """Base of what is done after a question; ``question`` has the name of the record as ``{name}``."""
+    """Base of actions with a confirmation; ``question`` contains the record's name as ``{name}``."""
 
     question: ClassVar[str] = "Delete {name}?"
     text: ClassVar[str]
@@ -84,7 +84,7 @@ class QuestionPage(OnePage[Record]):
 
 
 class DeletePage(QuestionPage[Record]):
-    """Base of the pages that delete a record after a question; ``remove`` is the service."""
+    """Base of the pages that delete a record after confirmation; ``remove`` is the service."""
 
     remove: ClassVar[Callable[..., object]]
 

@@ -1,4 +1,4 @@
-"""Groups: the list, one with its members and roles, and what is done to them."""
+"""Groups: the list, the detail page with members and roles, and the actions."""
 
 import uuid
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from provisioning.identity.services.groups import (
 
 
 class GroupList(ListPage):
-    """All groups of the cloud, or of the domain that one looks after."""
+    """All groups of the cloud, or of the managed domain."""
 
     section = "groups"
     kind = "group"
@@ -56,7 +56,7 @@ class GroupCreate(RecordFormPage):
         return RecordForm(data, initial=initial, domains=domains, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Make it, and go to its page, where its members are."""
+        """Create the group and go to its page, which has its members."""
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
@@ -104,7 +104,7 @@ class GroupEdit(RecordFormPage, GroupPage):
 
 
 class GroupDelete(DeletePage[Group], GroupPage):
-    """Asks, and deletes a group."""
+    """Asks for confirmation, and deletes a group."""
 
     rule = "identity:delete_group"
     text = "Its members lose the roles of the group immediately. The users are not deleted."
@@ -112,7 +112,7 @@ class GroupDelete(DeletePage[Group], GroupPage):
 
 
 class GroupUserAdd(FormPage, GroupPage):
-    """The form for one more user in a group, among those that a search finds."""
+    """The form to add a user to a group, with a search."""
 
     rule = "identity:add_user_to_group"
     template = "dashboard/identity/group_add.html"
@@ -132,7 +132,7 @@ class GroupUserAdd(FormPage, GroupPage):
 
 
 class GroupUserRemove(GroupPage):
-    """A user taken out of a group."""
+    """Removes a user from a group."""
 
     rule = "identity:remove_user_from_group"
 
@@ -150,7 +150,7 @@ class GroupUserRemove(GroupPage):
         return self.go(self.back(), said=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
 
     def _user(self, user_id: uuid.UUID) -> User:
-        """Return the user; NotFoundError without one, and for one of another domain than the token's."""
+        """Return the user; NotFoundError without one, or if it is not in the token's domain."""
         found = existing(User, user_id)
         if self.within and found.domain_id != self.within:
             raise NotFoundError("There is no such user.")

@@ -1,4 +1,4 @@
-"""Members of a project, a domain or the system: users and groups with the roles they have there."""
+"""Members of a project, a domain or the system: users and groups with their roles on it."""
 
 import uuid
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ Kind = TypeVar("Kind", bound=GrantForm)
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member as the table shows it; an address is empty where the caller may not do it."""
+    """A row of the members table; an address is empty if the caller may not use it."""
 
     member: members.Member
     page: str
@@ -55,8 +55,8 @@ class MemberRow:
 
 
 def members_shown(page: IdentityPage, place: Place) -> dict[str, Any]:
-    """Return the members of a place and what the caller may do with them; of others nothing can be changed by who
-    looks after one domain.
+    """Return the members of a target and the permitted actions; a domain manager cannot change members of other
+    domains.
     """
     can_grant, can_revoke = (places.may_grant(page, rule, place) for rule in (GRANT, REVOKE))
     rows = []
@@ -83,7 +83,7 @@ def members_shown(page: IdentityPage, place: Place) -> dict[str, Any]:
 
 
 class MemberAdd(FormPage, PlacePage):
-    """The form for a role in the place for one more user or group, among those that a search finds."""
+    """The form to assign roles on the target to another user or group, with a search."""
 
     template = "dashboard/identity/member_add.html"
 
@@ -95,7 +95,7 @@ class MemberAdd(FormPage, PlacePage):
         return form(data, offered_roles(self, self.place), users, groups, within=within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Give the roles, beside those that there are."""
+        """Assign the roles, in addition to existing ones."""
         place, who = self.place, form.cleaned_data["who"]
         roles, handed_down = form.cleaned_data["roles"], form.cleaned_data.get("handed_down", [])
         check_grants(self, GRANT, place, who, [*roles, *handed_down])
@@ -110,7 +110,7 @@ class MemberPage(PlacePage):
     """Base of the pages of one member."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        """Know whose roles they are."""
+        """Read the actor from the address."""
         super().setup(request, *args, **kwargs)
         self.actor_kind, self.actor_id = str(kwargs["kind"]), uuid.UUID(str(kwargs["actor_id"]))
         if self.actor_kind not in {"user", "group"}:
@@ -119,14 +119,14 @@ class MemberPage(PlacePage):
 
     @property
     def actor(self) -> User | Group:
-        """The user or the group; NotFoundError without one, and for one of another domain than the token's."""
+        """The user or group; NotFoundError without one, or if it is not in the token's domain."""
         found = existing_actor(self.actor_kind, self.actor_id)
         if self.within and found.domain_id != self.within:
             raise NotFoundError(f"There is no such {self.actor_kind}.")
         return found
 
     def back(self) -> str:
-        """Return to where the person came from: the place, or the member's own page."""
+        """Return to the originating page: that of the target, or of the member."""
         if self.from_actor:
             return reverse(f"dashboard:{self.actor_kind}_page", args=[self.actor_id])
         return places.page_of(self.place)
@@ -137,7 +137,7 @@ class MemberPage(PlacePage):
 
 
 class MemberRoles(FormPage, MemberPage):
-    """The form for the roles of a member in the place itself, in the dialog or on a page of its own."""
+    """The form for the roles of a member on the target, in the dialog or on a page of its own."""
 
     template = "dashboard/identity/member_roles.html"
 
@@ -175,7 +175,9 @@ class MemberRoles(FormPage, MemberPage):
 
 
 class MemberRemove(MemberPage):
-    """Asks, and takes away a member's roles in the place itself, and those that a domain hands down."""
+    """Asks for confirmation, and revokes a member's roles on the target, including those that a domain's projects
+    inherit.
+    """
 
     rule = REVOKE
 
@@ -200,7 +202,7 @@ class MemberRemove(MemberPage):
 
 
 class ProjectMemberAdd(MemberAdd, OfProject):
-    """One more member of a project."""
+    """Adds a member to a project."""
 
 
 class ProjectMemberRoles(MemberRoles, OfProject):
@@ -208,44 +210,46 @@ class ProjectMemberRoles(MemberRoles, OfProject):
 
 
 class ProjectMemberRemove(MemberRemove, OfProject):
-    """A member taken out of a project."""
+    """Removes a member from a project."""
 
 
 class DomainMemberAdd(MemberAdd, OfDomain):
-    """One more who has a role on a domain."""
+    """Assigns roles on a domain to another user or group."""
 
 
 class DomainMemberRoles(MemberRoles, OfDomain):
-    """The roles that somebody has on a domain."""
+    """The roles of a user or group on a domain."""
 
 
 class DomainMemberRemove(MemberRemove, OfDomain):
-    """Somebody's roles on a domain taken away."""
+    """Revokes the roles of a user or group on a domain."""
 
 
 class SystemMemberAdd(MemberAdd, OfSystem):
-    """One more who has a role on the system."""
+    """Assigns roles on the system to another user or group."""
 
 
 class SystemMemberRoles(MemberRoles, OfSystem):
-    """The roles that somebody has on the system."""
+    """The roles of a user or group on the system."""
 
 
 class SystemMemberRemove(MemberRemove, OfSystem):
-    """Somebody's roles on the system taken away."""
+    """Revokes the roles of a user or group on the system."""
 
     rule = "identity:revoke_system_grant_for_user"
 
 
 class RoleGive(FormPage, IdentityPage):
-    """The form for roles of a user or group, by ``kind``, on a project among those that a search finds."""
+    """The form to assign roles on a project, found by a search, to a user or group (``kind``)."""
 
     rule = GRANT
     template = "dashboard/identity/role_give.html"
     kind = ""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find whom it is for; where there is nobody the rule is asked first, so that only who may look learns it."""
+        """Find the actor; for a missing one the rule is checked first, so that only permitted callers learn that it is
+        missing.
+        """
         self.section = f"{self.kind}s"
         self.actor_id = uuid.UUID(str(kwargs[f"{self.kind}_id"]))
         try:
@@ -256,7 +260,7 @@ class RoleGive(FormPage, IdentityPage):
 
     @property
     def actor(self) -> User | Group:
-        """The user or the group; NotFoundError without one."""
+        """The user or group; NotFoundError without one."""
         return existing_actor(self.kind, self.actor_id)
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -264,14 +268,14 @@ class RoleGive(FormPage, IdentityPage):
         return RoleGiveForm(data, places.offered_in(self, self.actor.domain_id), projects, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Give the roles, beside those that there are."""
+        """Assign the roles, in addition to existing ones."""
         actor, project, roles = self.actor, form.cleaned_data["project"], form.cleaned_data["roles"]
         check_grants(self, GRANT, project, actor, roles)
         onboarding.add_roles(actor, project, roles)
         return self.go(self.back(), said=f"{bdi(actor.name)} has a role on {bdi(project.name)} now.")
 
     def back(self) -> str:
-        """Return to the page of the user or of the group."""
+        """Return to the page of the user or group."""
         return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
 
     def further(self) -> Mapping[str, Any]:
@@ -285,7 +289,7 @@ class RoleGive(FormPage, IdentityPage):
 
 
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
-    """Return the user or the group of this id; NotFoundError without one."""
+    """Return the user or group with this id; NotFoundError without one."""
     return existing(Group, actor_id) if kind == "group" else existing(User, actor_id)
 
 
@@ -296,7 +300,7 @@ def _form_for(place: Place, project: type[Kind], domain: type[Kind], system: typ
 
 
 def _words(place: Place) -> dict[str, str]:
-    """Return what the templates say of a place: its name, its page, and the list that it is in."""
+    """Return the target's name, page and list for the templates."""
     kind = place if isinstance(place, str) else type(place).__name__.lower()
     return {
         "place_name": name_of(place),

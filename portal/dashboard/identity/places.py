@@ -1,4 +1,4 @@
-"""On what roles are given: a project, a domain or the system, each with its pages of members and its rules."""
+"""Targets of role assignments: a project, a domain or the system, each with its member pages and policy rules."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -21,18 +21,18 @@ WHOLE_CLOUD = "the whole cloud"
 
 
 class PlacePage(IdentityPage):
-    """Base of the pages about who has a role in a place; ``rule`` is asked whether the caller may give any role."""
+    """Base of the pages about members of a target; ``rule`` checks whether the caller may assign any role."""
 
     rule = GRANT
     kind: ClassVar[str]
 
     @property
     def place(self) -> Place:
-        """The place; NotFoundError without one."""
+        """The target; NotFoundError without one."""
         raise NotImplementedError
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Ask about the least of the roles, for somebody of the domain that the place is in."""
+        """Return the policy target for the least role, and an actor in the target's domain."""
         target = super().target(**kwargs)
         return {**target, **least_grant(target.get("domain_id"))}
 
@@ -54,7 +54,7 @@ class OfDomain(PlacePage, DomainPage):
 
 
 class OfSystem(PlacePage):
-    """Base of the pages of those who have a role on the system."""
+    """Base of the pages of the system's members."""
 
     section = "system"
     kind = "system"
@@ -71,14 +71,14 @@ def name_of(place: Place) -> str:
 
 
 def address_of(place: Place, name: str, *ids: object) -> str:
-    """Return the address of one of the pages of the place's members: ``member_add``, ``member_roles`` …"""
+    """Return the address of a member page of the target: ``member_add``, ``member_roles`` …"""
     if isinstance(place, str):
         return reverse(f"dashboard:system_{name}", args=ids)
     return reverse(f"dashboard:{_PREFIX[type(place)]}{name}", args=[place.pk, *ids])
 
 
 def page_of(place: Place) -> str:
-    """Return the address of the page of the place itself."""
+    """Return the address of the target's own page."""
     if isinstance(place, str):
         return reverse("dashboard:system")
     kind = "project" if isinstance(place, Project) else "domain"
@@ -92,32 +92,34 @@ def domain_of(place: Place) -> str | None:
 
 
 def least_grant(domain_id: object) -> dict[str, object]:
-    """Return what a rule of grants may name, of a role that everybody may give who may give any, in this domain."""
+    """Return the policy target for a grant of the least role, which every caller who may assign any role may assign in
+    this domain.
+    """
     return {"actor_domain_id": domain_id, "role_domain_id": None, "target.role.name": "reader", "beyond_domains": False}
 
 
 def may_grant(page: Page, rule: str, place: Place, *, kind: str = "user") -> bool:
-    """Whether the caller may give (``GRANT``), or take away (``REVOKE``), any role there at all."""
+    """Whether the caller may assign (``GRANT``) or revoke (``REVOKE``) any role on the target."""
     domain_id = domain_of(place)
     return page.allows(_rule(rule, place, kind), {"domain_id": domain_id, **least_grant(domain_id)})
 
 
 def offered_roles(page: Page, place: Place, held: Iterable[Role] = ()) -> list[Role]:
-    """Return the roles of the whole cloud that the caller may give there, and those that are held already, by name."""
+    """Return the global roles that the caller may assign on the target, and those already assigned, by name."""
     kept = {role.id for role in held}
     offered = {role.id for role in offered_in(page, domain_of(place), _rule(GRANT, place, "user"))}
     return [role for role in dashboard_lists.roles_to_choose() if role.id in offered | kept]
 
 
 def offered_in(page: Page, domain_id: str | None, rule: str = GRANT) -> list[Role]:
-    """Return the roles of the whole cloud that the caller may give in this domain, by name."""
+    """Return the global roles that the caller may assign in this domain, by name."""
     target, beyond = {"domain_id": domain_id, **least_grant(domain_id)}, roles_beyond_domains()
     roles = dashboard_lists.roles_to_choose()
     return [role for role in roles if page.allows(rule, {**target, **rule_target(role, beyond)})]
 
 
 def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles: Iterable[Role]) -> None:
-    """Raise ForbiddenError when policy lets the caller not give, or take away, one of these roles there."""
+    """Raise ForbiddenError if the caller may not assign, or revoke, one of these roles on the target."""
     beyond = roles_beyond_domains()
     for role in roles:
         target = {
@@ -130,5 +132,5 @@ def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles
 
 
 def _rule(rule: str, place: Place, kind: str) -> str:
-    """Return the rule of grants on a project or a domain, or that of grants on the system."""
+    """Return the rule for grants on a project or a domain, or the one for the system."""
     return _ON_SYSTEM[rule].format(kind) if isinstance(place, str) else rule

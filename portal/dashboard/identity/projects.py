@@ -1,4 +1,4 @@
-"""Projects: the list, one in detail, and what is done to them."""
+"""Projects: the list, the detail page, and the actions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ QUOTAS = "os_compute_api:os-quota-sets:detail"
 
 
 class ProjectList(ListPage):
-    """All projects of the cloud, or of the domain that one looks after."""
+    """All projects of the cloud, or of the managed domain."""
 
     section = "projects"
     kind = "project"
@@ -38,7 +38,7 @@ class ProjectList(ListPage):
         return dashboard_lists.find_projects(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each with what it holds of what a launch uses, to whom policy shows that of every project."""
+        """Show each project with its usage of the launch quotas, if the policy allows that for every project."""
         if not self._shows_quotas():
             return [(project, wording.project_status(project), ()) for project in found]
         held = holdings([project.id for project in found], bars.LAUNCH)
@@ -47,7 +47,7 @@ class ProjectList(ListPage):
         ]
 
     def further(self) -> dict[str, Any]:
-        """Add the domains, and what else may be done here."""
+        """Add the domains and the permitted actions."""
         return {
             "domains": dashboard_lists.all_domains(within=self.within),
             "shows_quotas": self._shows_quotas(),
@@ -71,7 +71,7 @@ class ProjectCreate(RecordFormPage):
         return ProjectForm(data, initial=initial, domains=domains, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Make it, and go to its page, where members and quotas are."""
+        """Create the project and go to its page, which has members and quotas."""
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         project = create_project(
@@ -94,7 +94,7 @@ class ProjectDetail(ProjectPage):
     rule = "identity:get_project"
 
     def get(self, request: HttpRequest, project_id: Any) -> HttpResponse:
-        """Show facts and quotas, members to whom policy shows them, and what may be done."""
+        """Show attributes and quotas, members if the policy allows it, and the permitted actions."""
         project = self.record
         target = base.target_of(project)
         shown = members_shown(self, project) if self.allows(LIST, target) else {}
@@ -135,7 +135,7 @@ class ProjectEdit(RecordFormPage, ProjectPage):
 
 
 class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
-    """Asks, and disables a project."""
+    """Asks for confirmation, and disables a project."""
 
     rule = "identity:update_project"
     question = "Disable {name}?"
@@ -161,7 +161,7 @@ class ProjectSwitchOn(ProjectPage):
 
 
 class ProjectNetwork(ProjectPage):
-    """Gives a project a network and a router of its own, as its auto-allocated topology does."""
+    """Creates a project's auto-allocated topology: its own network and router."""
 
     rule = "get_auto_allocated_topology"
     http_method_names = ["post"]
@@ -172,7 +172,7 @@ class ProjectNetwork(ProjectPage):
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):
-    """Asks, and deletes a project that owns nothing any more."""
+    """Asks for confirmation, and deletes a project without resources."""
 
     rule = "identity:delete_project"
     text = (
@@ -189,15 +189,15 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
 
 
 class OwnProject(ProjectDetail):
-    """The project one works in, for everybody in it."""
+    """The current project, for all its members."""
 
     section = "project"
     everywhere = False
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Take the project of the token."""
+        """Use the project of the token."""
         return super().target(project_id=self.context.project_id)
 
     def get(self, request: HttpRequest, project_id: Any = None) -> HttpResponse:
-        """Show the same as on the project's page."""
+        """Show the page of the project."""
         return super().get(request, self.context.project_id)

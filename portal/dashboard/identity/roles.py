@@ -1,4 +1,4 @@
-"""Roles: the list with what each implies, and what is done to them."""
+"""Roles: the list with implied roles, and the actions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,16 +21,16 @@ from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 _LEAST = {"role_domain_id": None, "beyond_domains": False}
-"""A role that everybody may let be implied who may any."""
+"""Attributes of a role that every caller who may create implications may imply."""
 
 
 def _of(domain_id: str | None, verb: str) -> str:
-    """Return the rule of what is done to a role of a domain, or of the whole cloud."""
+    """Return the rule for a role of a domain, or for a global role."""
     return f"identity:{verb}_role" if domain_id is None else f"identity:{verb}_domain_role"
 
 
 class RoleList(ListPage):
-    """The list of roles; in a domain those of the whole cloud and its own."""
+    """The list of roles; in a domain the global ones and its own."""
 
     section = "roles"
     kind = "role"
@@ -41,7 +41,7 @@ class RoleList(ListPage):
         return dashboard_lists.find_roles(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each with what it implies, whether it can change, and what the caller may do with it."""
+        """Show each role with its implied roles, whether it is immutable, and the permitted actions."""
         return [
             (role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role), self._may(role))
             for role in found
@@ -97,7 +97,7 @@ class RoleImplications(FormPage, RolePage):
     template = "dashboard/identity/role_implications.html"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Ask about the least role that may be implied."""
+        """Return the policy target for the least role that may be implied."""
         return {**super().target(**kwargs), **_LEAST}
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -109,7 +109,7 @@ class RoleImplications(FormPage, RolePage):
             for each in dashboard_lists.roles_to_choose(role.domain)
             if each.id != role.id and (each.id in kept or self._may_imply(each, beyond))
         ]
-        others += [each for each in ticked if each not in others]  # of another domain
+        others += [each for each in ticked if each not in others]  # roles of another domain
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:
@@ -134,7 +134,7 @@ class RoleImplications(FormPage, RolePage):
 
 
 class RoleDelete(DeletePage[Role], RolePage):
-    """Asks, and deletes a role."""
+    """Asks for confirmation, and deletes a role."""
 
     rule = "identity:delete_role"
     domain_rule = "identity:delete_domain_role"

@@ -1,4 +1,4 @@
-"""The system: who looks after the whole cloud, and where its parts are looked after."""
+"""The system: its members, and links to the operators' pages."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from provisioning.identity.selectors.lookups import existing
 
 
 class System(IdentityPage):
-    """Who has a role on the system, and the way to the operators' pages."""
+    """The members of the system, and links to the operators' pages."""
 
     section = "system"
     rule = "identity:list_system_grants_for_user"

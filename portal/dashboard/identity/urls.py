@@ -1,4 +1,4 @@
-"""Where the pages of people, projects and quotas are."""
+"""URLs of the pages of users, projects and quotas."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What is done to a user: enabling, disabling, signing out, lifting a lockout, a new password, deleting."""
+"""Actions on a user: enable, disable, sign out, unlock, set a password, delete."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from provisioning.identity.services.users import delete_user, revoke_all, set_us
 
 @dataclass(frozen=True, slots=True)
 class UserAction:
-    """Something done to a user after a question; ``said`` and ``question`` have the user's name as ``{name}``."""
+    """An action on a user after confirmation; ``said`` and ``question`` contain the user's name as ``{name}``."""
 
     name: str
     rule: str
@@ -93,10 +93,10 @@ USER_ACTIONS = {
 
 
 class UserActionPage(UserPage):
-    """Asks before something is done to a user, and does it."""
+    """Asks for confirmation, and runs an action on a user."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        """Look up the action; its rule is the page's."""
+        """Look up the action; its policy rule is the page's."""
         super().setup(request, *args, **kwargs)
         action = USER_ACTIONS.get(str(kwargs["action"]))
         if action is None:
@@ -130,7 +130,7 @@ class UserPassword(FormPage, UserPage):
         return PasswordForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        """Set it; a generated one is in this answer and nowhere else."""
+        """Set the password; a generated one is shown only in this response."""
         user, password = self.record, form.cleaned_data["password"]
         set_password(user, password, by_admin=True)
         if form.cleaned_data["how"] == "type":
@@ -143,7 +143,7 @@ class UserPassword(FormPage, UserPage):
 
 
 class CredentialDelete(UserPage):
-    """Asks, and deletes an application credential of a user."""
+    """Asks for confirmation, and deletes an application credential of a user."""
 
     rule = "identity:delete_application_credential"
 

@@ -1,4 +1,4 @@
-"""Users: the list, a new one, one in detail, and what people read about one."""
+"""Users: the list, the forms, and the detail page."""
 
 import uuid
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expir
 
 
 class UserList(ListPage):
-    """All users of the cloud, or of the domain that one looks after."""
+    """All users of the cloud, or of the managed domain."""
 
     section = "users"
     kind = "user"
@@ -51,14 +51,14 @@ class UserList(ListPage):
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
 class UserCreate(RecordFormPage):
-    """The form for a new user, with a role in the project where the user starts."""
+    """The form for a new user, with a role in the default project."""
 
     section = "users"
     kind = "user"
     rule = "identity:create_user"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        """Return the form for a user of the project that the address names."""
+        """Return the form, with the project in the address as default project."""
         within = self.within
         named = by_id(Project, self.request.GET.get("project", ""))
         named = None if named and within and named.domain_id != within else named
@@ -71,7 +71,7 @@ class UserCreate(RecordFormPage):
         return NewUserForm(data, initial=initial, domains=domains, roles=roles, within=within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Make the user; a generated password is in this answer and nowhere else."""
+        """Create the user; a generated password is shown only in this response."""
         typed = form.cleaned_data
         domain, project, role = typed["domain"], typed["project"], typed["role"]
         self.check_domain(domain)
@@ -101,7 +101,7 @@ class UserDetail(UserPage):
     rule = "identity:get_user"
 
     def get(self, request: HttpRequest, user_id: uuid.UUID) -> HttpResponse:
-        """Show facts, roles and how they come, groups, and what signs in for the user."""
+        """Show attributes, roles with their origin, groups, and credentials."""
         user = self.record
         target = base.target_of(user)
         shows_roles = self.allows(LIST, target)
@@ -129,7 +129,7 @@ class UserDetail(UserPage):
 
 
 class UserEdit(RecordFormPage, UserPage):
-    """The form for a user's name, email address, description and first project."""
+    """The form for a user's name, email address, description and default project."""
 
     rule = "identity:update_user"
 

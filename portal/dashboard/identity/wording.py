@@ -1,4 +1,4 @@
-"""Words for the states of users and projects."""
+"""Status labels of users and projects."""
 
 from portal.dashboard.wording import Status
 from provisioning.identity.lockout import lockout_of
@@ -13,7 +13,7 @@ CLOSED_DOMAIN = Status("Domain disabled", "off", "slash-circle-fill")
 
 
 def user_status(user: User) -> Status:
-    """Return how a user's state looks: whether, and why not, the user can sign in."""
+    """Return the status of a user: whether the user can sign in, and if not why."""
     if not user.enabled:
         return DISABLED
     if not user.domain.enabled:
@@ -26,7 +26,7 @@ def user_status(user: User) -> Status:
 
 
 def project_status(project: Project) -> Status:
-    """Return how a project's state looks."""
+    """Return the status of a project."""
     if not project.enabled:
         return DISABLED
     return ENABLED if project.domain.enabled else CLOSED_DOMAIN

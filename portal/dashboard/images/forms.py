@@ -1,4 +1,4 @@
-"""The forms of images: a new one, and a project that one is shared with."""
+"""Forms of images: upload, and sharing with a project."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ SOURCES = (("file", "In a file on this computer"), ("web", "At a web address; th
 
 
 def formats() -> list[tuple[str, str]]:
-    """Return the formats to choose from: those of disks and CDs that the operator lets in."""
+    """Return the formats to choose from: disk and CD formats that the operator allows."""
     taken = settings.IMAGE_DISK_FORMATS
     return [(name, name) for name in BOOTABLE_FORMATS if name != "ami" and name in taken]
 
 
 class UploadForm(Form):
-    """Describes a new image before its data: upload.js sends the file itself.  ``size``: the file's bytes."""
+    """The attributes of a new image; upload.js sends the file itself. ``size``: the file's bytes."""
 
     service_fields = {"properties": "login"}
     notes = {
@@ -56,7 +56,7 @@ class UploadForm(Form):
     def __init__(self, data: QueryDict | None, *, can_import: bool, can_publish: bool, can_communitize: bool) -> None:
         super().__init__(data)
         self.fields["disk_format"].widget.choices = formats()
-        if data is None and not can_import:  # what is sent all the same is refused by the service
+        if data is None and not can_import:  # the service rejects it if it is sent anyway
             del self.fields["source"], self.fields["uri"]
         audiences = [
             ("private", "this project"),
@@ -67,7 +67,7 @@ class UploadForm(Form):
         self.offer("visibility", audiences)
 
     def clean(self) -> dict[str, Any]:
-        """Ask for a file; the script fills in its size."""
+        """Require a file; the script fills in its size."""
         typed = super().clean() or {}
         if typed.get("source") != "web" and typed.get("size") is None:
             self.add_error("file", "Choose a file.")
@@ -79,7 +79,7 @@ class UploadForm(Form):
 
     @property
     def image(self) -> dict[str, Any]:
-        """What the service takes to make the record."""
+        """The arguments of the service for the image record."""
         typed = self.cleaned_data
         return {
             "name": typed["name"],

@@ -1,4 +1,4 @@
-"""The form for what an image asks of the hardware of its guests."""
+"""The form for the hardware requirements of an image."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ OPEN = "Default"
 
 
 class HardwareForm(Form):
-    """One choice for each property; what is left open is the host's to choose."""
+    """One choice for each property; the host chooses the values of empty ones."""
 
     focuses = False
 
@@ -65,7 +65,7 @@ class HardwareForm(Form):
             self.offer(wanted.image, _choices(wanted, image))
 
     def said(self, error: NovellaError) -> str:
-        """Say what is wrong with the labels of the page for names of properties."""
+        """Replace names of properties in errors by the labels of the page."""
         reason = error.message.partition(": ")[2] or error.message
         for label, wanted in _ALL.items():
             reason = reason.replace(wanted.image, label)
@@ -73,12 +73,12 @@ class HardwareForm(Form):
 
     @property
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
-        """The fields under their headings."""
+        """The fields grouped under their headings."""
         return [(title, [self[wanted.image] for wanted in group.values()]) for title, group in GROUPS.items()]
 
 
 class ImageHardware(FormPage, ImagePage):
-    """The hardware that guests of an image have."""
+    """The hardware requirements of an image."""
 
     rule = "modify_image"
     template = "dashboard/images/hardware.html"
@@ -103,7 +103,7 @@ _PROPERTIES = [wanted.image for wanted in _ALL.values()]
 
 
 def _choices(wanted: Property, image: Image) -> list[tuple[str, str]]:
-    """Offer the values that hosts know, and one that the image has all the same."""
+    """Return the values that hosts support, and an unsupported one that the image has."""
     values = ("yes", "no") if wanted.kind == "switch" else wanted.values
     has = str(image.properties.get(wanted.image) or "")
     nothing = f"As found: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN

@@ -1,4 +1,4 @@
-"""The words in which pages say what an image asks of the hardware of its guests."""
+"""Descriptions of an image's hardware requirements on pages."""
 
 from compute_agent.contract import hardware_properties as known
 from provisioning.images.models import Image
@@ -11,7 +11,7 @@ SHOWN = ("hw_machine_type", "hw_disk_bus", "hw_vif_model", "hw_video_model")
 
 
 def summary(image: Image) -> str:
-    """Say in a line what the image asks for; empty when it leaves all to the host."""
+    """Describe the image's requirements in one line; empty without any."""
     said = image.properties
     words = [boots_by(image)]
     if said.get(known.SECURE_BOOT.image) == "required":
@@ -23,7 +23,7 @@ def summary(image: Image) -> str:
 
 
 def boots_by(image: Image) -> str:
-    """Say by which firmware guests boot: as the image says, or as was found in its data."""
+    """Describe the firmware: as the image requires, or as detected in its data."""
     if image.properties.get(FIRMWARE):
         return f"boots with {TITLES.get(str(image.properties[FIRMWARE]), str(image.properties[FIRMWARE]))}"
     return f"boots with {FOUND[image.found_firmware]} (found)" if image.found_firmware in FOUND else ""

@@ -1,4 +1,4 @@
-"""Rows of the list of images: what each one is, and what the caller may do with it."""
+"""Rows of the image list: the image and the permitted actions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ MOST_UNFINISHED = 20
 def rows_for(
     context: RequestContext, images: Sequence[Image], answers: Mapping[UUID, ImageMember] | None = None
 ) -> list[Row]:
-    """Describe images; ``answers``: what the project said to those that are shared with it, by image."""
+    """Return the rows of images; ``answers``: image id → the project's answer to an image shared with it."""
     if answers is None:
         answers = {answer.image_id: answer for answer in selectors.answers_for(context)}
     unready = [image.id for image in images if image.status in (Image.Status.IMPORTING, Image.Status.QUEUED)]
@@ -36,13 +36,13 @@ def rows_for(
 
 
 def rows_of_unfinished(context: RequestContext) -> list[Row]:
-    """Describe the uploads of the project that wait for their next part."""
+    """Return the rows of the project's unfinished uploads."""
     images = selectors.images_for(context, {"status": [Image.Status.UPLOADING]}, limit=MOST_UNFINISHED)
     return [row for row in rows_for(context, images, {}) if row.get("can_resume")]
 
 
 def may_delete(context: RequestContext, image: Image) -> bool:
-    """Whether the caller's button is there: policy, ownership, protection."""
+    """Whether the delete button is shown: policy, ownership, protection."""
     own = image.project_id == context.project_id or policy.allows(context, "novella:get_images:all_projects")
     return own and not image.protected and policy.allows(context, "delete_image")
 
@@ -68,7 +68,7 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
 
 
 def _import(image: Image, task: ImageTask | None) -> Row:
-    """Say how far an import is, or why the last one failed."""
+    """Return the progress of an import, or the error of the last one."""
     percent, reason = None, ""
     if task is not None and image.status == Image.Status.IMPORTING:
         percent = 100 * task.done // task.total if task.total else 0
@@ -79,7 +79,7 @@ def _import(image: Image, task: ImageTask | None) -> Row:
 
 
 def _upload(context: RequestContext, image: Image) -> Row:
-    """Say how much of an upload in parts has arrived, and whether the caller may go on with it."""
+    """Return the progress of an upload in parts, and whether the caller may resume it."""
     arrived = selectors.arrived_of(image)
     if arrived is None:
         return {}
@@ -88,7 +88,7 @@ def _upload(context: RequestContext, image: Image) -> Row:
 
 
 def said_of(row: Row) -> str:
-    """What a reader of the page is told when an import ends."""
+    """Return the message when an import ends."""
     image: Image = row["image"]
     name = image.name or str(image.id)
     if image.status == Image.Status.ACTIVE:

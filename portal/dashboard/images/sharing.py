@@ -1,4 +1,4 @@
-"""Images shared with other projects: offered by their owner, accepted or declined by each."""
+"""Image sharing: the owner offers an image to other projects, which accept or reject it."""
 
 import uuid
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from provisioning.images.models import ImageMember
 
 
 class ImageShare(FormPage, ImagePage):
-    """The projects that an image is shared with, and the form for one more."""
+    """The projects that an image is shared with, and the form to add one."""
 
     rule = "add_member"
     template = "dashboard/images/share.html"
@@ -43,7 +43,7 @@ class ImageShare(FormPage, ImagePage):
 
 
 class ImageUnshare(ImagePage):
-    """Asks, and stops sharing an image with one project."""
+    """Asks for confirmation, and stops sharing an image with a project."""
 
     rule = "delete_member"
 
@@ -62,7 +62,7 @@ class ImageUnshare(ImagePage):
 
 
 class ImageAnswer(ImagePage):
-    """Asks, and sets the project's answer to an image that is shared with it."""
+    """Asks for confirmation, and sets the project's answer to an image that is shared with it."""
 
     rule = "modify_member"
     status = ImageMember.Status.ACCEPTED

@@ -35,7 +35,7 @@ from provisioning.images.models import Image, ImageMember
 PAGE_SIZE = 100
 WEB_DOWNLOAD = "web-download"
 COMPARED = 1024
-"""Bytes before the point of resumption, by which a browser checks that it is the same file."""
+"""Bytes before the resume position, which the browser compares to check that it is the same file."""
 LONGEST_NUMBER = 18
 
 
@@ -48,17 +48,17 @@ class ImagePage(Page):
 
 
 class ImageList(ImagePage):
-    """The images that the project can use."""
+    """The images that the project may use."""
 
     live_page = "images"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them, newest first."""
+        """Show the images, newest first."""
         since = self.live_since()
         marker = request.GET.get("marker")
         try:
             images = selectors.images_for(self.context, limit=PAGE_SIZE + 1, marker=marker)
-        except NovellaError:  # the last image of the page before is gone
+        except NovellaError:  # the marker was deleted
             images = selectors.images_for(self.context, limit=PAGE_SIZE + 1)
         more = str(images[PAGE_SIZE - 1].id) if len(images) > PAGE_SIZE else ""
         answers = {answer.image_id: answer for answer in selectors.answers_for(self.context)}
@@ -87,7 +87,7 @@ class ImageUpload(FormPage, ImagePage):
         )
 
     def save(self, form: Form) -> HttpResponse:
-        """Create the record and return where the file goes, or have it fetched."""
+        """Create the record and return the address for the file, or start the download from a URL."""
         typed, record = form.cleaned_data, cast("UploadForm", form).image
         if typed["source"] != "web":
             policy.enforce(self.context, "upload_image")
@@ -102,7 +102,7 @@ class ImageUpload(FormPage, ImagePage):
         return JsonResponse({"next": reverse("dashboard:images")}, status=201)
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
-        """Show the form; to the script, which keeps the file that was chosen, say what is wrong with which field."""
+        """Show the form; the script, which keeps the chosen file, gets the error and its field as JSON."""
         if not form.is_bound or not self._is_script():
             return super().show(form, status=status)
         field, errors = next(iter(form.errors.items()))
@@ -117,7 +117,7 @@ class ImageUpload(FormPage, ImagePage):
 
 
 class ImageResume(ImagePage):
-    """The form in which the file of an unfinished upload is chosen again."""
+    """The form to choose the file of an unfinished upload again."""
 
     rule = "upload_image"
 
@@ -132,9 +132,9 @@ class ImageResume(ImagePage):
 class ImageData(ImagePage):
     """The file of a new image, sent in parts by upload.js.
 
-    ``GET`` tells how many bytes have arrived and the last of them, ``PUT`` adds a part at ``Upload-Offset``, ``DELETE``
-    gives the upload up.  Answers are JSON: ``offset`` and ``size`` in bytes, ``next`` (an address) when the image is
-    ready, ``field`` and ``message`` of an error.
+    ``GET`` returns the number of received bytes and the last of them, ``PUT`` adds a part at ``Upload-Offset``,
+    ``DELETE`` cancels the upload. Responses are JSON: ``offset`` and ``size`` in bytes, ``next`` (an address) when the
+    image is ready, ``field`` and ``message`` of an error.
     """
 
     rule = "upload_image"
@@ -151,7 +151,7 @@ class ImageData(ImagePage):
         return JsonResponse({"offset": arrived, "size": image.size, "end": end})
 
     def put(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Add a part; the last one has the whole inspected.  Data that is refused takes its record along."""
+        """Add a part; after the last one the whole is inspected. If the data is rejected, the record is deleted."""
         offset = request.headers.get("Upload-Offset", "")
         if not (offset.isascii() and offset.isdigit() and len(offset) <= LONGEST_NUMBER):
             raise InvalidInputError("Upload-Offset must be a whole number of bytes.")
@@ -171,7 +171,7 @@ class ImageData(ImagePage):
         return JsonResponse({"offset": selectors.arrived_of(image), "size": image.size})
 
     def delete(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Give up an upload that has not ended, with its record."""
+        """Cancel an unfinished upload and delete its record."""
         image = selectors.image_for(self.context, image_id)
         if selectors.arrived_of(image) is None:
             raise NotFoundError("No upload to this image is in progress.")
@@ -200,7 +200,7 @@ class ImageData(ImagePage):
 
 
 class ImageDelete(ImagePage):
-    """Asks, and deletes an image."""
+    """Asks for confirmation, and deletes an image."""
 
     rule = "delete_image"
 

@@ -1,1 +1,1 @@
-"""Instances: the list, one in detail, and what can be done to them."""
+"""Instances: the list, the detail page, and the actions."""

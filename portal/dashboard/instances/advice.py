@@ -1,4 +1,4 @@
-"""What a person can do about a launch that failed, by the filter that left no host."""
+"""Advice for a failed launch, by the filter that left no host."""
 
 from provisioning.compute.selectors.explained import Explained
 
@@ -35,11 +35,11 @@ ADVICE = {
     "RamFilter": f"Choose a size with less memory, {_SMALLER}",
     "DiskFilter": f"Choose a size with a smaller disk, {_SMALLER}",
 }
-"""Filter → what to do; a filter of the operators' own is their affair."""
+"""Filter → advice; custom filters have none."""
 
 
 def advice_on(decision: Explained | None) -> str:
-    """Return what to do about a launch whose newest decision this is."""
+    """Return the advice for a launch with this latest decision."""
     stopper = decision.stopper if decision is not None else None
     if stopper is None:
         return ASK

@@ -1,4 +1,4 @@
-"""Beginning the actions that pages offer, by the words in their addresses."""
+"""Start of actions from pages, by the names in their addresses."""
 
 from typing import Any
 
@@ -22,15 +22,15 @@ def action_named(name: str) -> tuple[ServerAction[Any], Button]:
 
 
 def kept_to_be_restored(instance: Instance) -> bool:
-    """Return whether the question about its delete is whether to delete it for good."""
+    """Whether the instance is soft-deleted, so that deleting it again is permanent."""
     return instance.vm_state == VmState.SOFT_DELETED
 
 
 def begin(context: RequestContext, action: ServerAction[Any], instance: Instance, *, force: bool = False) -> None:
-    """Begin an action.  Raises as the action.
+    """Start an action; raises the errors of the action.
 
-    ``force``: the question about a delete was whether to delete for good what is kept to be restored.  Without it, one
-    that is kept, or is about to be, stays so: the answer may have been sent twice.
+    ``force``: the user has confirmed the permanent deletion of a soft-deleted instance. Without it a soft-deleted
+    instance is left as it is, as the form may have been sent twice.
     """
     if action.key != "delete":
         action.begin(context, instance.id)

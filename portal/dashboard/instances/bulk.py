@@ -1,4 +1,4 @@
-"""One action on several instances: the question, and its answer instance by instance."""
+"""One action on several instances: the confirmation, and the results for each instance."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,14 +29,14 @@ NOT_HERE = "It was deleted, or is not in this project."
 
 
 class InstancesBulk(InstancePage):
-    """An action on the picked instances, or on all that match the list's filter (``?every=1``).
+    """An action on the selected instances, or on all that match the list's filter (``?every=1``).
 
-    The script of the page sends the answer in parts, each answered in JSON, while people go on; without scripts all
-    are done in one request.
+    The page's script sends the form in parts, each with a JSON response, in the background; without scripts one request
+    processes all.
     """
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Find the action by the word in the address; its policy rule is the page's."""
+        """Find the action by its name in the address; its policy rule is the page's."""
         self.action, self.button = action_named(kwargs["button"])
         if self.button.name not in BULK:
             raise Http404
@@ -44,7 +44,7 @@ class InstancesBulk(InstancePage):
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, button: str) -> HttpResponse:
-        """Ask, with the number and the names of all."""
+        """Ask for confirmation, with the number and names of the instances."""
         every = request.GET.get("every") == "1"
         if every:
             instances = all_matching(self.context, Filter.of(request.GET), MOST)
@@ -71,7 +71,7 @@ class InstancesBulk(InstancePage):
         )
 
     def post(self, request: HttpRequest, button: str) -> HttpResponse:
-        """Begin it on each; one that refuses does not keep the others."""
+        """Start the action on each instance; a refusal does not stop the others."""
         done, refused = self._begin(request.POST.getlist("ids"))
         if request.accepts("text/html"):
             for name, message in refused:
@@ -81,7 +81,7 @@ class InstancesBulk(InstancePage):
         return JsonResponse({"done": done, "refused": [{"name": name, "message": why} for name, why in refused]})
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Say it to the script, too: it tries again when it was too quick."""
+        """Return the error to the script as JSON; it retries after a rate limit."""
         if self.request.accepts("text/html"):
             return super().refused(error)
         after = {"Retry-After": str(wait)} if (wait := getattr(error, "retry_after", None)) else {}
@@ -92,7 +92,7 @@ class InstancesBulk(InstancePage):
         return self.action.key == "delete"
 
     def _begin(self, ids: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-        """Return the names of those that it was begun on, and the others with the reason."""
+        """Return the names of the started instances, and the others with their errors."""
         done, refused = [], []
         here = str(self.context.project_id)
         elsewhere = self.request.POST.get("project", here) != here
@@ -112,20 +112,20 @@ class InstancesBulk(InstancePage):
         return done, refused
 
     def _begin_one(self, instance: Instance) -> str:
-        """Begin it on one; return why that is refused, empty when it is not."""
+        """Start the action on one instance; return the reason of a refusal, or an empty text."""
         if not self._deletes and not can(instance, self.action):
             return f"{self.action.why_not(instance).capitalize()}."
         try:
             begin(self.context, self.action, instance, force=str(instance.id) in self.request.POST.getlist("force"))
         except NotFoundError:
-            return ""  # somebody else has deleted it
+            return ""  # it was deleted concurrently
         except NovellaError as error:
             return plain(error.message)
         return ""
 
     @property
     def _again(self) -> datetime | None:
-        """When the question was asked whose answer the script sends again, since it did not hear what came of it."""
+        """The time of the confirmation, if the script retries a request whose response it did not receive."""
         try:
             asked = parse_datetime(self.request.POST.get("again", ""))
         except ValueError:
@@ -133,7 +133,7 @@ class InstancesBulk(InstancePage):
         return asked if asked and timezone.is_aware(asked) else None
 
     def _was_begun(self, instance: Instance) -> bool:
-        """Return whether the script asks again for what was begun since the question."""
+        """Whether a retried action was already started since the confirmation."""
         if self._again is None:
             return False
         since = compute.actions_for(self.context, instance.id, limit=1)
@@ -143,7 +143,7 @@ class InstancesBulk(InstancePage):
         )
 
     def _consequence(self, instances: Sequence[Instance]) -> str:
-        """Say what follows, and how many do not allow it now."""
+        """Describe the consequence, and how many instances cannot start the action now."""
         if not self._deletes:
             cannot = sum(not can(each, self.action) for each in instances)
             left = f" {cannot} of them do not allow it in their current state and are not changed." if cannot else ""
@@ -155,7 +155,7 @@ class InstancesBulk(InstancePage):
 
 
 def picked(context: RequestContext, ids: Sequence[str]) -> list[Instance]:
-    """Return the project's instances of these ids, those too that are only kept to be restored."""
+    """Return the project's instances with these ids, including soft-deleted ones."""
     known = [found for found in map(read_id, ids[:MOST]) if found]
     if not known:
         return []

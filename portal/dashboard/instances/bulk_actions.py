@@ -1,4 +1,4 @@
-"""Which actions are offered for several instances together."""
+"""Actions that can be run on several instances together."""
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button
@@ -6,13 +6,13 @@ from provisioning.compute.actions.registry import with_buttons
 from provisioning.identity import policy
 
 BULK = ("start", "stop", "reboot", "delete")
-"""The names of their buttons."""
+"""Names of their buttons."""
 MOST = 1000
-"""Instances that one request can be about."""
+"""Maximum number of instances in one request."""
 
 
 def bulk_actions(context: RequestContext) -> list[Button]:
-    """Return the buttons of the actions that the caller may begin on several instances."""
+    """Return the buttons of the actions that the caller may start on several instances."""
     return [
         action.button
         for action in with_buttons()

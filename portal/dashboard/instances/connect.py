@@ -1,4 +1,4 @@
-"""How to get into an instance: the exact commands."""
+"""Commands to connect to an instance."""
 
 import re
 import shlex
@@ -21,23 +21,23 @@ LOGIN = "os_admin_user"
 
 
 LONGEST_NAME = 64
-"""Characters of a name that a command has room for."""
+"""Longest name used in a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Commands and what one should know about them; an empty one is not for this person."""
+    """Commands and hints; an empty command is not available to this user."""
 
     command: str
     hint: str
     tunnel: str = ""
-    """``novella ssh``, which needs no way to the guest's network."""
+    """``novella ssh``, which needs no route to the guest's network."""
 
 
 def connect_for(context: RequestContext, instance: Instance, addresses: list[PortAddress]) -> Connect | None:
-    """Return the ssh command for the first floating IP, else for the first address; None while there is no address.
+    """Return the ssh command for the first floating IP, otherwise the first address; None without an address.
 
-    The login is what the image says, else ``root``.
+    The login is that of the image, by default ``root``.
     """
     if not addresses:
         return None
@@ -54,7 +54,7 @@ def _may_tunnel(context: RequestContext, instance: Instance) -> bool:
 
 
 def _name(instance: Instance) -> str:
-    """Return the name where every shell and every client takes it as it is and it means this instance; else the id."""
+    """Return the name if it is unique and needs no quoting in any shell, otherwise the id."""
     return (
         instance.name
         if len(instance.name) <= LONGEST_NAME

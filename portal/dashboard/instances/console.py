@@ -10,12 +10,12 @@ from provisioning.compute.services.console import console_output
 
 
 class ConsoleLog(InstancePage):
-    """What the guest wrote, to download."""
+    """The console log of the guest as a download."""
 
     rule = "os_compute_api:os-console-output"
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
-        """Send all that is kept, as text that no browser takes for a page."""
+        """Send the whole log as plain text, which browsers do not interpret."""
         instance = compute.instance_for(self.context, instance_id)
         text = console_output(self.context, instance.id)
         return HttpResponse(

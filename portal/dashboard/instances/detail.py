@@ -1,4 +1,4 @@
-"""Everything the page of one instance shows."""
+"""Context of the detail page of an instance."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from provisioning.identity import policy
 
 
 def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return what the page and its live parts need."""
+    """Return the context of the page and its live parts."""
     row = replace(rows_for(context, [instance])[0], buttons=buttons_of(context, instance))
     decisions = _decisions(context, instance)
     actions = _actions(context, instance)

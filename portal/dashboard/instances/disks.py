@@ -1,4 +1,4 @@
-"""The disks of a server: what they are, and how much is read and written."""
+"""The disks of a server with their transfer rates."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ SEES = "os_compute_api:os-volumes-attachments:index"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """One disk as the page shows it; ``volume`` None: it is on the host and goes with the server."""
+    """A row of the disk table; without a ``volume`` the disk is local to the host and deleted with the server."""
 
     device: str
     what: str
@@ -45,7 +45,7 @@ class Disk:
 
 
 def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return what the part of the page needs; nothing for who may not see a server's volumes."""
+    """Return the context of the disk section; empty if the caller may not see the server's volumes."""
     own = {"project_id": instance.project_id, "user_id": instance.user_id}
     if not policy.allows(context, SEES, own):
         return {"seen": False, "rows": [], "can_attach": False}
@@ -77,7 +77,7 @@ def _root(instance: Instance) -> Disk:
 
 
 def _of_flavor(instance: Instance) -> list[Disk]:
-    """Return the further disks that the flavor gives."""
+    """Return the ephemeral and swap disks of the flavor."""
     rows = []
     if instance.flavor.get("ephemeral_gb"):
         rows.append(Disk("", "empty disk of its size", f"{instance.flavor['ephemeral_gb']} GiB"))
@@ -114,13 +114,13 @@ def _volumes(context: RequestContext, devices: Iterable[BlockDevice]) -> Mapping
 
 
 class DiskFigures(Page):
-    """What the hypervisor counts of a server's disks now, for the open page; empty when nobody can tell."""
+    """The hypervisor's current counters of a server's disks, for the open page; empty if they are unavailable."""
 
     section = "instances"
     rule = SEES
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the server as this project sees it; NotFoundError."""
+        """Return the policy target of the server, which must be in this project; NotFoundError."""
         instance = compute.instance_for(self.context, kwargs["instance_id"])
         return {"project_id": instance.project_id, "user_id": instance.user_id}
 

@@ -1,4 +1,4 @@
-"""Finding instances for the list: by name or address, and by status."""
+"""Search of instances for the list: by name or address, and by status."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from provisioning.network import selectors as network
 
 PAGE_SIZE = 100
 STATUSES = (("", "All"), ("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF", "Stopped"), ("ERROR", "Error"))
-"""Statuses to narrow by: the API's word and ours."""
+"""Statuses to filter by: the API's name and the label."""
 DELETED = ("SOFT_DELETED", "Deleted")
 
 
 def statuses() -> tuple[tuple[str, str], ...]:
-    """Return what the list can be narrowed by; deleted instances are in no list but their own, while they are kept."""
+    """Return the statuses to filter by; soft-deleted instances appear only under their own."""
     return (*STATUSES, DELETED) if settings.RECLAIM_INSTANCE_INTERVAL else STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The filter of the list: ``text`` is a part of the name, or an address or its beginning."""
+    """The filter of the list: ``text`` is a part of the name, an address, or its beginning."""
 
     text: str = ""
     status: str = ""
 
     @classmethod
     def of(cls, asked: Mapping[str, str]) -> Filter:
-        """Read the query of the list's address."""
+        """Read the filter from the query of the list's address."""
         return cls(asked.get("q", "").strip()[:255], asked.get("status", ""))
 
     def looked_up(self, context: RequestContext) -> dict[str, Any]:
-        """Return the filters of the selectors; TooManyRequestsError for who searches too often."""
+        """Return the filters for the selectors; TooManyRequestsError if the caller exceeds the search rate."""
         ids = _with_address(context, self.text) if _like_address(self.text) else None
         name = self.text if self.text and ids is None else None
         if name:
@@ -55,9 +55,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One page of the list, newest first; ``older`` and ``newer`` are the ids that lead to the pages beside it.
+    """One page of the list, newest first; ``older`` and ``newer`` are the markers of the adjacent pages.
 
-    ``total`` is how many match, where that is more than the page holds.
+    ``total`` is the number of matches, if they exceed one page.
     """
 
     instances: list[Instance]
@@ -65,17 +65,17 @@ class Found:
     newer: str = ""
     total: int = 0
     later: bool = False
-    """Whether it is not the first page."""
+    """Whether this is not the first page."""
 
 
 def find(context: RequestContext, wanted: Filter, *, older: str = "", newer: str = "") -> Found:
-    """Return the page behind the instance ``older`` or before the instance ``newer``, else the first page."""
+    """Return the page after the instance ``older`` or before the instance ``newer``, or else the first page."""
     filters = wanted.looked_up(context)
     search = partial(compute.instances_for, context, limit=PAGE_SIZE + 1, **filters)
     backwards = bool(newer) and not older
     try:
         rows = search(marker=older or newer or None, backwards=backwards)
-    except InvalidInputError:  # the instance between the pages is gone: begin again
+    except InvalidInputError:  # the marker was deleted: start again
         rows, older, backwards = search(), "", False
     if backwards and len(rows) <= PAGE_SIZE:
         rows, backwards = search(), False
@@ -92,18 +92,18 @@ def find(context: RequestContext, wanted: Filter, *, older: str = "", newer: str
 
 
 def all_matching(context: RequestContext, wanted: Filter, most: int) -> list[Instance]:
-    """Return the newest instances that match, at most so many."""
+    """Return the newest matching instances, at most ``most``."""
     return compute.instances_for(context, limit=most, **wanted.looked_up(context))
 
 
 def page_name(wanted: Filter) -> str:
-    """Return the name by which the list's socket follows it, with its filter."""
+    """Return the live page name of the list with its filter."""
     filters = {name: value for name, value in (("q", wanted.text), ("status", wanted.status)) if value}
     return f"instances?{urlencode(filters)}" if filters else "instances"
 
 
 def matching(context: RequestContext, ids: Collection[uuid.UUID], narrowed: str) -> list[Instance]:
-    """Return those of the instances that a list shows whose filter is the query ``narrowed``, oldest first."""
+    """Return those of the instances that match the list's filter, the query ``narrowed``, oldest first."""
     filters = parse_qs(narrowed, max_num_fields=10)
     text, status = filters.get("q", [""])[0], filters.get("status", [""])[0]
     if _like_address(text):
@@ -114,13 +114,13 @@ def matching(context: RequestContext, ids: Collection[uuid.UUID], narrowed: str)
 
 
 def _like_address(text: str) -> bool:
-    """Whether the text is an IPv4 address or begins like one (``10.20.``)."""
+    """Whether the text is an IPv4 address or the beginning of one (``10.20.``)."""
     parts = text.rstrip(".").split(".")
     return "." in text and len(parts) + text.endswith(".") > 1 and all(part.isdigit() for part in parts)
 
 
 def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
-    """Return the ids of the project's instances with this address, or one that begins so."""
+    """Return the ids of the project's instances with this address, or one with this prefix."""
     try:
         return network.device_ids_at(context, str(addressing.read_address(text)))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who can reach an instance, as its page says it: by port, in words, with warnings."""
+"""Reachability of an instance for its page: by port, as text, with warnings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from provisioning.network.selectors.reachability import PortReach, Source, reach
 
 TCP = 6
 SERVICES = {22: "SSH", 3389: "RDP", 3306: "MySQL", 5432: "PostgreSQL"}
-"""Ports of TCP that one seldom wants to open to everybody."""
+"""TCP ports that should rarely be open to all addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Who may send what; ``more`` says which addresses that are."""
+    """Allowed traffic: source, addresses of the source, and protocol with ports."""
 
     who: str
     more: str
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """What somebody should know; ``tone`` is that of a notice."""
+    """A warning; ``tone`` is the CSS class of the notice."""
 
     tone: str
     title: str
@@ -38,7 +38,7 @@ class Warn:
 
 
 def reach_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return what the part of the page needs; nothing for who may not see ports."""
+    """Return the context of the reachability section; empty if the caller may not see ports."""
     if not policy.allows(context, "get_port"):
         return {"ports": [], "seen": False}
     mine = instance.project_id == context.project_id
@@ -69,7 +69,7 @@ def _port(context: RequestContext, reach: PortReach, *, mine: bool) -> dict[str,
 
 
 def _lines(sources: Iterable[Source]) -> list[Line]:
-    """Return one line for each who; the two IP versions share one where they say the same."""
+    """Return one line for each source; equal lines of IPv4 and IPv6 are merged."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for source in sources:
         who = {"anywhere": "Anywhere", "range": source.name}.get(source.kind) or (
@@ -94,7 +94,7 @@ def _addresses(source: Source) -> str:
 
 
 def _ways(reach: PortReach) -> list[str]:
-    """Say from where packets come to the port at all."""
+    """Describe the routes by which packets reach the port."""
     ways = [f"from the network {bdi(reach.port.network)}"]
     if reach.neighbours:
         ways.append(f"through a router from {wording.listed(reach.neighbours)}")

@@ -26,12 +26,12 @@ TYPES = {"vnc": "novnc", "serial": "serial"}
 
 
 class OpenConsole(InstancePage):
-    """A console with an address of its own, which works once: its window, or for the window that is open the socket."""
+    """Creates a console with its own single-use address; opens its window, or returns the socket to an open one."""
 
     rule = RULE
 
     def post(self, request: HttpRequest, instance_id: uuid.UUID, protocol: str) -> HttpResponse:
-        """Give it out, and lead there."""
+        """Create the console and redirect to it."""
         if protocol not in TYPES:
             raise Http404
         asked_with = read(str(request.session.get(TOKEN, "")))
@@ -41,27 +41,29 @@ class OpenConsole(InstancePage):
         return HttpResponseRedirect(page_path(protocol, made.token), status=303)
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Tell the console's own window why, too."""
+        """Return the error as JSON to the console window."""
         if self.request.accepts("text/html"):
             return super().refused(error)
         return JsonResponse({"message": plain(error.message)})
 
     def back(self) -> str:
-        """Refusals are shown on the instance."""
+        """Errors are shown on the page of the instance."""
         return reverse("dashboard:instance", args=[self.kwargs["instance_id"]])
 
 
 class ConsoleWindow(View):
-    """A console's own window: whoever has its address sees it, signed in or not.
+    """The console window; its address authorizes access, without a session.
 
-    ``path`` names the socket with the token in it, which opening the page does not use up; ``instance`` a server whose
-    console was shown here before.
+    ``path`` is the socket with the token, which opening the page does not use up; ``instance`` is a server whose
+    console was shown in this window before.
     """
 
     protocol = ""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the window; without a good token, say so and offer another console to who may have one."""
+        """Show the window; without a valid token show an error, and offer another console to callers who may open
+        one.
+        """
         token = _token_in(request.GET.get("path", ""))
         context = cast("PageRequest", request).context
         instance: Instance | None = None
@@ -76,7 +78,7 @@ class ConsoleWindow(View):
                 status = 200 if token else 404
         own = _own(context, str(instance.id) if instance else request.GET.get("instance", ""))
         if own is not None and not request.GET.get("path"):
-            status = 200  # the window asks for another console by itself
+            status = 200  # the window requests another console automatically
         response = render(
             request,
             "dashboard/instances/console_page.html",
@@ -89,7 +91,7 @@ class ConsoleWindow(View):
             },
             status=status,
         )
-        response.headers["Referrer-Policy"] = "strict-origin"  # its form needs an origin
+        response.headers["Referrer-Policy"] = "strict-origin"  # its form sends an origin
         response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -99,7 +101,7 @@ def _reads_log(context: RequestContext | None) -> bool:
 
 
 def _token_in(path: str) -> str:
-    """Return the token of ``ws/console?token=…``."""
+    """Return the token in ``ws/console?token=…``."""
     try:
         return parse_qs(urlsplit(path).query, max_num_fields=5).get("token", [""])[0]
     except ValueError:
@@ -107,7 +109,7 @@ def _token_in(path: str) -> str:
 
 
 def _own(context: RequestContext | None, instance_id: str) -> Instance | None:
-    """Return the server if who is signed in here may open its console."""
+    """Return the server if the signed-in user may open its console."""
     if context is None or context.project_id is None or not policy.allows(context, RULE):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a page shows of an instance, gathered in a fixed number of queries however many there are."""
+"""Rows of instances for pages, built with a fixed number of queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,18 +22,18 @@ from provisioning.network import selectors as network
 from provisioning.network.selectors.instances import PortAddress
 
 _ON_NO_HOST = {"lock", "delete"}
-"""Actions that need nothing on a host."""
+"""Actions that do not involve a host."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """One instance, ready to be shown."""
+    """One instance, prepared for templates."""
 
     instance: Instance
     status: Status
     task: str
     silent: bool = False
-    """Whether its host does not answer."""
+    """Whether its host is down."""
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
@@ -41,13 +41,13 @@ class InstanceRow:
 
     @property
     def step(self) -> compute.Step | None:
-        """The step that runs, else the first that waits."""
+        """The running step, otherwise the first waiting one."""
         running = (step for step in self.steps if step.state == "running")
         return next(running, None) or next((step for step in self.steps if step.state == "waiting"), None)
 
     @property
     def api_status(self) -> str:
-        """The Compute API's word."""
+        """The status in the Compute API."""
         return api_status(self.instance.vm_state, self.instance.task_state)
 
     @property
@@ -66,7 +66,7 @@ class InstanceRow:
 
     @property
     def said(self) -> str:
-        """What a screen reader is told when the row changes."""
+        """The announcement for screen readers when the row changes."""
         return f"{bdi(self.instance.name)}: {self.task or self.status.word}"
 
     @property
@@ -75,7 +75,7 @@ class InstanceRow:
 
 
 def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[InstanceRow]:
-    """Return the rows of these instances: three queries."""
+    """Return the rows of these instances, with three queries."""
     addresses = network.addresses_of([item.id for item in instances])
     now = timezone.now()
     faults, progress = compute.fault_of(instances), progress_of(instances)
@@ -94,7 +94,7 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
 
 
 def buttons_of(context: RequestContext, instance: Instance) -> tuple[Button, ...]:
-    """Return the buttons of the actions that the caller may begin on the instance now."""
+    """Return the buttons of the actions that the caller may start on the instance now."""
     masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
     return tuple(
         action.button
@@ -104,11 +104,13 @@ def buttons_of(context: RequestContext, instance: Instance) -> tuple[Button, ...
 
 
 def can(instance: Instance, action: ServerAction[Any], *, masters: bool = False) -> bool:
-    """Whether the action may begin now; on a locked server only unlocking may, but for who ``masters`` locks."""
+    """Whether the action can start now; on a locked server only unlock, unless the caller overrides locks
+    (``masters``).
+    """
     if action.key == "unlock":
         return instance.locked
     if instance.locked and not masters:
         return False
     if instance.vm_state == VmState.ERROR and instance.host_id is None and action.key not in _ON_NO_HOST:
-        return False  # nothing of it was built: there is nothing to start or stop
+        return False  # it was never built: there is nothing to start or stop
     return action.offered(instance)

@@ -1,4 +1,4 @@
-"""The launch drawn: steps of each attempt on one axis of time."""
+"""The timeline of a launch: steps of each attempt on one time axis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
 GAP = 0.1
-"""Seconds between two steps that are drawn: shorter ones are the way from one to the next."""
+"""Shortest gap between steps that is drawn, in seconds; shorter ones are transitions."""
 IN_WORKERS = {"schedule", "claim", "allocate_network", "block_device_mapping", "hand_off"}
-"""Steps that workers of the portal take; those behind them are taken by the host."""
+"""Steps executed by workers of the portal; the later ones are executed by the host."""
 NARROWEST = 0.7
-"""Percent of the axis that the shortest bar takes: it must be seen."""
+"""Minimum width of a bar in percent of the axis, to keep it visible."""
 
 
 GAP_RESULT = "Gap"
@@ -26,7 +26,7 @@ GAP_RESULT = "Gap"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One step with its place on the axis, in percent."""
+    """One step with its position on the axis, in percent."""
 
     step: Step
     left: float
@@ -34,23 +34,23 @@ class Bar:
 
     @property
     def look(self) -> str:
-        """The step's state as the style sheet knows it; ``gap``: nothing was done."""
+        """The step's state as a CSS class; ``gap`` for idle time."""
         return "gap" if self.step.result == GAP_RESULT else self.step.state
 
     @property
     def note(self) -> str:
-        """What there is to say beside the duration: why it failed, or what an owner would want to know of it."""
+        """The note next to the duration: the error, or details for the owner."""
         return self.step.message or _fact(self.step.name, self.step.detail)
 
     @property
     def progress(self) -> wording.Progress | None:
-        """How far a step is that runs and counts bytes: images that are written into volumes."""
+        """The progress of a running step that counts bytes, such as writing an image to a volume."""
         return _progress(self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at building: its bars, and how long it took or has taken (seconds)."""
+    """One build attempt: its bars, and its duration so far (seconds)."""
 
     number: int
     bars: list[Bar]
@@ -61,7 +61,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
-    """An InstanceAction after the launch, as the page shows it."""
+    """An InstanceAction after the launch, as shown on the page."""
 
     label: str
     started: datetime
@@ -73,7 +73,7 @@ class ActionRow:
 
 
 def attempts(steps: Sequence[Step]) -> list[Attempt]:
-    """Draw the steps, attempt by attempt; one that only waits has no bar yet."""
+    """Return the attempts with their bars; a waiting step has no bar yet."""
     newest = max((step.attempt for step in steps), default=0)
     return [
         _attempt(number, list(group), given_up=number < newest)
@@ -105,7 +105,7 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 
 def _with_gaps(steps: Sequence[Step]) -> list[Step]:
-    """Put a step between two where nothing was done: it waited for a worker, or for the host, to have time."""
+    """Insert gaps between steps in which nothing ran: waiting for a free worker or host."""
     found: list[Step] = []
     last: datetime | None = None
     for step in steps:
@@ -128,9 +128,9 @@ def later_actions(
     tunnels: Mapping[int, Mapping[str, str]] | None = None,
     running: Mapping[int, Step] | None = None,
 ) -> list[ActionRow]:
-    """Return what happened after the launch, newest first; what goes on or has failed is not called done.
+    """Return the actions after the launch, newest first; running and failed ones are not labelled as done.
 
-    ``tunnels`` are the details of those among the actions, ``running`` the steps that run now, both by number.
+    Both by number of the action: ``tunnels`` are details of tunnels, ``running`` the running steps.
     """
     steps = running or {}
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
@@ -152,7 +152,7 @@ def later_actions(
 
 
 def _progress(step: Step | None) -> wording.Progress | None:
-    """Return how far a running step is that counts bytes."""
+    """Return the progress of a running step that counts bytes."""
     done, total = ((step.detail if step else {}).get(name, "") for name in ("done", "total"))
     if step is None or step.state != "running" or not done.isdecimal() or not total.isdecimal():
         return None
@@ -160,12 +160,12 @@ def _progress(step: Step | None) -> wording.Progress | None:
 
 
 def _at_step(step: Step | None) -> str:
-    """Word the step that an action is at where it is a task of its own: the writing of a volume."""
+    """Return the label of an action's current step if it is a task of its own, such as writing a volume."""
     return words_of_tasks.get(step.name, "") if step else ""
 
 
 def _led_to(tunnel: Mapping[str, str] | None) -> str:
-    """Word where a tunnel led."""
+    """Describe the target of a tunnel."""
     if not tunnel:
         return ""
     count = tunnel.get("connections", "1")
@@ -174,7 +174,7 @@ def _led_to(tunnel: Mapping[str, str] | None) -> str:
 
 
 def _fact(step: str, detail: Mapping[str, str]) -> str:
-    """Word what a step reported; most of it is for operators and stays in the API."""
+    """Describe the result of a step; other details are for operators and shown only by the API."""
     if step == "fetch_image" and detail.get("cached") == "true":
         return "cached"
     if step == "fetch_image" and detail.get("bytes", "").isdecimal():

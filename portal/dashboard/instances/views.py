@@ -1,4 +1,4 @@
-"""The list of instances, one in detail, and what is done to them."""
+"""Instances: the list, the detail page, and the actions."""
 
 import uuid
 from typing import Any, cast
@@ -34,7 +34,7 @@ class InstanceList(InstancePage):
     live_page = "instances"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the newest, narrowed by text and status."""
+        """Show the newest instances, filtered by text and status."""
         since = self.live_since()
         wanted = Filter.of(request.GET)
         found = find(self.context, wanted, older=request.GET.get("marker", ""), newer=request.GET.get("before", ""))
@@ -68,7 +68,7 @@ class InstanceDetail(InstancePage):
 
 
 class InstanceActions(InstancePage):
-    """The actions that one instance allows now: the menu of its row, or a page for browsers without scripts."""
+    """The actions that an instance allows now: the menu of its row, or a page for browsers without scripts."""
 
     rule = "os_compute_api:servers:show"
 
@@ -81,10 +81,10 @@ class InstanceActions(InstancePage):
 
 
 class InstanceAction(InstancePage):
-    """One action on one instance, after a question."""
+    """One action on one instance, after confirmation."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Find the action by the word in the address; its policy rule is the page's."""
+        """Find the action by its name in the address; its policy rule is the page's."""
         self.action, self.button = action_named(kwargs["button"])
         self.rule = self.action.rule
         self.instance_id = kwargs["instance_id"]
@@ -102,7 +102,7 @@ class InstanceAction(InstancePage):
         return self.go(to, said=self.button.said.format(name=bdi(instance.name)))
 
     def back(self) -> str:
-        """Refusals are shown on the instance."""
+        """Errors are shown on the page of the instance."""
         return reverse("dashboard:instance", args=[self.instance_id])
 
 

@@ -12,7 +12,7 @@ ALGORITHMS = (("ed25519", "ed25519, short and strong"), ("rsa", "RSA, for old pr
 
 
 class KeyPairForm(Form):
-    """A name, and the kind of a new pair or the public half of one that exists."""
+    """A name, and the type of a new pair or the public key of an existing one."""
 
     notes = {"public_key": ""}
 

@@ -1,4 +1,4 @@
-"""Key pairs of the person who is signed in."""
+"""Key pairs of the signed-in user."""
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
@@ -21,10 +21,10 @@ class KeyPairPage(Page):
 
 
 class KeyPairList(KeyPairPage):
-    """The list of the person's key pairs."""
+    """The list of the user's key pairs."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them by name."""
+        """Show the key pairs by name."""
         context = {
             "rows": selectors.key_pairs_for(self.context),
             "can_create": self.allows("os_compute_api:os-keypairs:create"),
@@ -35,7 +35,7 @@ class KeyPairList(KeyPairPage):
 
 @method_decorator(never_cache, name="dispatch")
 class KeyPairCreate(FormPage, KeyPairPage):
-    """The form for a new pair, or for the public half of one that exists."""
+    """The form to create a key pair or import a public key."""
 
     rule = "os_compute_api:os-keypairs:create"
     template = "dashboard/key_pairs/create.html"
@@ -44,7 +44,7 @@ class KeyPairCreate(FormPage, KeyPairPage):
         return KeyPairForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        """Make or import it; a private key is in this answer and nowhere else."""
+        """Create or import the key pair; only this response contains a private key."""
         typed = form.cleaned_data
         pair, private_key = create_key_pair(
             self.context,
@@ -58,7 +58,7 @@ class KeyPairCreate(FormPage, KeyPairPage):
 
 
 class KeyPairDelete(KeyPairPage):
-    """Asks, and deletes a key pair."""
+    """Asks for confirmation, and deletes a key pair."""
 
     rule = "os_compute_api:os-keypairs:delete"
 

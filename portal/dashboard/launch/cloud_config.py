@@ -1,4 +1,4 @@
-"""Check that cloud-init can read a ``#cloud-config``."""
+"""Validation of ``#cloud-config`` user data."""
 
 import yaml
 
@@ -6,7 +6,8 @@ HEADER = "#cloud-config"
 
 
 def problem_of(user_data: str) -> str:
-    """Return why cloud-init would ignore the text, with the line; empty for anything that is no ``#cloud-config``.
+    """Return the reason, with the line, why cloud-init would ignore the text; empty if it is valid or not
+    ``#cloud-config``.
 
     Source: cloud-init, "User data formats": the first line is ``#cloud-config`` and the rest a YAML mapping.
     """
@@ -24,7 +25,7 @@ def problem_of(user_data: str) -> str:
         LookupError,
         AttributeError,
         RecursionError,
-    ):  # PyYAML lets the last four through
+    ):  # PyYAML accepts the last four
         return "It is not valid YAML."
     if read is not None and not isinstance(read, dict):
         return "Below #cloud-config there are no keys with values, such as packages: [nginx]."

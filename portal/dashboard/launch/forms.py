@@ -1,4 +1,4 @@
-"""From the wizard's fields to one LaunchRequest, and from the services' errors back to the fields."""
+"""Conversion of the wizard's fields into a LaunchRequest, and of service errors into field errors."""
 
 import base64
 import uuid
@@ -17,23 +17,23 @@ from provisioning.compute.launch.request import DiskRequest, LaunchRequest, Netw
 from provisioning.compute.models import Instance
 
 FAR_TOO_MANY = 9999
-"""Any greater number of servers is refused, and drawn, as this one."""
+"""Larger numbers of servers are rejected and drawn as this one."""
 ADVANCED = {
     "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
 }  # fmt: skip
 NO_NETWORK = "none"
 BOOT_FIELDS = {"boot_from", "on_volume", "volume_size", "delete_volume"}
-"""What the disk is that the instance starts from."""
+"""Fields of the boot disk."""
 MONO = "mono small"
 
 
 def new_key() -> str:
-    """Return an idempotency key for a wizard that is opened."""
+    """Return an idempotency key for a newly opened wizard."""
     return uuid.uuid4().hex
 
 
 class LaunchForm(Form):
-    """What an instance is made of.  What may be chosen is checked by the service that launches."""
+    """The fields of a launch; the launch service checks the choices."""
 
     service_fields = {
         "imageRef": "image",
@@ -93,37 +93,37 @@ class LaunchForm(Form):
     config_drive = forms.BooleanField(label="Config drive", required=False)
 
     def __init__(self, data: QueryDict | None = None) -> None:
-        if data is not None and "count" not in data:  # scripts that send the wizard's fields may leave it out
+        if data is not None and "count" not in data:  # scripts that send the wizard's fields may omit it
             data = data.copy()
             data["count"] = "1"
         super().__init__(data)
         self.over_quota = ""
-        self.again: Instance | None = None  # what is launched once more
+        self.again: Instance | None = None  # the instance whose launch is repeated
 
     @property
     def number(self) -> int:
-        """How many servers; 1 while the field says nothing that can be counted."""
+        """The number of servers; 1 while the field is invalid."""
         typed = self.cleaned_data.get("count") if self.is_bound and not self.has_error("count") else None
         return min(typed or 1, FAR_TOO_MANY)
 
     @property
     def notices(self) -> list[tuple[str, str]]:
-        """What is wrong, in sentences with the fields that they are about."""
+        """Error messages with the fields that they concern."""
         found = [(field, self._named(field, str(errors[0]))) for field, errors in self.errors.items()]
         return [*found, *([("quota", self.over_quota)] if self.over_quota else [])]
 
     def _named(self, field: str, error: str) -> str:
-        """Say which field an error is about that stands away from it."""
+        """Prefix an error with the label of its field, for errors that are shown away from it."""
         return f"{self[field].label}: {error}" if field in self.fields else error
 
     def replace_error(self, field: str, sentence: str) -> None:
-        """Say one thing about a field, and nothing else; also in a form that was not sent."""
+        """Replace the errors of a field by one message, also in an unbound form."""
         self.errors.pop(field, None)
         self.cleaned_data = getattr(self, "cleaned_data", {})
         self.add_error(field, sentence)
 
     def clean(self) -> dict[str, Any]:
-        """An image is not needed by who starts from a volume or a snapshot."""
+        """No image is required to boot from a volume or a snapshot."""
         typed = super().clean() or self.cleaned_data
         if typed.get("boot_from"):
             self.errors.pop("image", None)
@@ -133,9 +133,9 @@ class LaunchForm(Form):
         return typed
 
     def clean_user_data(self) -> str:
-        """Refuse a broken ``#cloud-config`` unless the person has ticked that it is used as it is.
+        """Reject a broken ``#cloud-config`` unless the user confirms that it is used unchanged.
 
-        cloud-init ignores it as a whole, and the guest has no key then.
+        cloud-init ignores all of it, and the guest would have no key.
         """
         text: str = self.cleaned_data["user_data"]
         as_is = bool(self.data.get("user_data_as_is"))
@@ -178,7 +178,7 @@ class LaunchForm(Form):
         )
 
     def _disks(self, typed: dict[str, Any]) -> tuple[DiskRequest, ...]:
-        """Return the volume to start from; nothing when the disk is on the host."""
+        """Return the boot volume; empty if the root disk is local to the host."""
         kind, _, source = (typed["boot_from"] or "").partition(":")
         if not kind and not typed["on_volume"]:
             return ()
@@ -194,7 +194,7 @@ class LaunchForm(Form):
         )
 
     def refuse(self, error: NovellaError) -> None:
-        """Show what is over quota beside the meters, and the rest at its field."""
+        """Show exceeded quotas next to the meters, and other errors at their fields."""
         if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
             self.over_quota = refusals.said(error)
         elif error.field == "user_data" and isinstance(error, InvalidInputError):
@@ -207,7 +207,7 @@ class LaunchForm(Form):
 
 
 class NewKeyForm(Form):
-    """A key pair that is made or imported without leaving the wizard."""
+    """Creation or import of a key pair within the wizard."""
 
     service_fields = {"name": "key_new_name", "public_key": "key_new_public"}
     notes = {"key_new_public": "to import an existing key; leave empty to create a new pair"}

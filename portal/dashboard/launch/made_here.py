@@ -1,4 +1,4 @@
-"""Networks and security groups made without leaving the wizard: what was typed there stays."""
+"""Creation of networks and security groups within the wizard, without losing its input."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,11 +26,11 @@ from provisioning.network.selectors import uses
 NETWORK_FORM, GROUP_FORM = "new-network-form", "new-group-form"
 OFFERED = {key: each for key, each in TEMPLATES.items() if key not in {OWN, MEMBERS}}
 MADE = "made-in-wizard"
-"""The event that has the summary drawn anew."""
+"""The event that updates the summary."""
 
 
 class NewNetworkForm(RecordForm):
-    """A network with one range, on a router when there is one."""
+    """A network with one subnet, connected to a router if one exists."""
 
     service_fields = {"name": "net_name", "cidr": "net_cidr", "subnet_id": "net_router"}
     focuses = False
@@ -53,7 +53,7 @@ class NewNetworkForm(RecordForm):
 
 
 class NewGroupForm(RecordForm):
-    """A security group and the templates that it begins with."""
+    """A security group and the templates of its first rules."""
 
     service_fields = {"name": "group_name"}
     focuses = False
@@ -70,7 +70,7 @@ class NewGroupForm(RecordForm):
 
 
 def new_forms(context: RequestContext) -> dict[str, Form | None]:
-    """Return the forms that the wizard shows, None where policy does not let the caller make such a thing."""
+    """Return the creation forms of the wizard; None where the policy does not allow it."""
     return {
         "new_network": new_network(context) if policy.allows(context, "create_network") else None,
         "new_group": NewGroupForm() if policy.allows(context, "create_security_group") else None,
@@ -78,18 +78,18 @@ def new_forms(context: RequestContext) -> dict[str, Form | None]:
 
 
 def new_network(context: RequestContext, data: QueryDict | None = None) -> NewNetworkForm:
-    """Return the form for a network, with a range that is free."""
+    """Return the form for a network, with a free range."""
     return NewNetworkForm(data, free=uses.free_range(context), routers=routers_to_join(context))
 
 
 class Networks(Page):
-    """A network made in the wizard."""
+    """Creation of a network in the wizard."""
 
     rule = "create_network"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Return the choice of networks with the new one ticked, or the form with what is wrong."""
+        """Return the choice of networks with the new one selected, or the form with errors."""
         chosen, form, made = request.POST.getlist("networks"), new_network(self.context, request.POST), ""
         policy.enforce(self.context, "create_subnet", own_network(self.context))
         if form.is_valid():
@@ -109,13 +109,13 @@ class Networks(Page):
 
 
 class Groups(Page):
-    """A security group made in the wizard."""
+    """Creation of a security group in the wizard."""
 
     rule = "create_security_group"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Return the choice of groups with the new one ticked, or the form with what is wrong."""
+        """Return the choice of groups with the new one selected, or the form with errors."""
         chosen, form, made = request.POST.getlist("security_groups"), NewGroupForm(request.POST), ""
         if form.is_valid():
             typed = form.cleaned_data
@@ -134,7 +134,7 @@ class Groups(Page):
 
 
 def _answer(page: Page, template: str, values: dict[str, Any]) -> HttpResponse:
-    """Return a part of the wizard; what was made has the summary drawn anew."""
+    """Return a part of the wizard; if a resource was created, the summary is updated."""
     answer = page.part(template, values)
     if values["made"]:
         answer["HX-Trigger-After-Swap"] = MADE

@@ -1,4 +1,4 @@
-"""Names that the wizard suggests: easy to say, hard to mix up."""
+"""Name suggestions of the wizard: pronounceable and distinct."""
 
 import secrets
 
@@ -15,5 +15,5 @@ SECOND = (
 
 
 def suggest() -> str:
-    """Return a name such as ``quiet-comet``; a host name as it stands."""
+    """Return a name such as ``quiet-comet``, which is a valid host name."""
     return f"{secrets.choice(FIRST)}-{secrets.choice(SECOND)}"

@@ -1,4 +1,4 @@
-"""What a launch would use: used, this, left, as the wizard draws it."""
+"""Quota usage of a launch for the wizard: used, this launch, remaining."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from provisioning.compute.sizes import quota_amounts
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """One resource; widths in percent of the limit, cut at 100."""
+    """One resource; widths in percent of the limit, at most 100."""
 
     label: str
     used_width: float
@@ -23,7 +23,7 @@ class Meter:
 
 
 def meters(limits: Limits, flavor: Flavor | None, count: int) -> list[Meter]:
-    """Return the bars for ``count`` servers of this size."""
+    """Return the meters for ``count`` servers of this flavor."""
     amounts = quota_amounts(flavor) if flavor else {"instances": 1}
     return [_meter(resource, limits, amounts.get(resource, 0) * count) for resource in wording.RESOURCES]
 

@@ -1,4 +1,4 @@
-"""The wizard: one page, one request to open it, one to launch; what a choice means is asked while it changes."""
+"""The launch wizard: one request opens it, one launches, and each change requests an updated summary."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -20,7 +20,7 @@ from provisioning.compute.services.key_pairs import create_key_pair
 
 
 class Launch(FormPage):
-    """The wizard's page; it opens with something in it that can be launched as it stands."""
+    """The wizard's page; its initial values can be launched unchanged."""
 
     section = "launch"
     rule = "os_compute_api:servers:create"
@@ -50,14 +50,14 @@ class Launch(FormPage):
 
 
 class Quote(Page):
-    """What the present choices would use, and whether they could be launched."""
+    """The quota usage of the current choices, and whether they can be launched."""
 
     rule = "os_compute_api:servers:create"
     counted = ""
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Return the summary, and beside it the sizes judged anew for the image and the number chosen."""
+        """Return the summary, and the flavors checked against the chosen image and number."""
         form = LaunchForm(request.POST)
         if form.is_valid():
             try:
@@ -65,19 +65,19 @@ class Quote(Page):
                 check_launch(self.context, form.request())
             except NovellaError as error:
                 form.refuse(error)
-        form.errors.pop("name", None)  # it is still being typed
+        form.errors.pop("name", None)  # it is still being edited
         return self.part("dashboard/launch/_answer.html", open_wizard(self.context, form).shown())
 
 
 @method_decorator(never_cache, name="dispatch")
 class Keys(Page):
-    """A key pair made or imported without leaving the wizard."""
+    """Creation or import of a key pair within the wizard."""
 
     rule = "os_compute_api:os-keypairs:create"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Return the list of keys with the new one chosen; its private half is in this answer and nowhere else."""
+        """Return the list of keys with the new one selected; only this response contains its private key."""
         new_key, made = NewKeyForm(request.POST), {}
         form = LaunchForm()
         form.initial["key_name"] = request.POST.get("key_name", "")

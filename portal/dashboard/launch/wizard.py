@@ -1,4 +1,4 @@
-"""Everything the wizard shows, gathered at once: it opens with one request."""
+"""The data of the wizard, collected for one request."""
 
 import base64
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ NOTHING_FITS = (
 )
 SHOWS_USER_DATA = "os_compute_api:os-extended-server-attributes"
 OFFERED = 100
-"""Volumes, and snapshots, that the wizard has room for: the newest."""
+"""Maximum number of volumes, and of snapshots, that the wizard shows: the newest."""
 NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH unless the user data sets it up.")
 
 
 @dataclass
 class Wizard:
-    """The form, and the lists that it offers to choose from."""
+    """The form, and its lists of choices."""
 
     context: RequestContext
     form: LaunchForm
@@ -48,11 +48,11 @@ class Wizard:
     server_groups: list[ServerGroup]
     limits: Limits
     bootable: list[tuple[str, str]] = field(default_factory=list)
-    """Volumes and snapshots to start from, each with the key of its choice."""
+    """Volumes and snapshots to boot from, each with the key of its choice."""
     flavors: list[FlavorChoice] = field(default_factory=list)
 
     def chosen(self, name: str) -> Any:
-        """Return what stands in a field: text, or a list of texts."""
+        """Return the value of a field: text, or a list of texts."""
         return self.form[name].value()
 
     @property
@@ -65,7 +65,7 @@ class Wizard:
 
     @property
     def wanted(self) -> Wanted:
-        """What is chosen of the place."""
+        """The chosen number of servers, zone and server group."""
         key = self.chosen("server_group")
         group = next((group for group in self.server_groups if str(group.id) == key), None)
         return Wanted(self.form.number, self.chosen("availability_zone") or "", group)
@@ -76,13 +76,13 @@ class Wizard:
 
     @property
     def disk_open(self) -> bool:
-        """Whether something of the disk wants to be seen."""
+        """Whether the disk section is expanded."""
         wrong = bool(BOOT_FIELDS & self.form.errors.keys())
         return wrong or bool(self.chosen("boot_from") or self.chosen("on_volume"))
 
     @property
     def advanced_open(self) -> bool:
-        """Whether something under *Advanced* wants to be seen."""
+        """Whether the section *Advanced* is expanded."""
         told = bool(ADVANCED & self.form.errors.keys() or self.form.fields["user_data"].help_text)
         return told or (len(self.networks) > 1 and not self.chosen("networks"))
 
@@ -115,7 +115,7 @@ class Wizard:
 
 
 def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
-    """Gather the lists; an empty form gets choices that suit most people and can be launched as they are."""
+    """Collect the lists; an empty form gets default choices that can be launched unchanged."""
     wizard = Wizard(
         context=context,
         form=form,
@@ -141,7 +141,7 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
 
 
 def _bootable(context: RequestContext) -> list[tuple[str, str]]:
-    """Return the free volumes, and the snapshots of volumes, that an instance can start from."""
+    """Return the available volumes and the volume snapshots that an instance can boot from."""
     if not policy.allows(context, "volume:get_all"):
         return []
     free = volumes.visible_volumes(context).filter(bootable=True, status=VolumeStatus.AVAILABLE)
@@ -159,12 +159,12 @@ def _bootable(context: RequestContext) -> list[tuple[str, str]]:
 
 
 def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:
-    """Return the key pairs to choose from, and to have none."""
+    """Return the key pairs to choose from, and the choice of none."""
     return [*((key.name, ChoiceLabel(key.name, f"{key.fingerprint:.23}…")) for key in keys), ("", NO_KEY)]
 
 
 def network_choices(networks: list[Network]) -> list[tuple[str, ChoiceLabel]]:
-    """Return the networks to choose from, each with its ranges."""
+    """Return the networks to choose from, with their ranges."""
     return [(str(net.id), _network_label(net)) for net in networks]
 
 
@@ -174,10 +174,10 @@ def group_choices(groups: list[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
 
 
 def _choose(context: RequestContext, wizard: Wizard) -> None:
-    """Choose image, key and networks as this person did last.
+    """Set the defaults of image, key and networks to the user's last choices.
 
-    Otherwise the first image and key, and the oldest of the networks, the project's own before shared ones: a network
-    that is created later changes nothing.
+    Without any: the first image and key, and the oldest network, the project's own before shared ones, so that networks
+    created later do not change the default.
     """
     initial = wizard.form.initial
     again = wizard.form.again
@@ -196,7 +196,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
 
 
 def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
-    """Return the choices with which an instance was launched, as far as they can be made again; not its size."""
+    """Return the choices of an instance's launch that are still available, except its flavor."""
     wanted = {str(each.get("network_id")) for each in instance.requested_networks}
     groups = [str(group.id) for group in wizard.groups if str(group.id) in map(str, instance.security_groups)]
     found: dict[str, Any] = {
@@ -215,7 +215,9 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
 
 
 def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:
-    """Return its user data for whom the API shows it to, and for who launched it; None, said at the field, else."""
+    """Return the user data if the API would show it to the caller or the caller launched the instance; otherwise None,
+    with a note at the field.
+    """
     if not instance.user_data:
         return None
     field = wizard.form.fields["user_data"]

@@ -1,1 +1,1 @@
-"""The pages of networking: networks, routers, floating IPs, security groups, and what an instance has of them."""
+"""The pages of networking: networks, routers, floating IPs, security groups, and the ports of instances."""

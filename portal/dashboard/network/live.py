@@ -1,4 +1,4 @@
-"""What the sockets of networking's pages send: their parts, drawn anew."""
+"""Live updates of networking pages: their parts rendered again."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,18 +20,21 @@ LISTS: Mapping[str, tuple[str, Parts]] = {
     "floating_ips": ("get_floatingip", floating_ips.list_parts),
     "security_groups": ("get_security_group", groups.list_parts),
 }
-"""Page → the rule of who sees it, and what its parts need; behind a slash may be the number of a page of its table."""
+"""Page → its policy rule and the function for its context; a slash and a table page number may follow the name."""
 RECORDS: Mapping[str, tuple[str, Parts]] = {
     "network": ("get_network", networks.page_parts),
     "router": ("get_router", routers.page_parts),
     "floating_ip": ("get_floatingip", floating_ips.page_parts),
     "security_group": ("get_security_group", groups.page_parts),
 }
-"""The same for pages of one record, by the word before its id, behind which may be such a number."""
+"""Detail page → its policy rule and the function for its context; the id and optionally a page number follow."""
 
 
 def render(page: str, context: RequestContext) -> str:
-    """Return the page's parts as HTML with ids; nothing for who may not see them.  NotFoundError is said in words."""
+    """Return the page's parts as HTML with ids; empty if the caller may not see them.
+
+    NotFoundError is rendered as a notice.
+    """
     kind, _, rest = page.partition("/")
     rule, parts = LISTS[kind] if kind in LISTS else RECORDS[kind]
     if not policy.allows(context, rule):

@@ -1,4 +1,4 @@
-"""Where the pages of networking are."""
+"""URLs of the networking pages."""
 
 from django.urls import path
 

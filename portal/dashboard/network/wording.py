@@ -1,4 +1,4 @@
-"""Words for rules of security groups, for ports and their owners, and for states."""
+"""Labels of security group rules, of ports and their devices, and of statuses."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,12 +34,12 @@ OWNERS = {
 
 
 def status_of(word: str, *, up: bool = True) -> Status:
-    """Return how the state of a network, router or port looks; ``up``: its administrative state."""
+    """Return the status of a network, router or port; ``up``: its administrative state."""
     return STATUS.get(word, UNKNOWN) if up or word == "ERROR" else OFF
 
 
 def protocol_of(flow: Flow) -> str:
-    """Write a protocol as people do: ``TCP``, ``ICMPv6``, ``protocol 200``; nothing for any."""
+    """Format a protocol: ``TCP``, ``ICMPv6``, ``protocol 200``; empty for any."""
     number = flows.number_of(flow.protocol, flow.ethertype)
     if number is None:
         return ""
@@ -50,7 +50,7 @@ def protocol_of(flow: Flow) -> str:
 
 
 def what(flow: Flow) -> str:
-    """Write what a rule lets pass: ``TCP 22``, ``UDP 8000-8010``, ``ICMP echo request``, ``Everything``."""
+    """Format the traffic of a rule: ``TCP 22``, ``UDP 8000-8010``, ``ICMP echo request``, ``Everything``."""
     protocol, low, high = protocol_of(flow), flow.port_range_min, flow.port_range_max
     if not protocol:
         return "Everything"
@@ -65,7 +65,7 @@ def what(flow: Flow) -> str:
 
 
 def remote(rule: SecurityGroupRule) -> str:
-    """Write whom a rule is about: ``anywhere (0.0.0.0/0)``, ``10.0.0.0/8``, ``members of web (IPv4)``."""
+    """Format the remote of a rule: ``anywhere (0.0.0.0/0)``, ``10.0.0.0/8``, ``members of web (IPv4)``."""
     if rule.remote_group is not None:
         return f"members of {bdi(rule.remote_group)} ({rule.ethertype})"
     if rule.remote_address_group is not None:
@@ -75,12 +75,12 @@ def remote(rule: SecurityGroupRule) -> str:
 
 
 def sentence(rule: SecurityGroupRule) -> str:
-    """Write a rule: ``TCP 22 from anywhere (0.0.0.0/0)``."""
+    """Format a rule: ``TCP 22 from anywhere (0.0.0.0/0)``."""
     return f"{what(rule)} {'from' if rule.direction == 'ingress' else 'to'} {remote(rule)}"
 
 
 def listed(words: Iterable[str]) -> str:
-    """Join words as a sentence does: ``a, b and c``."""
+    """Join words as in a sentence: ``a, b and c``."""
     *first, last = [bdi(each) for each in words] or [""]
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -1,1 +1,1 @@
-"""The project at a glance."""
+"""The overview of the project."""

@@ -1,4 +1,4 @@
-"""The quota as donuts."""
+"""Quota usage as donut charts."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from provisioning.compute.selectors import Limits
 
 @dataclass(frozen=True, slots=True)
 class Donut:
-    """One resource: amounts as the API counts them (memory in MiB); ``limit`` None: unlimited."""
+    """One resource: amounts in the API's units (memory in MiB); ``limit`` None: unlimited."""
 
     resource: str
     label: str
@@ -18,7 +18,7 @@ class Donut:
 
     @property
     def percent(self) -> float:
-        """How much of the limit is used, at most 100."""
+        """Percent of the limit in use, at most 100."""
         if not self.limit:
             return 100.0 if self.limit == 0 and self.used else 0.0
         return round(min(100 * self.used / self.limit, 100), 1)
@@ -36,17 +36,17 @@ class Donut:
 
     @property
     def used_text(self) -> str:
-        """What is used, in its unit."""
+        """The usage with its unit."""
         return amount(self.resource, self.used)
 
     @property
     def limit_text(self) -> str:
-        """The limit, in its unit."""
+        """The limit with its unit."""
         return amount(self.resource, self.limit or 0)
 
     @property
     def left_text(self) -> str:
-        """What is left, in its unit."""
+        """The remaining amount with its unit."""
         return amount(self.resource, max((self.limit or 0) - self.used, 0))
 
 
@@ -54,9 +54,9 @@ VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
 
 
 def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> list[Donut]:
-    """Return the resources that a launch uses, and with ``volumes`` what volumes and snapshots use.
+    """Return the resources of a launch, and with ``volumes`` those of volumes and snapshots.
 
-    ``deleted_gb``: how much of the storage is data of deleted volumes.
+    ``deleted_gb``: storage used by data of deleted volumes.
     """
     note = f"{deleted_gb} GiB of it in deleted volumes that clones still use" if deleted_gb else ""
     drawn = []

@@ -1,4 +1,4 @@
-"""How to use this project from a terminal, in short; the page *API access* has the rest."""
+"""Short instructions for the terminal; the page *API access* has the rest."""
 
 from dataclasses import dataclass
 
@@ -18,6 +18,6 @@ class Terminal:
 
 
 def terminal_for(request: HttpRequest, context: RequestContext) -> Terminal:
-    """Return the texts for this person in this project."""
+    """Return the texts for this user in this project."""
     files = password_files(request, context)
     return Terminal(files.clouds_yaml.rstrip(), files.openrc.rstrip(), f"openstack --os-cloud {CLOUD} server list")

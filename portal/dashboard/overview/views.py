@@ -19,16 +19,16 @@ RECENT = 5
 
 
 class Overview(Page):
-    """The project at a glance."""
+    """The overview of the project."""
 
     section = live_page = "overview"
 
     def outside(self) -> HttpResponse:
-        """Lead who is in a domain, or on the system, to the page that begins there."""
+        """Redirect to the start page of a domain's or the system's scope."""
         return self.go(navigation.HOME_OF[navigation.scope_of(self.context)])
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show quota, newest instances and how to work from a terminal."""
+        """Show quota, newest instances and terminal instructions."""
         since = self.live_since()
         parts = parts_for(self.context)
         return self.page(
@@ -38,7 +38,7 @@ class Overview(Page):
 
 
 def parts_for(context: RequestContext) -> Mapping[str, Any]:
-    """Return what the live parts of the page need."""
+    """Return the context of the page's live parts."""
     seen = policy.allows(context, "os_compute_api:servers:detail")
     return {
         "donuts": _donuts(context),

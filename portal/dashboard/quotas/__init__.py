@@ -1,1 +1,1 @@
-"""What a project may use and uses: drawn for everybody, changed by operators."""
+"""Quotas and usage of a project: shown to all users, changed by operators."""

@@ -9,7 +9,7 @@ from provisioning.quotas.limits import DEFAULTS, UNLIMITED, is_per_type
 Detail = Mapping[str, tuple[int, int, int]]
 """Resource → limit, in use, reserved."""
 LAUNCH = ("instances", "cores", "ram")
-"""What a launch uses, and lists have room for."""
+"""The resources of a launch, which lists show."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Compute": (
         *("instances", "cores", "ram", "key_pairs", "server_groups", "server_group_members", "metadata_items"),
@@ -73,12 +73,12 @@ OF_EACH = {
     "injected_file_content_bytes": "for each file",
     "injected_file_path_bytes": "for each file",
 }
-"""Limits of something smaller than a project: nothing is counted for the project, and no bar is drawn."""
+"""Limits per object instead of per project; they have no usage and no bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One resource: amounts as the API counts them; a limit of -1 is unlimited."""
+    """One resource: amounts in the API's units; a limit of -1 is unlimited."""
 
     resource: str
     limit: int
@@ -91,12 +91,12 @@ class Bar:
 
     @property
     def unit(self) -> str:
-        """The unit in which it is typed; empty for what is counted."""
+        """The unit of the input field; empty for counts."""
         return unit_of(self.resource)
 
     @property
     def each(self) -> str:
-        """Of what the limit is where it is not of the project; such a limit has no bar."""
+        """The object of a limit that is not per project; such a limit has no bar."""
         return OF_EACH.get(self.resource, "")
 
     @property
@@ -110,12 +110,12 @@ class Bar:
 
     @property
     def over(self) -> bool:
-        """Whether more is used than the limit allows: it was lowered since."""
+        """Whether usage exceeds the limit, which was lowered since."""
         return not self.unlimited and self.used > self.limit
 
     @property
     def tone(self) -> str:
-        """``this``, ``near`` (80 %) or ``over`` (nothing is left)."""
+        """``this``, ``near`` (80 %) or ``over`` (exhausted)."""
         if self.unlimited or not self.used:
             return "this"
         if self.used >= self.limit:
@@ -124,27 +124,27 @@ class Bar:
 
     @property
     def in_use_width(self) -> str:
-        """Percent of the bar that is in use."""
+        """Width of the used part in percent."""
         return _percent(self.in_use, self._whole)
 
     @property
     def reserved_width(self) -> str:
-        """Percent of the bar that is reserved."""
+        """Width of the reserved part in percent."""
         return _percent(self.reserved, self._whole)
 
     @property
     def used_text(self) -> str:
-        """What is used, in its unit."""
+        """The usage with its unit."""
         return amount(self.resource, self.used)
 
     @property
     def reserved_text(self) -> str:
-        """What is reserved, in its unit; empty for nothing."""
+        """The reservation with its unit; empty without one."""
         return amount(self.resource, self.reserved) if self.reserved else ""
 
     @property
     def limit_text(self) -> str:
-        """The limit, in its unit."""
+        """The limit with its unit."""
         return limit_text(self.resource, self.limit)
 
     @property
@@ -154,7 +154,7 @@ class Bar:
 
     @property
     def _whole(self) -> int:
-        """What the whole bar stands for: the limit, or all that is used where that is more; 0 without a limit."""
+        """The amount of the whole bar: the limit, or the usage if that is larger; 0 without a limit."""
         return 0 if self.unlimited else max(self.limit, self.used)
 
 
@@ -164,7 +164,7 @@ def bars_of(detail: Detail, resources: tuple[str, ...]) -> list[Bar]:
 
 
 def grouped(detail: Detail) -> dict[str, list[Bar]]:
-    """Return every resource as a bar, in the groups of people's words."""
+    """Return all resources as bars, grouped by title."""
     known = {name for names in GROUPS.values() for name in names}
     groups = {title: bars_of(detail, names) for title, names in GROUPS.items()}
     groups["Other"] = bars_of(detail, tuple(name for name in DEFAULTS if name not in known))
@@ -184,7 +184,7 @@ def limit_text(resource: str, limit: int) -> str:
 
 
 def unit_of(resource: str) -> str:
-    """The unit in which it is typed; empty for what is counted."""
+    """The unit of the input field; empty for counts."""
     return UNITS.get(resource, "GiB" if resource.startswith("gigabytes_") else "")
 
 

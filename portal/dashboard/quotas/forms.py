@@ -27,7 +27,7 @@ class QuotaForm(Form):
         defaults: Mapping[str, int],
         default_label: str,
     ) -> None:
-        """``own``: limits that are set, by resource; ``defaults``: those that count for the others."""
+        """``own``: limits that are set, by resource; ``defaults``: those that apply to the others."""
         super().__init__(data)
         self.resources = resources
         for name in resources:
@@ -55,7 +55,7 @@ class QuotaForm(Form):
             )
 
     def clean(self) -> dict[str, Any]:
-        """Ask for a number where a limit is chosen, and for none elsewhere."""
+        """Require a number if a limit is chosen, and ignore it otherwise."""
         typed = super().clean() or self.cleaned_data
         for name in self.resources:
             field = f"limit-{name}"
@@ -73,5 +73,5 @@ class QuotaForm(Form):
         return {name: fixed.get(how, typed.get(f"limit-{name}")) for name, how in chosen.items()}
 
     def refuse(self, error: NovellaError) -> None:
-        """Show what is wrong with a resource at its limit."""
+        """Show the error of a resource at its limit."""
         self.add_error(f"limit-{error.field}" if error.field in self.resources else None, plain(error.message))

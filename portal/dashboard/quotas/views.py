@@ -1,4 +1,4 @@
-"""The quota editor: the limits of one project, and those of projects without their own."""
+"""The quota editor: the limits of one project, and the default limits."""
 
 import uuid
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from provisioning.quotas.services.limits import reset_limits, set_limits
 from provisioning.volumes.selectors.offers import type_names
 
 FURTHER_RULES = (("update_quota", NETWORK), ("volume_extension:quotas:update", VOLUME))
-"""Resources whose limits have rules of their own beside Compute's; those of volume types have that of volumes."""
+"""Policy rules for the limits of other services than Compute; limits of volume types use the rule of volumes."""
 Groups = Mapping[str, list[Bar]]
 
 
@@ -44,7 +44,7 @@ class QuotaPage(FormPage):
     section = "projects"
 
     def groups(self) -> Groups:
-        """Return the resources that can be set, with their usage, by the title of their group."""
+        """Return the resources that can be set, with their usage, by group title."""
         raise NotImplementedError
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
@@ -62,7 +62,9 @@ class OneProjectPage(Page):
     _project: Project | None = None
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the project; where there is none the rule is asked first, so that only who may look learns it."""
+        """Find the project; for a missing one the rule is checked first, so that only permitted callers learn that it
+        is missing.
+        """
         self._project = by_id(Project, kwargs["project_id"])
         return {"project_id": self._project.id, "domain_id": self._project.domain_id} if self._project else {}
 
@@ -81,7 +83,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
     template = "dashboard/quotas/project.html"
 
     def groups(self) -> Groups:
-        """Leave out the limits of network and volumes for whom their own rules do not let set them."""
+        """Omit the limits of network and volumes if their policy rules do not allow the caller to set them."""
         closed = {
             name
             for rule, names in FURTHER_RULES
@@ -98,7 +100,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         return QuotaForm(data, resources, own=own, defaults=defaults, default_label="Default")
 
     def save(self, form: Form) -> HttpResponse:
-        """Set the limits; those below usage are taken, and said."""
+        """Set the limits; those below the usage are accepted with a warning."""
         project = self.project
         set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
@@ -114,7 +116,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
 
 
 class ProjectQuotasReset(OneProjectPage):
-    """The default limits again."""
+    """Reset of a project's limits to the defaults."""
 
     rule = "os_compute_api:os-quota-sets:delete"
 
@@ -131,7 +133,7 @@ class ProjectQuotasReset(OneProjectPage):
         )
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Drop the project's own limits."""
+        """Delete the project's own limits."""
         project = self.project
         network_too = self.allows("delete_quota", {"project_id": project.id})
         volumes_too = self.allows("volume_extension:quotas:delete", {"project_id": project.id})
@@ -144,7 +146,7 @@ class ProjectQuotasReset(OneProjectPage):
 
 
 class QuotaDefaults(QuotaPage):
-    """The limits of projects that have none of their own."""
+    """The default limits."""
 
     rule = "os_compute_api:os-quota-class-sets:update"
     template = "dashboard/quotas/defaults.html"
@@ -160,13 +162,13 @@ class QuotaDefaults(QuotaPage):
         return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="Built-in")
 
     def save(self, form: Form) -> HttpResponse:
-        """Set them for all projects without their own."""
+        """Set the default limits."""
         set_limits(None, cast("QuotaForm", form).limits())
         return self.go("dashboard:projects", said="The default quotas were saved.")
 
 
 def of_types() -> list[str]:
-    """Return the limits that there are for each volume type."""
+    """Return the names of the limits of volume types."""
     return [f"{kind}{name}" for name in type_names() for kind in PER_TYPE]
 
 
@@ -175,12 +177,12 @@ def _with_types(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def _kind(resource: str) -> str:
-    """Return the resource itself, or for one of a volume type that of all types together."""
+    """Return the resource itself, or ``volumes`` for one of a volume type."""
     return "volumes" if resource not in DEFAULTS and is_per_type(resource) else resource
 
 
 def below_usage(project_id: uuid.UUID) -> list[str]:
-    """Return a sentence for each resource of which the project uses more than it may."""
+    """Return a message for each resource whose usage exceeds the limit."""
     return [
         f"{bar.label}: {bar.used_text} in use with a limit of {bar.limit_text}. Nothing is deleted, and nothing new"
         " can be created until the usage is lower."

@@ -1,1 +1,1 @@
-"""The person's own profile, password and sessions."""
+"""The user's own profile, password and sessions."""

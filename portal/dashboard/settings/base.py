@@ -1,4 +1,4 @@
-"""What the pages of the settings share."""
+"""Base of the settings pages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ TABS = (
 
 
 class SettingsPage(Page):
-    """Base: the pages are the person's own, and their rules are asked about that person."""
+    """Base: the pages are about the signed-in user, who is also the policy target."""
 
     section = "settings"
     everywhere = True
@@ -27,7 +27,7 @@ class SettingsPage(Page):
         return {"user_id": self.context.user_id}
 
     def may(self, rule: str) -> bool:
-        """Whether policy lets people do this to themselves."""
+        """Whether the policy allows users to do this to themselves."""
         return self.allows(rule, self.target())
 
     @cached_property
@@ -39,5 +39,5 @@ class SettingsPage(Page):
         return super().page(template, {"tabs": TABS, "tab": self.own_page, **(context or {})}, status=status)
 
     def back(self) -> str:
-        """Refusals are shown on the page itself."""
+        """Errors are shown on the page itself."""
         return self.own_page or "dashboard:settings"

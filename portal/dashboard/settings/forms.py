@@ -1,4 +1,4 @@
-"""The forms of the settings: a new password, and what others see of the person."""
+"""Forms of the settings: password and profile."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from provisioning.identity.models import Project, User
 
 
 class NewPasswordForm(Form):
-    """The present password, and a new one twice."""
+    """The current password, the new password and its confirmation."""
 
     focuses = False
 
@@ -34,7 +34,7 @@ class NewPasswordForm(Form):
 
 
 class ProfileForm(Form):
-    """Email address, description and the project that the person starts in."""
+    """Email address, description and default project."""
 
     focuses = False
 

@@ -1,4 +1,4 @@
-"""Changing one's own password."""
+"""Change of the user's own password."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,9 @@ class Password(FormPage, SettingsPage):
         return NewPasswordForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        """Change it: every other session and token of this person ends, and this browser gets a new one."""
+        """Change the password: all other sessions and tokens of the user are revoked, and this browser gets a new
+        session.
+        """
         typed = form.cleaned_data
         source = client_address(self.request)
         try:

@@ -1,4 +1,4 @@
-"""A person's own name, email address and description, and the project that the person starts in."""
+"""The user's own name, email address, description and default project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ UPDATE = "novella:update_profile"
 
 
 class Profile(FormPage, SettingsPage):
-    """Shows the person's own record, with the form to change it."""
+    """Shows the user's own record, with the form to edit it."""
 
     own_page = "dashboard:settings"
     template = "dashboard/settings/profile.html"

@@ -1,4 +1,4 @@
-"""Words for what signed in, made of what it calls itself (User-Agent); a hint for its owner, never more."""
+"""Labels of clients, derived from their User-Agent; informational only."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ BROWSERS = (
     ("Chrome", "Chrome"),
     ("Safari", "Safari"),
 )
-"""Product → name; the first that is found counts, as each calls itself those below it too."""
+"""Product → name; the first match applies, as browsers also list the products below."""
 SYSTEMS = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -49,7 +49,7 @@ _PRODUCT = re.compile(r"[^\s/]+(?:/[^\s/]+)?")
 
 @dataclass(frozen=True, slots=True)
 class ClientWords:
-    """How a client is shown: name and icon."""
+    """The label of a client: name and icon."""
 
     name: str
     icon: str
@@ -62,14 +62,14 @@ def client_of(sign_in: SignIn) -> ClientWords:
 
 
 def browser(text: str) -> ClientWords:
-    """Return the words for a browser: ``Firefox on Linux``."""
+    """Return the label of a browser: ``Firefox on Linux``."""
     name = next((name for product, name in BROWSERS if f"{product}/" in text), "Browser")
     system = next((system for word, system in SYSTEMS if word in text), "")
     return ClientWords(f"{name} on {system}" if system else name, "phone" if system in PHONES else "window")
 
 
 def program(text: str) -> str:
-    """Return the words for a program: ``OpenStack SDK 4.4``."""
+    """Return the label of a program: ``OpenStack SDK 4.4``."""
     found = _PRODUCT.match(text.strip())
     if found is None:
         return "A program without a name"

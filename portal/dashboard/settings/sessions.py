@@ -1,4 +1,4 @@
-"""The browsers and programs that are signed in as the person, and signing them out."""
+"""Sessions of the user in browsers and programs, and their revocation."""
 
 import uuid
 
@@ -18,7 +18,7 @@ END = "novella:end_sign_in"
 
 
 def _again(sign_in: SignIn) -> str:
-    """Say what keeps a program from signing in again."""
+    """Explain how to keep a program from signing in again."""
     if sign_in.browser:
         return ""
     if sign_in.application_credential is not None:
@@ -36,12 +36,12 @@ class SessionPage(SettingsPage):
 
 
 class Sessions(SessionPage):
-    """The list of browsers and programs that have a valid token."""
+    """The list of browsers and programs with a valid token."""
 
     rule = "novella:list_sign_ins"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show them, this browser first."""
+        """Show the sessions, this browser first."""
         found = sign_ins_of(self.user)
         rows = [
             {"sign_in": each, "client": programs.client_of(each), "here": each.id == self.context.sign_in_id}
@@ -58,7 +58,7 @@ class Sessions(SessionPage):
 
 
 class SessionEnd(SessionPage):
-    """Asks, and ends one session."""
+    """Asks for confirmation, and ends one session."""
 
     def get(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
         found = self._session(sign_in_id)
@@ -82,7 +82,7 @@ class SessionEnd(SessionPage):
 
 
 class SessionsEnd(SessionPage):
-    """Asks, and ends all sessions but this one."""
+    """Asks for confirmation, and ends all other sessions."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self.ask_first(

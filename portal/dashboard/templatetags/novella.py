@@ -1,4 +1,4 @@
-"""How the dashboard words and draws values."""
+"""Formatting of values in templates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,37 +17,37 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
-    """Draw an icon of bootstrap-icons; decoration only, the text beside it says what it means."""
+    """Render an icon of bootstrap-icons; decorative, as the text next to it has its meaning."""
     return format_html('<i class="bi bi-{}{}" aria-hidden="true"></i>', name, f" {extra}" if extra else "")
 
 
 @register.filter
 def mib(value: int | None) -> str:
-    """Write an amount of memory given in MiB."""
+    """Format an amount of memory in MiB."""
     return wording.mebibytes(value or 0)
 
 
 @register.filter
 def size(value: int | None) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     return "-" if value is None else wording.size_in_bytes(value)
 
 
 @register.filter
 def duration(value: float | None) -> str:
-    """Write seconds as short as they can be read."""
+    """Format seconds in the shortest readable form."""
     return "" if value is None else wording.duration(value)
 
 
 @register.filter
 def epoch(value: datetime | None) -> str:
-    """Write a moment as seconds since 1970, for clock.js."""
+    """Format a time as seconds since 1970, for clock.js."""
     return "" if value is None else f"{value.timestamp():.3f}"
 
 
 @register.simple_tag
 def ago(value: datetime) -> SafeString:
-    """Draw how long ago a moment is, with the moment as its title; clock.js keeps both true."""
+    """Render the age of a time, with the time as title; clock.js keeps both up to date."""
     return format_html(
         '<time datetime="{}" title="{}" data-since="{}" data-format="age">{}</time>',
         value.isoformat(),
@@ -59,9 +59,9 @@ def ago(value: datetime) -> SafeString:
 
 @register.simple_tag
 def when(value: datetime | None, to: str = "minutes", without: str = "") -> SafeString | str:
-    """Draw a moment, to the minutes or seconds: in UTC, which clock.js turns into the zone of the browser.
+    """Render a time, to the minutes or seconds, in UTC, which clock.js converts into the browser's time zone.
 
-    ``without`` is written where there is none.
+    ``without`` is the text for None.
     """
     if value is None:
         return without
@@ -73,20 +73,20 @@ def when(value: datetime | None, to: str = "minutes", without: str = "") -> Safe
 
 @register.filter
 def item(mapping: Mapping[Any, Any], key: Any) -> Any:
-    """Return one value of a mapping, None when it is not there."""
+    """Return a value of a mapping, or None."""
     return mapping.get(key)
 
 
 @register.simple_tag
 def status(value: wording.Status) -> SafeString:
-    """Draw a state: an icon, a colour and its word.  Long lists do it in each row, where a template costs more."""
+    """Render a status: icon, colour and label. In Python, as a template would be slow in long lists."""
     sign = icon(value.icon, "spin" if value.tone == "busy" else "")
     return format_html('<span class="status {}">{}{}</span>', value.tone, sign, value.word)
 
 
 @register.simple_tag
 def addresses(found: Sequence[PortAddress]) -> SafeString:
-    """Draw an instance's addresses in a row of a list, each with its floating IPs below it."""
+    """Render an instance's addresses in a table row, each followed by its floating IPs."""
     lines = [
         (kind, address)
         for entry in found
@@ -103,7 +103,7 @@ _NO_ADDRESS = SafeString('<span class="faint">\N{EN DASH}</span>')
 
 @register.simple_tag
 def columns(*names: str) -> SafeString:
-    """Draw the heads of a table's columns; that of the last one, Actions, is only read out."""
+    """Render the column headings of a table; the last one, Actions, is only for screen readers."""
     return format_html_join(
         "\n",
         '<th scope="col"{}>{}</th>',
@@ -128,10 +128,10 @@ def row_button(
     asks: bool = True,
     test: str = "",
 ) -> dict[str, object]:
-    """Draw what can be done to a row; ``label`` has the name of the row as ``{}``, ``to`` is the URL name for ``ids``,
-    or an address.
+    """Render a row's action button; ``label`` contains the row's name as ``{}``, ``to`` is the URL name for ``ids``, or
+    an address.
 
-    With ``asks`` it opens a question in the dialog, without it leads to a page.
+    With ``asks`` it opens a confirmation in the dialog, otherwise it is a link.
     """
     said = (label or f"{title} {{}}").format(whose)
     return {"sign": sign, "title": title, "label": said, "to": _address(to, ids, query), "asks": asks, "test": test}
@@ -141,7 +141,7 @@ def row_button(
 def ask_button(
     sign: str, words: str, to: str, *ids: object, danger: bool = False, small: bool = False
 ) -> dict[str, object]:
-    """Draw a button that asks in the dialog before anything is done; ``to`` is the URL name for ``ids``."""
+    """Render a button that opens a confirmation in the dialog; ``to`` is the URL name for ``ids``."""
     return {"sign": sign, "words": words, "to": _address(to, ids), "danger": danger, "small": small}
 
 

@@ -1,1 +1,1 @@
-"""The picture of a project's networks."""
+"""The network topology of a project."""

@@ -1,11 +1,11 @@
-"""The order of a picture's networks, and where it is cut: those that one device joins stand together."""
+"""The order of the networks in the topology, and its division: networks that share a device are adjacent."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from statistics import fmean
 from typing import Protocol, TypeVar
 
 ROUNDS = 8
-"""Passes after which nothing moves any more in all but odd clouds."""
+"""Number of passes; the order converges earlier except in unusual clouds."""
 
 
 class Placed(Protocol):
@@ -21,10 +21,10 @@ Joined = Sequence[Sequence[Hashable]]
 
 
 def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> list[N]:
-    """Return the networks with those beside each other that devices join; those that nothing joins come last.
+    """Return the networks with those that share a device adjacent; networks that share none come last.
 
-    Barycentres: each device stands in the middle of its networks, each network in the middle of its devices.  The
-    networks of one device stay together, those of several at the one that joins most.
+    Barycentre method: each device is placed at the mean of its networks, each network at the mean of its devices. The
+    networks of a device stay together; a network of several devices is placed with the one that has most networks.
     """
     place: dict[Hashable, float] = {network.id: number for number, network in enumerate(networks)}
     joined = joins(networks, devices)
@@ -46,7 +46,7 @@ def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> l
 
 
 def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: int) -> list[list[N]]:
-    """Return the networks in bands of ``most``, one more where that keeps a device's networks together."""
+    """Return the networks in bands of ``most``, or one more if that keeps a device's networks together."""
     joined = joins(networks, devices)
     left, bands = list(networks), []
     while len(left) > most:
@@ -58,13 +58,13 @@ def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: in
 
 
 def joins(networks: Iterable[Placed], devices: Iterable[Collection[Hashable]]) -> Joined:
-    """Return the ids of these networks for each device that joins them, with each other or with others."""
+    """Return for each device with several networks the ids of those among ``networks``."""
     known = {network.id for network in networks}
     found = [[key for key in keys if key in known] for keys in devices if len(keys) > 1]
     return [keys for keys in found if keys]
 
 
 def _across(networks: Sequence[Placed], end: int, joined: Joined) -> int:
-    """Return how many devices are on both sides of a cut."""
+    """Return the number of devices with networks on both sides of a cut."""
     before, behind = {network.id for network in networks[:end]}, {network.id for network in networks[end:]}
     return sum(not before.isdisjoint(keys) and not behind.isdisjoint(keys) for keys in joined)

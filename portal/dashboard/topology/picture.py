@@ -1,9 +1,9 @@
-"""Lays the picture out: networks are upright bars, routers and instances boxes between them, lines join them.
+"""Layout of the topology: networks are vertical bars, routers and instances boxes between them, connected by lines.
 
-More networks than fit beside each other are drawn in bands below each other: each has the external networks that its
-routers lead to, and a device that is on networks of several bands is in each of them.
+If there are more networks than columns, they are drawn in several bands. Each band contains the external networks of
+its routers, and a device with networks in several bands is drawn in each.
 
-Nothing here knows the cloud: numbers go in, and come out as places in the units of an SVG's view box.
+This module has no access to the cloud: it converts numbers into coordinates of an SVG's view box.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,20 +13,20 @@ from typing import Any
 from portal.dashboard.topology.order import cut, ordered
 
 COLUMN = 216
-"""From one bar to the next."""
+"""Distance between bars."""
 BAR = 12
 TOP = 64
-"""The heads of the networks."""
+"""Height of the network headings."""
 ROW = 64
 BOX_WIDTH = 152
 BOX_HEIGHT = 44
 BOX_LEFT = 30
-"""From a bar to the boxes at its right."""
+"""Distance from a bar to the boxes right of it."""
 MARGIN = 16
 HUES = 6
-"""Colours of networks, in turn: ``net-0`` to ``net-5`` in the style sheet."""
+"""Number of network colours: ``net-0`` to ``net-5`` in the style sheet."""
 MOST_COLUMNS = 5
-"""Networks beside each other: as many as a page is wide."""
+"""Maximum number of networks in a band, by the width of a page."""
 LONGEST_NAME = 17
 LONGEST_HEAD = 20
 
@@ -46,13 +46,13 @@ class Bar:
 
     @property
     def plus(self) -> int:
-        """Where the middle of the sign is that launches an instance here."""
+        """X coordinate of the centre of the launch button."""
         return self.x + COLUMN - 36
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Joins a box and a bar; ``text`` is said of it, ``end`` where it meets the bar."""
+    """A line from a box to a bar; ``text`` is its label, ``end`` its x coordinate at the bar."""
 
     x1: int
     x2: int
@@ -72,7 +72,7 @@ class Box:
     y: int
     lines: Sequence[Line] = field(default=())
     elsewhere: int = 0
-    """Networks of the device that are in other bands."""
+    """Number of the device's networks in other bands."""
 
     @property
     def text_y(self) -> int:
@@ -81,7 +81,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A band: everything with its place."""
+    """A band with the coordinates of all its elements."""
 
     bars: Sequence[Bar]
     boxes: Sequence[Box]
@@ -91,7 +91,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A router or instance to be placed: ``legs`` is the text at each network that it is on, by the network's id."""
+    """A router or instance to be placed; ``legs`` maps the ids of its networks to their labels."""
 
     item: Any
     name: str
@@ -99,10 +99,10 @@ class Device:
 
 
 def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]:
-    """Return the bands with the networks, those that devices join beside each other; external ones come first.
+    """Return the bands of networks, with networks that share devices adjacent and external ones first.
 
-    ``networks`` have ``id`` and ``external``.  A device on external networks alone is in the first band; those on no
-    network are in a band of their own below, which has no bars.
+    ``networks`` have ``id`` and ``external``. A device with only external networks is in the first band; devices
+    without networks are in a separate last band without bars.
     """
     outer = [network for network in networks if network.external]
     legs = [device.legs for device in devices]
@@ -125,14 +125,14 @@ def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]
             pictures.append(_band([*edge, *band], there, hues))
     if apart:
         pictures.append(_band([], apart, hues))
-    width = max((picture.width for picture in pictures), default=0)  # all are drawn at the same scale
+    width = max((picture.width for picture in pictures), default=0)  # all bands have the same scale
     return [replace(picture, width=width) for picture in pictures]
 
 
 def _band(networks: Sequence[Any], devices: Iterable[Device], hues: Mapping[Any, int]) -> Picture:
-    """Place the networks in this order and the devices beside the first of theirs.
+    """Place the networks in this order and the devices next to their first network.
 
-    Each device has a row of its own as far as its lines reach, so no line crosses a box.
+    Each device has its own row across its networks, so that no line crosses a box.
     """
     columns = {network.id: number for number, network in enumerate(networks)}
     rows: list[list[tuple[int, int]]] = []
@@ -148,7 +148,7 @@ def _band(networks: Sequence[Any], devices: Iterable[Device], hues: Mapping[Any,
 
 
 def _free_row(rows: list[list[tuple[int, int]]], first: int, last: int) -> int:
-    """Take the first row that is free between two columns."""
+    """Reserve the first row that is free between two columns."""
     for number, taken in enumerate(rows):
         if all(last <= start or end <= first for start, end in taken):
             taken.append((first, last))
@@ -170,7 +170,7 @@ def _box(device: Device, row: int, on: Sequence[int], networks: Sequence[Any], h
         sides[_bar_x(column) < x].append((column, text))
     lines = []
     for left, side in sides.items():
-        for number, (column, text) in enumerate(side):  # below each other, so that each can be followed
+        for number, (column, text) in enumerate(side):  # below each other, to keep lines apart
             at = y + round(BOX_HEIGHT * (number + 1) / (len(side) + 1))
             middle = _bar_x(column) + BAR // 2
             x1, x2 = (middle, x) if left else (x + BOX_WIDTH, middle)

@@ -1,4 +1,4 @@
-"""The page with the picture."""
+"""The topology page."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ from provisioning.network.models import Network, Router
 from provisioning.network.selectors.topology import Leg, topology_for
 
 MOST = 200
-"""Instances that the picture shows."""
+"""Maximum number of instances shown."""
 FOLDED = 6
-"""Instances on one network alone from which on they are one box, which opens."""
+"""Number of instances with only one, common network from which they are collapsed into one box."""
 TONES = ("bad", "warn", "busy", "ok", "off")
-"""From what is looked at first."""
+"""By severity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A router, an instance, or the instances of a crowded network, as the picture shows it."""
+    """A router, an instance, or the collapsed instances of a network, as shown in the topology."""
 
     kind: str
     id: str
@@ -42,11 +42,11 @@ class Shown:
     url: str
     legs: list[Leg] = field(default_factory=list)
     about: str = ""
-    """What is said on hover, and to who cannot see the picture."""
+    """The text on hover and for screen readers."""
 
 
 class TopologyPage(Page):
-    """Networks, routers and instances of the project, live; ``?open=`` names a network whose instances are unfolded."""
+    """Networks, routers and instances of the project, live; ``?open=`` is the network whose instances are expanded."""
 
     section = "topology"
     rule = "get_network"
@@ -60,7 +60,7 @@ class TopologyPage(Page):
 
 
 def picture_for(context: RequestContext, opened: str = "") -> dict[str, object]:
-    """Return what the picture's template needs; ``opened``: the id of the network whose instances are unfolded."""
+    """Return the context of the topology; ``opened``: the id of the network whose instances are expanded."""
     instances = compute.instances_for(context, limit=MOST + 1)
     found = topology_for(context, [instance.id for instance in instances[:MOST]])
     links = policy.allows(context, "get_router")
@@ -93,7 +93,9 @@ def _instance(instance: Instance, legs: list[Leg]) -> Shown:
 
 
 def _folded(guests: Sequence[Shown], networks: Sequence[Network], opened: str) -> list[Shown]:
-    """Return the guests with those that crowd one network in one box; above those of the opened one is a box, too."""
+    """Return the instances, with those of crowded networks collapsed into one box; an expanded network has a box to
+    collapse it.
+    """
     alone: dict[object, list[Shown]] = {}
     for guest in guests:
         on = {leg.network_id for leg in guest.legs}
@@ -109,7 +111,7 @@ def _folded(guests: Sequence[Shown], networks: Sequence[Network], opened: str) -
 
 
 def _crowd(network: Network, crowd: Sequence[Shown], *, opened: bool) -> Shown:
-    """Return the box of a crowded network: it opens and folds what stands for its instances."""
+    """Return the box of a crowded network, which expands or collapses its instances."""
     tones = sorted(crowd, key=lambda guest: TONES.index(guest.status.tone) if guest.status.tone in TONES else 0)
     words = Counter(guest.status.word for guest in crowd).most_common()
     said = ", ".join(f"{many} {word.lower()}" for word, many in words)

@@ -1,1 +1,1 @@
-"""Volumes, their snapshots and backups, and handing them over."""
+"""Volumes, their snapshots and backups, and transfers."""

@@ -1,4 +1,4 @@
-"""Attaching a volume to a server and taking it off, from the volume's page and from the server's."""
+"""Attachment and detachment of volumes, from the page of the volume or the instance."""
 
 import uuid
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ OFFERED = 500
 
 
 class VolumeAttach(SheetPage, VolumePage):
-    """The form for the server that gets the volume."""
+    """The form to choose the instance for a volume."""
 
     rule = "os_compute_api:os-volumes-attachments:create"
     submit = "Attach"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Show the form; of a volume that nobody can have now say why instead."""
+        """Show the form, or the reason why the volume cannot be attached."""
         check_attachable(self.record)
         return super().get(request)
 
@@ -61,7 +61,7 @@ class VolumeAttach(SheetPage, VolumePage):
 
 
 class ServerAttach(SheetPage):
-    """The form for the volume that a server gets."""
+    """The form to choose the volume for an instance."""
 
     section = "instances"
     rule = "os_compute_api:os-volumes-attachments:create"
@@ -69,7 +69,7 @@ class ServerAttach(SheetPage):
     instance: Instance
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the server as this project sees it; NotFoundError."""
+        """Find the instance, which must be visible to this project; NotFoundError."""
         self.instance = compute.instance_for(self.context, kwargs["instance"])
         return {"project_id": self.instance.project_id}
 
@@ -104,7 +104,7 @@ class ServerAttach(SheetPage):
 
 
 class VolumeDetach(VolumePage):
-    """Asks, and takes a volume off a server."""
+    """Asks for confirmation, and detaches a volume from an instance."""
 
     rule = "os_compute_api:os-volumes-attachments:delete"
 
@@ -120,7 +120,7 @@ class VolumeDetach(VolumePage):
         return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being detached.")
 
     def back(self) -> str:
-        """Return the page from which it was asked: the server's or the volume's."""
+        """Return the originating page: that of the instance or of the volume."""
         if self.request.GET.get("from") == "server":
             return reverse("dashboard:instance", args=[self.kwargs["instance"]])
         return super().back()

@@ -1,4 +1,4 @@
-"""Backups of volumes: the list, a new one, restoring and deleting one."""
+"""Backups of volumes: list, create, restore and delete."""
 
 import uuid
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class BackupCreate(SheetPage, VolumePage):
 
 
 class BackupRestore(SheetPage, BackupPage):
-    """The form for where a backup is restored to."""
+    """The form to choose where a backup is restored to."""
 
     rule = "backup:restore"
     submit = "Restore"
@@ -98,7 +98,7 @@ class BackupRestore(SheetPage, BackupPage):
 
 
 class BackupDelete(QuestionPage[Backup], BackupPage):
-    """Asks, and deletes a backup."""
+    """Asks for confirmation, and deletes a backup."""
 
     rule = "backup:delete"
     said = "{name} is being deleted."

@@ -1,4 +1,4 @@
-"""What is done to a volume by itself: edited, extended, retyped, copied to an image, deleted."""
+"""Actions on a volume: edit, extend, retype, upload as image, delete."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from provisioning.volumes.models import Volume
 
 
 class VolumeEdit(SheetPage, VolumePage):
-    """The form for what can be changed of a volume at any time."""
+    """The form for the attributes that can be edited in any state."""
 
     rule = "volume:update"
 
@@ -84,7 +84,7 @@ class VolumeRetype(SheetPage, VolumePage):
 
 
 class VolumeUpload(SheetPage, VolumePage):
-    """The form for an image made of a volume."""
+    """The form to create an image from a volume."""
 
     rule = "volume_extension:volume_actions:upload_image"
     submit = "Create image"
@@ -105,13 +105,13 @@ class VolumeUpload(SheetPage, VolumePage):
 
 
 class VolumeDelete(QuestionPage[Volume], VolumePage):
-    """Asks, and deletes a volume with its snapshots."""
+    """Asks for confirmation, and deletes a volume with its snapshots."""
 
     rule = "volume:delete"
     said = "{name} is being deleted."
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Ask; of one that cannot be deleted say why instead."""
+        """Ask for confirmation, or show why the volume cannot be deleted."""
         services.check_deletable(self.record, cascade=True)
         return super().get(request)
 

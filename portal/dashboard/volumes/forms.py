@@ -1,4 +1,4 @@
-"""The forms of volumes, snapshots, backups and transfers."""
+"""Forms of volumes, snapshots, backups and transfers."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,21 +23,21 @@ SOURCES = {
     BACKUP: ChoiceLabel("A backup", "the backed-up data, in a new volume", icon="archive"),
 }
 NEW = "new"
-"""The choice of a volume that is created for an instance."""
+"""The choice of creating a new volume for an instance."""
 FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_id", BACKUP: "backup_id"}
-"""Source → the field of ``VolumeRequest`` that names it."""
+"""Source → field of ``VolumeRequest``."""
 
 SIZE_HELP = "A snapshot, a volume or a backup has one of its own, which is taken when this is empty."
 NO_SIZE = "Enter a size: this source has none of its own."
 
 
 def sized(record: Volume | Backup) -> str:
-    """Write a choice: its name and its size."""
+    """Format a choice: name and size."""
     return f"{bdi(record)} ({record.size_gb} GiB)"
 
 
 class VolumeNamesForm(RecordForm):
-    """What a volume or a snapshot is called."""
+    """Name and description of a volume or snapshot."""
 
     notes = {"description": "for people"}
 
@@ -46,7 +46,7 @@ class VolumeNamesForm(RecordForm):
 
 
 class NewVolumeForm(VolumeNamesForm):
-    """A new volume: what it begins with, how large it is, and of which type."""
+    """A new volume: its source, size and type."""
 
     notes = {"description": "for people", "size": "GiB"}
     service_fields = {
@@ -78,7 +78,7 @@ class NewVolumeForm(VolumeNamesForm):
         zones: Iterable[str],
         initial: Mapping[str, Any],
     ) -> None:
-        """``offered``: kind of source → what there is of it; kinds of which there is nothing are left out."""
+        """``offered``: kind of source → choices; kinds without choices are omitted."""
         super().__init__(data, initial={"size": 10, **initial})
         kinds = [EMPTY, *(kind for kind in FIELD_OF if offered.get(kind))]
         self.offer("source", [(kind, SOURCES[kind]) for kind in kinds])
@@ -96,7 +96,7 @@ class NewVolumeForm(VolumeNamesForm):
             del self.fields["availability_zone"]
 
     def clean(self) -> dict[str, Any]:
-        """Keep of the sources the one that is chosen; without one a size is needed."""
+        """Keep only the chosen source; without one a size is required."""
         typed = super().clean() or self.cleaned_data
         kind = typed.get("source", EMPTY)
         typed["source_id"] = typed.get(kind, "") if kind != EMPTY else ""
@@ -108,7 +108,7 @@ class NewVolumeForm(VolumeNamesForm):
 
 
 class EditVolumeForm(VolumeNamesForm):
-    """What can be changed of a volume at any time."""
+    """The attributes that can be edited in any state."""
 
     bootable = forms.BooleanField(required=False, help_text="An instance can start from it.")
     read_only = forms.BooleanField(
@@ -126,7 +126,7 @@ class ExtendForm(RecordForm):
 
 
 class AttachForm(RecordForm):
-    """Which server a volume is attached to."""
+    """The instance to attach a volume to."""
 
     service_fields = {"instance_id": "server", "volumeId": "server", "volume_id": "server"}
 
@@ -140,7 +140,7 @@ class AttachForm(RecordForm):
 
 
 class AttachToServerForm(RecordForm):
-    """Which volume a server is given."""
+    """The volume to attach to an instance."""
 
     service_fields = {"volumeId": "volume", "volume_id": "volume", "size_gb": "size"}
 
@@ -155,7 +155,7 @@ class AttachToServerForm(RecordForm):
     notes = {"size": "GiB"}
 
     def __init__(self, data: QueryDict | None, volumes: Iterable[Volume], *, creates: bool) -> None:
-        """``creates``: whether a new volume is offered, too."""
+        """``creates``: whether a new volume is offered as well."""
         offered: list[tuple[str, ChoiceLabel | str]] = [(str(each.id), sized(each)) for each in volumes]
         if creates:
             offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one step", icon="plus-lg")))
@@ -167,7 +167,7 @@ class AttachToServerForm(RecordForm):
             self.fields["volume"].help_text = "No volume of the project is available."
 
     def clean(self) -> dict[str, Any]:
-        """Ask for a size where the volume is new."""
+        """Require a size for a new volume."""
         typed = super().clean() or self.cleaned_data
         if typed.get("volume") == NEW and not typed.get("size") and "size" not in self.errors:
             self.add_error("size", "Enter the size of the new volume.")
@@ -192,7 +192,7 @@ class RetypeForm(RecordForm):
 
 
 class UploadForm(RecordForm):
-    """The image that is made of a volume."""
+    """The image to create from a volume."""
 
     service_fields = {"image_name": "name"}
 
@@ -218,7 +218,7 @@ class BackupForm(VolumeNamesForm):
 
 
 class RestoreForm(RecordForm):
-    """Where a backup is restored to."""
+    """The target of a restore."""
 
     service_fields = {"volume_id": "target"}
 
@@ -231,14 +231,14 @@ class RestoreForm(RecordForm):
 
 
 class TransferForm(RecordForm):
-    """A volume that is handed over to another project."""
+    """The transfer of a volume to another project."""
 
     name = forms.CharField(max_length=255, required=False)
-    with_snapshots = forms.BooleanField(label="Also delete its snapshots", required=False, initial=True)
+    with_snapshots = forms.BooleanField(label="Also transfer its snapshots", required=False, initial=True)
 
 
 class AcceptForm(RecordForm):
-    """What the other project's people have said."""
+    """The id and key of a transfer, received from its creator."""
 
     transfer_id = forms.UUIDField(label="Transfer ID", error_messages={"invalid": "This is not a transfer ID."})
     key = forms.CharField(label="Authorization key", max_length=255)

@@ -1,4 +1,4 @@
-"""What the sockets of the pages of volumes send: their parts, drawn anew."""
+"""Live updates of the volume pages: their parts rendered again."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,14 +16,17 @@ LISTS: Mapping[str, tuple[str, str, Parts]] = {
     "volume_snapshots": ("volume:get_all_snapshots", "snapshots", rows.snapshot_parts),
     "volume_backups": ("backup:get_all", "backups", rows.backup_parts),
 }
-"""Page → the rule of who sees it, the folder of its templates, and what its parts need."""
+"""Page → its policy rule, template directory, and the function for its context."""
 
 
 PAGES = (*LISTS, "volume")
 
 
 def render(page: str, context: RequestContext) -> str:
-    """Return the page's parts as HTML with ids; nothing for who may not see them.  NotFoundError is said in words."""
+    """Return the page's parts as HTML with ids; empty if the caller may not see them.
+
+    NotFoundError is rendered as a notice.
+    """
     kind, _, rest = page.partition("/")
     if kind in LISTS:
         rule, folder, parts = LISTS[kind]

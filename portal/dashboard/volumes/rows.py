@@ -1,4 +1,4 @@
-"""What the lists of volumes and snapshots, and the page of a volume, show."""
+"""Context of the lists of volumes, snapshots and backups, and of the page of a volume."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -30,11 +30,11 @@ BROKEN = frozenset(
 )
 NOBODY = uuid.UUID(int=0)
 FAILURES = 5
-"""Of what failed, the newest, on the page of a volume."""
+"""Number of the newest failures shown on the page of a volume."""
 
 
 def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list of volumes needs, the newest first."""
+    """Return the context of a page of the volume list, newest first."""
     rows = selectors.visible_volumes(context).prefetch_related("attachments").order_by("-created_at", "-id")
     pages = page_of(rows, number)
     names = _names(context, pages)
@@ -46,7 +46,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return what the page of one volume needs; VolumeNotFoundError."""
+    """Return the context of the page of a volume; VolumeNotFoundError."""
     volume = selectors.volume_for(context, identity)
     names = _names(context, [volume])
     snapshots = selectors.visible_snapshots(context).filter(volume=volume).order_by("-created_at", "-id")
@@ -68,13 +68,13 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
 
 
 def snapshot_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list of snapshots needs, the newest first."""
+    """Return the context of a page of the snapshot list, newest first."""
     pages = page_of(selectors.visible_snapshots(context).order_by("-created_at", "-id"), number)
     return {"rows": [_snapshot(context, each) for each in pages], "pages": pages, "can_create": False}
 
 
 def backup_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list of backups needs, the newest first."""
+    """Return the context of a page of the backup list, newest first."""
     pages = page_of(copies.visible_backups(context).order_by("-created_at", "-id"), number)
     ids = {backup.volume_id for backup in pages}
     names = {row.id: str(row) for row in selectors.visible_volumes(context).filter(id__in=ids)} if ids else {}
@@ -83,7 +83,7 @@ def backup_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
-    """Return what is shown of one backup."""
+    """Return the row of a backup."""
     available = backup.status == "available"
     return {
         "backup": backup,
@@ -139,10 +139,10 @@ def _use(context: RequestContext, attachment: Attachment, names: dict[uuid.UUID,
 
 
 def _unnamed(attachment: Attachment) -> str:
-    """Return what one is called who has a volume and no name here."""
+    """Return the label of a consumer of a volume whose name is unknown here."""
     if HELD_BY in attachment.connector and attachment.instance_id is None:
         return "an instance without a record"
-    return "an instance" if attachment.instance_id else "somebody outside"
+    return "an instance" if attachment.instance_id else "an external client"
 
 
 def _of_root(use: dict[str, Any]) -> dict[str, Any]:

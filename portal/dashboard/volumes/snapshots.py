@@ -1,4 +1,4 @@
-"""Snapshots of volumes: the list, a new one, and what is done to one."""
+"""Snapshots of volumes: list, create, edit, delete and revert."""
 
 import uuid
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ class SnapshotEdit(SheetPage, SnapshotPage):
 
 
 class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
-    """Asks, and deletes a snapshot."""
+    """Asks for confirmation, and deletes a snapshot."""
 
     rule = "volume:delete_snapshot"
     said = "{name} is being deleted."
@@ -98,7 +98,7 @@ class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
 
 
 class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
-    """Asks, and gives a volume what its newest snapshot has."""
+    """Asks for confirmation, and reverts a volume to its newest snapshot."""
 
     rule = "volume:revert_to_snapshot"
     question = "Revert the volume to {name}?"

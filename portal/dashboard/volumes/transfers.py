@@ -1,4 +1,4 @@
-"""Handing a volume over to another project: the key is shown once."""
+"""Transfer of a volume to another project; the key is shown once."""
 
 from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
@@ -16,7 +16,7 @@ from provisioning.volumes.services import transfers
 
 @method_decorator(never_cache, name="dispatch")
 class TransferCreate(SheetPage, VolumePage):
-    """The form that offers a volume to whoever has the key."""
+    """The form to offer a volume to the holder of a key."""
 
     rule = "volume:create_transfer"
     submit = "Offer it"
@@ -43,7 +43,7 @@ class TransferCreate(SheetPage, VolumePage):
 
 
 class TransferWithdraw(QuestionPage[Volume], VolumePage):
-    """Asks, and offers a volume no longer."""
+    """Asks for confirmation, and cancels a transfer."""
 
     rule = "volume:delete_transfer"
     question = "Cancel the transfer of {name}?"
@@ -62,7 +62,7 @@ class TransferWithdraw(QuestionPage[Volume], VolumePage):
 
 
 class TransferAccept(SheetPage):
-    """The form for taking a volume over."""
+    """The form to accept a transfer."""
 
     section = "volumes"
     rule = "volume:accept_transfer"

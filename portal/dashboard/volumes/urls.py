@@ -1,4 +1,4 @@
-"""Where the pages of volumes are."""
+"""URLs of the volume pages."""
 
 from django.urls import path
 

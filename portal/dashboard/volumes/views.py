@@ -1,4 +1,4 @@
-"""Volumes: the list, one in detail, and a new one."""
+"""Volumes: the list, the detail page, and the form for a new one."""
 
 import uuid
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStat
 HOME = "dashboard:volumes"
 PAGE = "dashboard:volume"
 OFFERED = 200
-"""Sources of each kind that the form has room for, the newest first."""
+"""Maximum number of sources of each kind that the form offers, newest first."""
 
 
 class VolumePage(RecordPage[Volume]):
@@ -65,7 +65,7 @@ class VolumeDetail(DetailPage[Volume], VolumePage):
 
 
 class VolumeCreate(SheetPage):
-    """The form for a new volume; the address may say what it begins with (``?image=``, ``?snapshot=`` …)."""
+    """The form for a new volume; the address can preselect its source (``?image=``, ``?snapshot=`` …)."""
 
     section = "volumes"
     rule = "volume:create"
@@ -105,7 +105,7 @@ class VolumeCreate(SheetPage):
         return "A disk that can be attached to one instance after another and is kept when they are deleted."
 
     def _offered(self) -> dict[str, list[tuple[str, str]]]:
-        """Return what a volume can begin with, as far as there is any."""
+        """Return the available sources of a volume by kind."""
         context = self.context
         snapshots = selectors.visible_snapshots(context).filter(status=SnapshotStatus.AVAILABLE)
         at_rest = [VolumeStatus.AVAILABLE, VolumeStatus.IN_USE]
@@ -125,7 +125,7 @@ class VolumeCreate(SheetPage):
         }
 
     def _wanted(self) -> dict[str, Any]:
-        """Return what the address asks for: ``?image=ID``, ``?snapshot=ID`` and so on."""
+        """Return the initial values in the address: ``?image=ID``, ``?snapshot=ID`` and so on."""
         kind = next((kind for kind in FIELD_OF if self.request.GET.get(kind)), "")
         if not kind:
             return {}

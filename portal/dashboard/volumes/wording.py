@@ -1,4 +1,4 @@
-"""Words for the states of volumes, snapshots and backups."""
+"""Labels of the statuses of volumes, snapshots and backups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ BACKUP_STATUS: Mapping[str, Status] = {
 
 
 def type_name(volume_type: VolumeType | None) -> str:
-    """Return what a type is called: the cloud's own has a name for programs."""
+    """Return the name of a volume type; the built-in default type is shown as ``default``."""
     if volume_type is None:
         return ""
     return "default" if volume_type.name == DEFAULT else volume_type.name
@@ -81,19 +81,19 @@ FAILED: Mapping[str, str] = {
     messages.RETYPE: "Its type could not be changed",
     messages.MIGRATE: "It could not be moved",
 }
-"""What failed, by the action of a message, in a page's words; others are said as in the API."""
+"""Action of a failure message → its text on pages; the text of others is that of the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something failed, as the page of a volume says it."""
+    """The reason of a failure, as shown on the page of a volume."""
 
     text: str
     created_at: datetime
 
 
 def failure(message: Message) -> Failure:
-    """Return a message in the words of pages."""
+    """Convert a message of the API."""
     what, colon, reason = message.text.partition(": ")
     said = FAILED.get(message.action_id, what.capitalize())
     return Failure(f"{said}: {reason}" if colon else message.text, message.created_at)

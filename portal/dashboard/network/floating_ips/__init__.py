@@ -1,1 +1,1 @@
-"""Floating IPs: the list, one with its port forwardings, and leading them to instances."""
+"""Floating IPs: the list, the detail page with port forwardings, and association with instances."""

@@ -19,7 +19,7 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:\s*[-:]\s*([0-9]{1,5}))?", re.ASCII)
 
 
 class AllocateForm(RecordForm):
-    """An external network; for who may choose it, an address."""
+    """An external network and, if the policy allows it, an address."""
 
     service_fields = {"floating_ip_address": "address", "ip_address": "address"}
 
@@ -44,7 +44,7 @@ class AllocateForm(RecordForm):
 
 
 class AssociateForm(RecordForm):
-    """For one port: a floating IP that is there, or a new one."""
+    """A floating IP for a port: an existing or a new one."""
 
     focuses = False
     service_fields = {"port_id": "floating"}
@@ -73,7 +73,7 @@ class AssociateForm(RecordForm):
             del self.fields["address"]
 
     def clean_floating(self) -> FloatingIP | Network:
-        """Return a floating IP, or the network to take one from."""
+        """Return a floating IP, or the network to allocate one from."""
         chosen = self.cleaned_data["floating"]
         found: FloatingIP | Network | None = self.free.get(chosen) or self.new.get(chosen)
         if found is None:
@@ -88,7 +88,7 @@ class AssociateForm(RecordForm):
 
 
 class TargetForm(RecordForm):
-    """An address of a guest, among those that are offered."""
+    """One of the offered addresses of instances."""
 
     service_fields = {"port_id": "target"}
 
@@ -117,7 +117,7 @@ class TargetForm(RecordForm):
 
 
 class ForwardingForm(TargetForm):
-    """Ports of a floating IP, and where they lead; all that is wrong is said at once."""
+    """A port forwarding: external ports and target; all errors are shown together."""
 
     notes = {"inside": "leave empty to use the same ports"}
     focuses = False
@@ -133,7 +133,7 @@ class ForwardingForm(TargetForm):
     field_order = ("protocol", "outside", "target", "inside", "description")
 
     def clean(self) -> dict[str, Any]:
-        """Read the ranges; the inner one is as long as the outer one, or one port."""
+        """Read the ranges; the internal range is as long as the external one, or a single port."""
         typed = super().clean() or self.cleaned_data
         outside = self._read("outside")
         inside = self._read("inside") or outside
@@ -155,7 +155,7 @@ class ForwardingForm(TargetForm):
 
 
 def initial_of(row: PortForwarding, target: object) -> dict[str, Any]:
-    """Return a forwarding as the form shows it; ``target``: the key of the address that it leads to."""
+    """Return the initial values for a forwarding; ``target``: the key of its address."""
     outside, inside = (
         str(first) if first == last else f"{first}-{last}"
         for first, last in (

@@ -1,4 +1,4 @@
-"""Leading a floating IP to an instance from the instance's page: one click to ask, one to do it."""
+"""Association of a floating IP from the page of an instance."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -20,7 +20,7 @@ from provisioning.network.selectors.ways_out import Missing, ways_out_of
 
 
 class PortFloating(SheetPage, PortPage):
-    """Offers the floating IPs that can lead to a port; where there are none, says what is missing."""
+    """Offers the floating IPs that can be associated with a port, or explains what is missing."""
 
     rule = "update_floatingip"
     submit = "Associate"
@@ -36,7 +36,7 @@ class PortFloating(SheetPage, PortPage):
         return AssociateForm(data, ways, allocates=self.allows("create_floatingip"))
 
     def save(self, form: Form) -> HttpResponse:
-        """Lead the chosen one here, or take a new one that does."""
+        """Associate the chosen floating IP, or allocate and associate a new one."""
         chosen, port = form.cleaned_data["floating"], self.record
         address = form.cleaned_data.get("address") or None
         if isinstance(chosen, FloatingIP):
@@ -59,7 +59,9 @@ class PortFloating(SheetPage, PortPage):
 
 
 def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
-    """Return what is missing in words: ``lacks``, ``mend``, and the address and words of a link when there is one."""
+    """Return an explanation of what is missing: ``lacks``, ``mend`` (the remedy), and the address and text of a link,
+    if any.
+    """
     subnet, router = missing.subnet, missing.router
     where = f"the network {bdi(subnet.network)} ({subnet.cidr})" if subnet is not None else ""
     lacks, mend, to, words, rule = {

@@ -1,4 +1,4 @@
-"""What the list of floating IPs and the page of one show."""
+"""Context of the list of floating IPs and of their detail page."""
 
 import uuid
 from typing import Any
@@ -16,14 +16,14 @@ NOBODY = uuid.UUID(int=0)
 
 
 def status_of(floating: FloatingIP) -> Status:
-    """Return how its state looks; one that leads nowhere is not down."""
+    """Return the status; one without an association is unused, not down."""
     if floating.fixed_port_id is None and not floating.port_forwardings.all() and floating.status != "ERROR":
         return wording.UNUSED
     return wording.status_of(floating.status)
 
 
 def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list needs."""
+    """Return the context of a page of the list."""
     pages = page_of(routing.floating_ips_for(context).order_by("created_at", "id"), number)
     names = instance_names(context, [row.fixed_port.device_id for row in pages if row.fixed_port])
     return {
@@ -34,7 +34,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return what the page of one needs; FloatingIPNotFoundError."""
+    """Return the context of the detail page; FloatingIPNotFoundError."""
     floating = routing.floating_ip_for(context, identity)
     forwardings = list(floating.port_forwardings.select_related("internal_port").order_by("created_at", "id"))
     ids = [row.internal_port.device_id for row in forwardings]
@@ -56,7 +56,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
 
 
 def said_of(row: PortForwarding) -> str:
-    """Write a forwarding: ``TCP 8080 to 10.0.0.5, port 80``."""
+    """Format a forwarding: ``TCP 8080 to 10.0.0.5, port 80``."""
     outside = ports(row.external_port_first, row.external_port_last)
     inside = ports(row.internal_port_first, row.internal_port_last)
     return f"{row.protocol.upper()} {outside} to {row.internal_ip_address}, port {inside}"

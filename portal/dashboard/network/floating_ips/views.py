@@ -1,4 +1,4 @@
-"""Floating IPs: the list, allocating and releasing, and what else is done from there."""
+"""Floating IPs: the list, allocation, release, association and port forwardings."""
 
 import uuid
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class FloatingPage(RecordPage[FloatingIP]):
         return [(self.record.address, reverse(PAGE, args=[self.record.pk]))]
 
     def targets(self) -> list[tuple[FixedIP, str]]:
-        """Return the addresses of guests that it can lead to, in words."""
+        """Return the instance addresses that it can be associated with, with labels."""
         found = reachable_addresses(self.context, self.record.network_id)
         names = instance_names(self.context, [row.port.device_id for row in found if row.port])
         return [
@@ -84,7 +84,7 @@ class FloatingDetail(DetailPage[FloatingIP], FloatingPage):
 
 
 class FloatingAllocate(SheetPage):
-    """The form that takes a floating IP from an external network."""
+    """The form to allocate a floating IP from an external network."""
 
     section = "floating_ips"
     rule = "create_floatingip"
@@ -113,7 +113,7 @@ class FloatingAllocate(SheetPage):
 
 
 class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
-    """Asks, and gives a floating IP back."""
+    """Asks for confirmation, and releases a floating IP."""
 
     rule = "delete_floatingip"
     question = "Release {name}?"
@@ -133,7 +133,7 @@ class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
 
 
 class FloatingAssociate(SheetPage, FloatingPage):
-    """The form that leads a floating IP to an instance."""
+    """The form to associate a floating IP with an instance."""
 
     rule = "update_floatingip"
     submit = "Associate"
@@ -152,7 +152,7 @@ class FloatingAssociate(SheetPage, FloatingPage):
 
 
 class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
-    """Asks, and lets a floating IP lead nowhere; ``?to=instance`` leads back to the instance."""
+    """Asks for confirmation, and disassociates a floating IP; ``?to=instance`` returns to the instance."""
 
     rule = "update_floatingip"
     question = "Disassociate {name}?"
@@ -181,14 +181,14 @@ class ForwardingPage(FloatingPage):
     """Base of the pages of one port forwarding."""
 
     def target(self, **kwargs: Any) -> dict[str, object]:
-        """Find the forwarding of the floating IP, too."""
+        """Find the floating IP and its forwarding."""
         found = dict(super().target(**kwargs))
         self.forwarding: PortForwarding = routing.port_forwarding_for(self.record, kwargs["forwarding"])
         return found
 
 
 class ForwardingAdd(SheetPage, FloatingPage):
-    """The form for a port forwarding."""
+    """The form to add a port forwarding."""
 
     rule = "create_floatingip_port_forwarding"
     submit = "Forward"
@@ -215,7 +215,7 @@ class ForwardingAdd(SheetPage, FloatingPage):
 
 
 class ForwardingEdit(ForwardingPage, SheetPage):
-    """The form for what a port forwarding forwards, and where."""
+    """The form to edit a port forwarding."""
 
     rule = "update_floatingip_port_forwarding"
 
@@ -245,7 +245,7 @@ class ForwardingEdit(ForwardingPage, SheetPage):
 
 
 class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
-    """Asks, and forwards ports no more."""
+    """Asks for confirmation, and deletes a port forwarding."""
 
     rule = "delete_floatingip_port_forwarding"
     question = "Delete forwarding?"

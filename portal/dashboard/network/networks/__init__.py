@@ -1,1 +1,1 @@
-"""Networks and their subnets: the list, one with its ports, and what is done to them."""
+"""Networks and subnets: the list, the detail page with ports, and the actions."""

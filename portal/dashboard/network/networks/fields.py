@@ -1,4 +1,4 @@
-"""Fields of several lines, each an address, a range or a route; what is wrong is said with the line."""
+"""Multi-line fields of addresses, ranges or routes; errors name the line."""
 
 import re
 from typing import Any
@@ -18,14 +18,14 @@ MONO = "mono small"
 
 
 def mac_of(text: str) -> str:
-    """Read the MAC address of one interface; ValueError."""
+    """Read the MAC address of an interface; ValueError."""
     if not _MAC.fullmatch(text):
         raise ValueError
     return text.lower().replace("-", ":")
 
 
 class LinesField(forms.CharField):
-    """Base: one value on each line; commas divide, too, unless ``divider`` says otherwise."""
+    """Base: one value on each line; commas also separate values unless ``divider`` differs."""
 
     divider = r"[\n,]"
 
@@ -34,7 +34,7 @@ class LinesField(forms.CharField):
         super().__init__(max_length=4000, required=False, widget=widget, **given)
 
     def clean(self, value: Any) -> Any:
-        """Return the values of the lines; ValidationError with one sentence for each line that is wrong."""
+        """Return the values of the lines; ValidationError with one message for each invalid line."""
         text = super().clean(value)
         found, wrong = [], []
         for line in filter(None, (part.strip() for part in re.split(self.divider, text))):
@@ -51,12 +51,12 @@ class LinesField(forms.CharField):
         raise NotImplementedError
 
     def help(self) -> str:
-        """Return what a line should be."""
+        """Return a description of a valid line."""
         raise NotImplementedError
 
 
 class AddressesField(LinesField):
-    """IPv4 or IPv6 addresses, as text in their usual form."""
+    """IPv4 or IPv6 addresses, as text in normal form."""
 
     def read(self, line: str) -> str:
         return str(addressing.read_address(line))
@@ -79,7 +79,7 @@ class PoolsField(LinesField):
 
 
 class RoutesField(LinesField):
-    """Ranges and where they go."""
+    """Destination ranges with their next hops."""
 
     def read(self, line: str) -> dict[str, str]:
         found = _ROUTE.fullmatch(line)
@@ -96,10 +96,10 @@ class RoutesField(LinesField):
 
 
 class PairsField(LinesField):
-    """What a port may send besides: an address or a range, perhaps with a MAC address."""
+    """Allowed address pairs: an address or range, optionally with a MAC address."""
 
     def clean(self, value: Any) -> Any:
-        """Return the pairs as the API has them; ValidationError, also for too much together."""
+        """Return the pairs in the API's format; ValidationError, also for too many."""
         found = super().clean(value)
         try:
             address_pairs.checked(found, "")
@@ -119,13 +119,13 @@ class PairsField(LinesField):
 
 
 class OptionsField(LinesField):
-    """DHCP options of a port: a name and a value, and perhaps the IP version before them."""
+    """DHCP options of a port: name and value, optionally preceded by the IP version."""
 
     divider = r"\n"
     most = 20
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
-        """Return the options as the API has them; ValidationError."""
+        """Return the options in the API's format; ValidationError."""
         found: list[dict[str, Any]] = super().clean(value)
         if len(found) > self.most:
             raise forms.ValidationError(f"Enter at most {self.most} options.")
@@ -146,7 +146,7 @@ class OptionsField(LinesField):
 
 
 class CidrField(forms.CharField):
-    """A range that a subnet can have, of one IP version when it is said."""
+    """A valid range of a subnet, optionally of one IP version."""
 
     def __init__(self, *, version: int | None = None, **given: Any) -> None:
         super().__init__(max_length=64, **given)

@@ -26,13 +26,13 @@ GUARDED = {
     "physical_network": "provider:physical_network",
     "segmentation_id": "provider:segmentation_id",
 }
-"""Field → the attribute whose rule says who may set it."""
+"""Field → the attribute whose policy rule protects it."""
 TYPES = (("", "VXLAN, a free VNI"), ("vxlan", "VXLAN"), ("vlan", "VLAN"), ("flat", "Flat"))
 MODE_CHOICES = [("", "None: addresses are configured in the guest or by an external router"), *MODES.items()]
 
 
 class NetworkForm(RecordForm):
-    """What a network is; ``guarded`` are the fields of GUARDED that the caller may set."""
+    """Attributes of a network; ``guarded`` are the fields of GUARDED that the caller may set."""
 
     service_fields = {"router:external": "external", "provider:network_type": "network_type"}
     notes = {"description": "for people", "mtu": "bytes; leave empty for the maximum"}
@@ -66,7 +66,7 @@ class NetworkForm(RecordForm):
             del self.fields[name]
 
     def columns(self) -> dict[str, Any]:
-        """Return what is said of the network besides its name; empty numbers and texts say nothing."""
+        """Return the attributes of the network other than its name; empty values are omitted."""
         typed = self.cleaned_data
         names = ("description", "admin_state_up", *GUARDED)
         return {name: typed[name] for name in names if name in typed and typed[name] not in {None, ""}}
@@ -137,7 +137,7 @@ class NewNetworkForm(NetworkForm):
         return chosen_router(self.routers, self.cleaned_data["router"])
 
     def clean(self) -> dict[str, Any]:
-        """Each name server belongs to a range of its version, whose guests it is told."""
+        """Check that each name server has a range of its IP version."""
         typed = super().clean() or self.cleaned_data
         for version, name in ((4, "cidr"), (6, "cidr6")):
             servers = [each for each in typed.get("dns_nameservers", ()) if (":" in each) == (version == 6)]
@@ -164,7 +164,7 @@ class NewNetworkForm(NetworkForm):
 
 
 def first_of(routers: Sequence[Router]) -> str:
-    """Return the id of the router that is proposed."""
+    """Return the id of the default router."""
     return str(routers[0].id) if routers else ""
 
 
@@ -173,7 +173,7 @@ def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
 
 
 def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
-    """Return the router with this id among those that are offered; ValidationError for another."""
+    """Return the offered router with this id; ValidationError for any other."""
     found = next((each for each in routers if str(each.id) == key), None)
     if found is None and key:
         raise forms.ValidationError("Choose one of the routers.")
@@ -181,7 +181,7 @@ def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
 
 
 class SubnetForm(RecordForm):
-    """A subnet that is there: everything but its range and its IPv6 mode."""
+    """An existing subnet: all attributes except its range and IPv6 mode."""
 
     service_fields = {"ipv6_address_mode": "ipv6_mode", "ipv6_ra_mode": "ipv6_mode", "ip_version": "cidr"}
     notes = {
@@ -208,20 +208,20 @@ class SubnetForm(RecordForm):
     description = forms.CharField(max_length=255, required=False)
 
     def clean(self) -> dict[str, Any]:
-        """A gateway of one's own has an address."""
+        """Require an address for a custom gateway."""
         typed = super().clean() or self.cleaned_data
         if typed.get("gateway") == "own" and not typed.get("gateway_ip") and "gateway_ip" not in self.errors:
             self.add_error("gateway_ip", "Enter the gateway's address.")
         return typed
 
     def refuse(self, error: NovellaError) -> None:
-        """What is wrong with a gateway that is not typed is said where it was chosen."""
+        """Show errors of a gateway that was not typed at the choice of the gateway."""
         super().refuse(error)
         if self.cleaned_data.get("gateway") != "own" and "gateway_ip" in self.errors:
             self.add_error("gateway", self.errors.pop("gateway_ip").data)
 
     def columns(self) -> dict[str, Any]:
-        """Return what is said, without the gateway that is chosen by the cloud."""
+        """Return the attributes, without a gateway that the cloud chooses."""
         typed = self.cleaned_data
         names = ("name", "description", "enable_dhcp", "dns_nameservers", "host_routes")
         found: dict[str, Any] = {name: typed[name] for name in names}
@@ -235,7 +235,7 @@ class SubnetForm(RecordForm):
 
 
 class NewSubnetForm(SubnetForm):
-    """One more subnet of a network."""
+    """Another subnet of a network."""
 
     notes = {**SubnetForm.notes, "allocation_pools": "first-last on each line; leave empty for all addresses"}
 
@@ -259,7 +259,7 @@ class NewSubnetForm(SubnetForm):
 
 
 def initial_of(subnet: Subnet) -> dict[str, Any]:
-    """Return a subnet as the form shows it."""
+    """Return the initial values for a subnet."""
     routes = [f"{route['destination']} via {route['nexthop']}" for route in subnet.host_routes]
     return {
         "name": subnet.name,

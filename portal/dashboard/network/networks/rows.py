@@ -1,4 +1,4 @@
-"""What the list of networks and the page of one show."""
+"""Context of the list of networks and of their detail page."""
 
 import uuid
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ MODES = {"slaac": "SLAAC", "dhcpv6-stateless": "SLAAC, options by DHCPv6", "dhcp
 
 
 def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list needs: the project's own networks first."""
+    """Return the context of a page of the list, the project's own networks first."""
     pages = page_of(selectors.networks_own_first(context).prefetch_related("subnets"), number)
     return {
         "rows": [_row(context, network) for network in pages],
@@ -30,7 +30,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
-    """Return what the page of one needs, ``number`` that of a page of its ports; NetworkNotFoundError."""
+    """Return the context of the detail page, with page ``number`` of its ports; NetworkNotFoundError."""
     network = selectors.network_for(context, identity)
     subnets = list(network.subnets.order_by("created_at", "id"))
     used = uses.addresses_used(subnet.id for subnet in subnets)
@@ -50,7 +50,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str =
 
 
 def device_words(context: RequestContext, ports: Iterable[Port]) -> dict[uuid.UUID, tuple[str, str]]:
-    """Return port → what has it, in words, and the URL name of its page when it has one."""
+    """Return port → description of its device, and the URL name of the device's page, if any."""
     listed = list(ports)
     names = instance_names(context, [port.device_id for port in listed if port.device_owner.startswith(COMPUTE)])
     of_routers = {
@@ -119,6 +119,6 @@ def _ports(context: RequestContext, network: Network, ports: list[Port]) -> list
 
 
 def _on(context: RequestContext, network: Network) -> dict[str, object]:
-    """Return what a rule may name of something new on a network."""
+    """Return the policy target of a new resource on a network."""
     owner = network.project_id
     return {"project_id": context.project_id, "network:project_id": owner, "network:tenant_id": owner}

@@ -1,4 +1,4 @@
-"""Subnets: added to a network, changed and deleted."""
+"""Subnets: add, edit and delete."""
 
 import uuid
 from collections.abc import Mapping
@@ -36,14 +36,14 @@ class SubnetPage(RecordPage[Subnet]):
 
 
 class SubnetCreate(SheetPage, NetworkPage):
-    """The form for one more subnet of a network."""
+    """The form to add a subnet to a network."""
 
     rule = "create_subnet"
     template = "dashboard/network/networks/subnet.html"
     submit = "Add subnet"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """A new one is the caller's, on the owner's network."""
+        """Return the target of a new subnet of the caller on the network."""
         return {**super().target(**kwargs), "project_id": self.context.project_id}
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -58,7 +58,7 @@ class SubnetCreate(SheetPage, NetworkPage):
 
 
 class SubnetEdit(SheetPage, SubnetPage):
-    """The form for what can be changed of a subnet."""
+    """The form to edit a subnet."""
 
     rule = "update_subnet"
     template = "dashboard/network/networks/subnet.html"
@@ -77,7 +77,7 @@ class SubnetEdit(SheetPage, SubnetPage):
 
 
 class SubnetDelete(QuestionPage[Subnet], SubnetPage):
-    """Asks, and deletes a subnet; one in use is kept."""
+    """Asks for confirmation, and deletes a subnet that is not in use."""
 
     rule = "delete_subnet"
 

@@ -1,4 +1,4 @@
-"""Networks: the list, one in detail, and what is done to them."""
+"""Networks: the list, the detail page, and the actions."""
 
 import uuid
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ HOME = "dashboard:networks"
 PAGE = "dashboard:network"
 UNCHANGING = {"network_type", "physical_network", "segmentation_id"}
 NAMED = 5
-"""Users of a network that a question names."""
+"""Maximum number of ports that a confirmation lists."""
 
 
 class NetworkPage(RecordPage[Network]):
@@ -52,7 +52,7 @@ class NetworkPage(RecordPage[Network]):
 
 
 class NetworkList(ListPage):
-    """The networks that the project sees."""
+    """The networks that the project may see."""
 
     section = "networks"
     rule = "get_network"
@@ -115,18 +115,18 @@ class NetworkCreate(SheetPage):
 
 
 def routers_to_join(context: RequestContext) -> list[Router]:
-    """Return the routers that a new network may be connected to by the caller."""
+    """Return the routers that the caller may connect a new network to."""
     return routing.routers_out(context) if policy.allows(context, "add_router_interface") else []
 
 
 def own_network(context: RequestContext) -> dict[str, object]:
-    """Return what a rule may name of something on a network that the caller is about to make."""
+    """Return the policy target of a resource on a network that the caller is about to create."""
     own = context.project_id
     return {"project_id": own, "network:project_id": own, "network:tenant_id": own}
 
 
 class NetworkOwn(Page):
-    """Asks, and makes a network with a router that leads outside, in one go."""
+    """Asks for confirmation, and creates a network with a router to the external network."""
 
     section = "networks"
     rule = "get_auto_allocated_topology"
@@ -142,7 +142,7 @@ class NetworkOwn(Page):
 
 
 class NetworkEdit(SheetPage, NetworkPage):
-    """The form for what can be changed of a network."""
+    """The form to edit a network."""
 
     rule = "update_network"
 
@@ -167,7 +167,7 @@ class NetworkEdit(SheetPage, NetworkPage):
 
 
 class NetworkDelete(QuestionPage[Network], NetworkPage):
-    """Asks, and deletes a network; one in use is kept, and the question says by what it is used."""
+    """Asks for confirmation, and deletes a network that is not in use; the confirmation lists its users."""
 
     rule = "delete_network"
 

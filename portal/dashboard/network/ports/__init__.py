@@ -1,1 +1,1 @@
-"""Ports: their addresses, security groups and what else may be changed of them."""
+"""Ports: their addresses, security groups and other attributes."""

@@ -1,4 +1,4 @@
-"""What the pages of one port have alike."""
+"""Base of the pages of one port."""
 
 import uuid
 
@@ -20,7 +20,7 @@ class PortPage(RecordPage[Port]):
         return selectors.port_for(self.context, identity)
 
     def back(self) -> str:
-        """Return to the guest that has the port, else to its network."""
+        """Return to the port's instance, otherwise to its network."""
         port = self.record
         if port.device_id and port.device_owner.startswith(COMPUTE):
             return reverse("dashboard:instance", args=[port.device_id])
@@ -28,5 +28,5 @@ class PortPage(RecordPage[Port]):
 
 
 def said(port: Port) -> str:
-    """Return what a port is called: its addresses, else its name or id."""
+    """Return a label of a port: its addresses, otherwise its name or id."""
     return ", ".join(row.address for row in port.fixed_ips.all()) or port.name or str(port.id)

@@ -18,12 +18,12 @@ GUARDED = {
     "allowed_address_pairs": ("allowed_address_pairs",),
     "port_security_enabled": ("port_security_enabled",),
 }
-"""Field → the attributes whose rules say who may set it."""
+"""Field → the attributes whose policy rules protect it."""
 
 
 class PortForm(RecordForm):
-    """What a port is; ``guarded`` are the fields of GUARDED that the caller may set, ``options`` the DHCP
-    options that the port has.
+    """Attributes of a port; ``guarded`` are the fields of GUARDED that the caller may set, ``options`` the port's
+    current DHCP options.
     """
 
     service_fields = {"security_groups": "groups", "ip_address": "fixed_ips", "address": "fixed_ips"}
@@ -76,7 +76,7 @@ class PortForm(RecordForm):
         return chosen_groups(self.known, self.cleaned_data["groups"])
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that are said."""
+        """Return the columns of the submitted fields."""
         names = ("name", "description", "admin_state_up", "port_security_enabled", "allowed_address_pairs")
         found = {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
         mac = self.cleaned_data.get("mac_address")
@@ -86,14 +86,14 @@ class PortForm(RecordForm):
         return found | {"extra_dhcp_opts": [*options, *gone]} | ({"mac_address": mac} if mac else {})
 
     def addresses(self) -> list[dict[str, object]] | None:
-        """Return the addresses that are wanted; None when the caller may not choose them."""
+        """Return the requested addresses; None if the caller may not choose them."""
         if "fixed_ips" not in self.cleaned_data:
             return None
         return [{"ip_address": each} for each in self.cleaned_data["fixed_ips"]]
 
 
 def initial_of(port: Port) -> dict[str, Any]:
-    """Return a port as the form shows it."""
+    """Return the initial values for a port."""
     own = port.mac_address
     pairs = [
         pair["ip_address"] + (f" {pair['mac_address']}" if pair.get("mac_address", own) != own else "")

@@ -1,4 +1,4 @@
-"""Which security groups a port is in."""
+"""The security groups of a port."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
 
 MOST_NAMED = 6
-"""Flows that a choice names of a group."""
+"""Number of flows in the description of a group."""
 
 
 class GroupsForm(RecordForm):
-    """Security groups to tick."""
+    """Checkboxes of security groups."""
 
     focuses = False
 
@@ -39,7 +39,7 @@ class GroupsForm(RecordForm):
 
 
 def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[SecurityGroup]:
-    """Return the groups with these ids among those that were offered; ValidationError when one is not."""
+    """Return the offered groups with these ids; ValidationError for any other."""
     wanted = {read_id(text) for text in ids}
     found = [group for group in offered if group.id in wanted]
     if len(found) < len(wanted):
@@ -48,7 +48,7 @@ def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[
 
 
 def group_choices(groups: Sequence[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
-    """Return groups to choose from, each with what it lets in."""
+    """Return groups to choose from, with the traffic that they allow."""
     return [(str(group.id), ChoiceLabel(str(group), _lets_in(group))) for group in groups]
 
 
@@ -65,7 +65,7 @@ def _lets_in(group: SecurityGroup) -> str:
 
 
 class PortGroups(SheetPage, PortPage):
-    """The form for the security groups of a port; its host is told at once."""
+    """The form for the security groups of a port; changes are sent to its host immediately."""
 
     rule = "update_port"
     submit = "Save"

@@ -1,4 +1,4 @@
-"""Ports: made on a network, changed and deleted."""
+"""Ports: create, edit and delete."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -18,7 +18,7 @@ from provisioning.network.models import Network, Port
 
 
 class PortCreate(SheetPage, NetworkPage):
-    """The form for a port of a network that guests can be put on."""
+    """The form to create a port on a network that instances can use."""
 
     rule = "create_port"
     submit = "Create port"
@@ -27,7 +27,7 @@ class PortCreate(SheetPage, NetworkPage):
         return selectors.usable_network_for(self.context, identity)
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """A new one is the caller's, on the owner's network."""
+        """Return the target of a new port of the caller on the network."""
         return {**super().target(**kwargs), "project_id": self.context.project_id}
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -63,7 +63,7 @@ class PortCreate(SheetPage, NetworkPage):
 
 
 class PortEdit(SheetPage, PortPage):
-    """The form for what can be changed of a port."""
+    """The form to edit a port."""
 
     section = "networks"
     rule = "update_port"
@@ -97,7 +97,7 @@ class PortEdit(SheetPage, PortPage):
 
 
 class PortDelete(QuestionPage[Port], PortPage):
-    """Asks, and deletes a port that nothing has."""
+    """Asks for confirmation, and deletes a port that is not in use."""
 
     section = "networks"
     rule = "delete_port"

@@ -1,1 +1,1 @@
-"""Routers: the list, one with its interfaces and routes, and what is done to them."""
+"""Routers: the list, the detail page with interfaces and routes, and the actions."""

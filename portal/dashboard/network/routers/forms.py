@@ -17,7 +17,7 @@ NO_NETWORK = "There is no external network. Ask an operator for one."
 
 
 class RouterForm(RecordForm):
-    """What a router is called, and whether it works."""
+    """Name, description and state of a router."""
 
     notes = {"description": "for people"}
 
@@ -27,7 +27,9 @@ class RouterForm(RecordForm):
 
 
 class GatewayForm(RecordForm):
-    """The external network that a router leads to; ``hides``: the caller may say whether guests share its address."""
+    """The external network of a router; ``hides``: the caller may choose whether instances share the router's
+    address.
+    """
 
     service_fields = {"external_gateway_info": "gateway"}
     needs_gateway = True
@@ -70,7 +72,7 @@ class GatewayForm(RecordForm):
 
 
 class NewRouterForm(RouterForm, GatewayForm):
-    """A router with its way out and the subnets that it joins."""
+    """A router with its external gateway and its subnets."""
 
     needs_gateway = False
     service_fields = {**GatewayForm.service_fields, "subnet_id": "subnets", "fixed_ips": "subnets"}
@@ -93,7 +95,9 @@ class NewRouterForm(RouterForm, GatewayForm):
 
 
 class InterfaceForm(RecordForm):
-    """A subnet to put a router on, and where; ``own_project``: on others' networks it takes no gateway's address."""
+    """A subnet to connect, and the router's address; only on networks of ``own_project`` it defaults to the
+    gateway's.
+    """
 
     service_fields = {"subnet_id": "subnet", "ip_address": "address", "fixed_ips": "address"}
 
@@ -123,7 +127,7 @@ class InterfaceForm(RecordForm):
         return found
 
     def clean(self) -> dict[str, Any]:
-        """Ask for an address where there is none to take."""
+        """Require an address if the subnet has no gateway address."""
         typed = super().clean() or self.cleaned_data
         subnet, address = typed.get("subnet"), typed.get("address")
         if subnet is not None and subnet.gateway_ip is None and not address and "address" not in self.errors:
@@ -131,14 +135,14 @@ class InterfaceForm(RecordForm):
         return typed
 
     def at_gateway(self) -> bool:
-        """Whether the router is to have the gateway's address."""
+        """Whether the router gets the gateway's address."""
         subnet, address = self.cleaned_data["subnet"], self.cleaned_data["address"]
         own = subnet.network.project_id == self.own_project
         return bool(address == subnet.gateway_ip if address else own)
 
 
 class RouteForm(RecordForm):
-    """Where packets for a range go."""
+    """A destination range and its next hop."""
 
     service_fields = {"routes": "nexthop"}
 

@@ -1,4 +1,4 @@
-"""What the list of routers and the page of one show."""
+"""Context of the list of routers and of their detail page."""
 
 import uuid
 from typing import Any
@@ -13,7 +13,7 @@ from provisioning.network.selectors import routing
 
 
 def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list needs."""
+    """Return the context of a page of the list."""
     pages = page_of(routing.routers_with_gateways(context), number)
     legs = routing.leg_counts(router.id for router in pages)
     return {
@@ -24,7 +24,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return what the page of one needs; RouterNotFoundError."""
+    """Return the context of the detail page; RouterNotFoundError."""
     router = routing.router_for(context, identity)
     return {
         **_row(context, router),

@@ -1,4 +1,4 @@
-"""Routers: the list, one in detail, and what is done to them."""
+"""Routers: the list, the detail page, and the actions."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class RouterDetail(DetailPage[Router], RouterPage):
 
 
 class RouterCreate(SheetPage):
-    """The form for a new router; ``?subnet=`` connects one from the beginning."""
+    """The form for a new router; ``?subnet=`` preselects a subnet."""
 
     section = "routers"
     rule = "create_router"
@@ -93,7 +93,7 @@ class RouterCreate(SheetPage):
         )
 
     def _can_join(self, subnet: Subnet) -> bool:
-        """Whether the router can have the subnet's gateway address."""
+        """Whether the router can get the subnet's gateway address."""
         return subnet.gateway_ip is not None and subnet.network.project_id == self.context.project_id
 
     def save(self, form: Form) -> HttpResponse:
@@ -113,7 +113,7 @@ class RouterCreate(SheetPage):
 
 
 class RouterEdit(SheetPage, RouterPage):
-    """The form for a router's name, description, and whether it works."""
+    """The form for a router's name, description and state."""
 
     rule = "update_router"
 
@@ -130,7 +130,7 @@ class RouterEdit(SheetPage, RouterPage):
 
 
 class RouterGateway(SheetPage, RouterPage):
-    """The form for the way out."""
+    """The form for the external gateway."""
 
     rule = "update_router"
     submit = "Set gateway"
@@ -157,7 +157,7 @@ class RouterGateway(SheetPage, RouterPage):
 
 
 class RouterGatewayClear(QuestionPage[Router], RouterPage):
-    """Asks, and takes the way out from a router."""
+    """Asks for confirmation, and removes the external gateway of a router."""
 
     rule = "update_router"
     question = "Clear the gateway of {name}?"
@@ -175,7 +175,7 @@ class RouterGatewayClear(QuestionPage[Router], RouterPage):
 
 
 class RouterDelete(QuestionPage[Router], RouterPage):
-    """Asks, and deletes a router."""
+    """Asks for confirmation, and deletes a router."""
 
     rule = "delete_router"
 
@@ -192,7 +192,7 @@ class RouterDelete(QuestionPage[Router], RouterPage):
 
 
 class InterfaceAdd(SheetPage, RouterPage):
-    """The form that puts a router on a subnet."""
+    """The form to connect a router to a subnet."""
 
     rule = "add_router_interface"
     submit = "Connect"
@@ -219,7 +219,7 @@ class InterfaceAdd(SheetPage, RouterPage):
 
 
 class InterfaceRemove(QuestionPage[Router], RouterPage):
-    """Asks, and takes a router off a network."""
+    """Asks for confirmation, and disconnects a router from a network."""
 
     rule = "remove_router_interface"
     question = "Disconnect {name}?"
@@ -228,7 +228,7 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
     said = "{name} was disconnected."
 
     def target(self, **kwargs: Any) -> dict[str, object]:
-        """Find the interface, too."""
+        """Find the router and its interface."""
         found = dict(super().target(**kwargs))
         legs = routing.legs_of(self.record)
         leg = next((each for each in legs if each.id == kwargs["port"]), None)
@@ -248,7 +248,7 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
 
 
 class RouteAdd(SheetPage, RouterPage):
-    """The form for one more route."""
+    """The form to add a route."""
 
     rule = "add_extraroutes"
     submit = "Add route"
@@ -265,7 +265,7 @@ class RouteAdd(SheetPage, RouterPage):
 
 
 class RouteRemove(QuestionPage[Router], RouterPage):
-    """Asks, and takes away the route that ``?destination=`` and ``nexthop=`` name."""
+    """Asks for confirmation, and removes the route in ``?destination=`` and ``nexthop=``."""
 
     rule = "remove_extraroutes"
     question = "Remove the route to {name}?"
@@ -291,7 +291,7 @@ class RouteRemove(QuestionPage[Router], RouterPage):
 
 
 def _subnets(page: Page) -> Sequence[Subnet]:
-    """Return the subnets that a router can be put on: those of networks that guests can use."""
+    """Return the subnets that a router can be connected to: those of networks that instances can use."""
     networks = selectors.networks_to_choose(page.context)
     found = []
     for network in networks:

@@ -1,1 +1,1 @@
-"""Security groups: the list, one with its rules, and adding rules by a template or in full."""
+"""Security groups: the list, the detail page with rules, and rules from a template or in full."""

@@ -1,4 +1,4 @@
-"""The forms of security groups and of their rules."""
+"""Forms of security groups and their rules."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _PORTS = re.compile(r"([0-9]{1,5})(?:\s*[-:]\s*([0-9]{1,5}))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Rules that are often wanted: ``ports`` of TCP, or ping, or everything."""
+    """Common rules: TCP ``ports``, ping, or all traffic."""
 
     title: str
     about: str
@@ -46,7 +46,7 @@ TEMPLATES = {
 
 
 def flows_of(key: str) -> list[Flow]:
-    """Return what a template lets in from anywhere."""
+    """Return the traffic that a template allows from any address."""
     prefixes = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
     return [
         flows.checked(direction, version, protocol, low, high, prefixes[version])
@@ -71,7 +71,7 @@ REMOTES = (
 
 
 class GroupForm(RecordForm):
-    """Name, description, and whether answers are let through by themselves."""
+    """Name, description and statefulness."""
 
     notes = {"description": "for people"}
 
@@ -85,7 +85,7 @@ class GroupForm(RecordForm):
 
 
 class RuleForm(RecordForm):
-    """A template or a rule in full, and who is meant; all that is wrong is said at once."""
+    """A template or a complete rule, and the remote; all errors are shown together."""
 
     service_fields = {
         "port_range_min": "ports",
@@ -144,7 +144,7 @@ class RuleForm(RecordForm):
             self.fields["remote"].choices = REMOTES[:-1]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """Check protocol, ports and remote, each for itself."""
+        """Check protocol, ports and remote separately."""
         typed = super().clean() or self.cleaned_data
         typed["remote"] = "itself" if typed.get("template") == MEMBERS else typed.get("remote") or "anywhere"
         self._clean_remote(typed)
@@ -197,7 +197,7 @@ class RuleForm(RecordForm):
                 self.add_error(field, self.said(error)) if field else self.refuse(error)
 
     def wanted(self, group: SecurityGroup) -> list[WantedRule]:
-        """Return the rules that a valid form means, for both IP versions unless one is named."""
+        """Return the rules of a valid form, for both IP versions unless one is chosen."""
         typed = self.cleaned_data
         remote_group = group if typed["remote"] == "itself" else None
         addresses = None
@@ -211,7 +211,7 @@ class RuleForm(RecordForm):
         ]
 
     def _flows(self, typed: dict[str, Any]) -> list[Flow]:
-        """Return the flows; InvalidInputError for what there cannot be."""
+        """Return the flows; InvalidInputError for invalid combinations."""
         found = []
         for version in self._versions(typed):
             prefix = None

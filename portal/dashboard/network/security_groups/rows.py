@@ -1,4 +1,4 @@
-"""What the list of security groups and the page of one show."""
+"""Context of the list of security groups and of their detail page."""
 
 import uuid
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from provisioning.network.services.security_groups import DEFAULT_NAME
 
 
 def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return what a page of the list needs."""
+    """Return the context of a page of the list."""
     pages = page_of(selectors.named_first(selectors.security_groups_for(context)), number)
     used = membership.port_counts(group.id for group in pages)
     rows = []
@@ -37,7 +37,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
-    """Return what the page of one group needs, ``number`` that of a page of its members; NotFoundError."""
+    """Return the context of the detail page, with page ``number`` of its members; NotFoundError."""
     group: SecurityGroup = selectors.security_group_for(context, identity)
     can_add = may(context, "create_security_group_rule", group)
     can_delete_rule = may(context, "delete_security_group_rule", group)

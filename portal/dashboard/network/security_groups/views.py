@@ -1,4 +1,4 @@
-"""Security groups: the list, one in detail, and what is done to them."""
+"""Security groups: the list, the detail page, and the actions."""
 
 import uuid
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class GroupPage(RecordPage[SecurityGroup]):
 
 
 class GroupList(ListPage):
-    """The groups that the project sees; the default one is made by the first look."""
+    """The groups that the project may see; the default group is created if it does not exist."""
 
     section = "security_groups"
     rule = "get_security_group"
@@ -80,7 +80,7 @@ class GroupCreate(SheetPage):
         return GroupForm(data)
 
     def save(self, form: Form) -> HttpResponse:
-        """Make it, and go to its page, where rules are added."""
+        """Create the group and go to its page, where rules are added."""
         group = services.create_security_group(self.context.project_id or NOBODY, **form.cleaned_data)
         return self.go(
             PAGE, group.id, said=f"{bdi(group.name)} was created. It allows all outbound and no inbound traffic."
@@ -93,7 +93,7 @@ class GroupCreate(SheetPage):
 
 
 class GroupEdit(SheetPage, GroupPage):
-    """The form for a group's name and description, and whether it is stateful."""
+    """The form for a group's name, description and statefulness."""
 
     rule = "update_security_group"
 
@@ -114,7 +114,7 @@ class GroupEdit(SheetPage, GroupPage):
 
 
 class GroupDelete(QuestionPage[SecurityGroup], GroupPage):
-    """Asks, and deletes a group."""
+    """Asks for confirmation, and deletes a group."""
 
     rule = "delete_security_group"
 
@@ -130,7 +130,7 @@ class GroupDelete(QuestionPage[SecurityGroup], GroupPage):
 
 
 class RuleAdd(SheetPage, GroupPage):
-    """The form for rules, by a template or in full; ``?template=`` chooses one."""
+    """The form to add rules, from a template or in full; ``?template=`` preselects one."""
 
     rule = "create_security_group_rule"
     template = "dashboard/network/security_groups/rule.html"
@@ -146,7 +146,7 @@ class RuleAdd(SheetPage, GroupPage):
         )
 
     def save(self, form: Form) -> HttpResponse:
-        """Add what is not there yet; hosts of running instances are told at once."""
+        """Add the missing rules; hosts of running instances are notified immediately."""
         made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
         said = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
         return self.go(self.back(), said=f"{bdi(name_of(self.record))} now allows {said}.")
@@ -162,7 +162,7 @@ class RuleAdd(SheetPage, GroupPage):
 
 
 class RuleDelete(QuestionPage[SecurityGroupRule]):
-    """Asks, and deletes a rule."""
+    """Asks for confirmation, and deletes a rule."""
 
     section = "security_groups"
     rule = "delete_security_group_rule"
@@ -174,7 +174,7 @@ class RuleDelete(QuestionPage[SecurityGroupRule]):
         return selectors.security_group_rule_for(self.context, identity)
 
     def target(self, **kwargs: Any) -> dict[str, object]:
-        """A rule belongs to whom its group belongs to."""
+        """Return the owner of the rule's group as the policy target."""
         self.record = self.look_up(kwargs["identity"])
         return owners_of(self.record.group)
 
