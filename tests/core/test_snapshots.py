@@ -217,7 +217,7 @@ def test_a_host_that_says_so_without_sending_anything_is_not_believed(
     image_id = create_image(alice, server.id, "copy")
     command, _ = snapshot(host)
     host.report(command, "finished", power_state=1)
-    fails(server, image_id, "The image was deleted, or its data did not come.")
+    fails(server, image_id, "The image was deleted, or its upload failed.")
 
 
 def test_an_image_deleted_meanwhile_ends_the_action_and_takes_no_data(

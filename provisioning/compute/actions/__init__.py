@@ -1,4 +1,1 @@
-"""What is done to servers: one file for each action, from who may begin it to what its end changes.
-
-Importing ``every`` registers them all.
-"""
+"""Server actions, one module for each action. Importing ``every`` registers all of them."""

@@ -1,4 +1,5 @@
-"""What a server action is: its declaration, from which every table derives, and the engine that begins and ends those
+"""Base classes of server actions: the declaration from which all tables derive, and the code that begins and ends
+actions
 that a host carries out.
 """
 
@@ -35,48 +36,48 @@ from provisioning.identity.policies.base import MEMBER
 HOST_AWAY = "The server's host does not answer. Try again when it is back."
 COULD_NOT = "The host could not do it."
 FAILED, BROKE = "action_failed", "action_broke"
-"""How a task ends badly: the server is where it was before, or in ERROR because nobody can say what is left."""
+"""Transitions of a failed task: back to the previous state, or to ERROR when the state of the guest is unknown."""
 
 R = TypeVar("R")
-"""What a request may say; None for actions without a word of their own."""
+"""Type of an action's request; None for actions without parameters."""
 B = TypeVar("B", bound=CommandBody)
 """The command that a host carries out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """An action on a page: the label of its button, its icon, and what is asked and told before and after it."""
+    """An action's button on pages: its label, its icon, the question before the action and the message after it."""
 
     position: int
-    """Among the others: the lowest comes first."""
+    """Sort key among the buttons, lowest first."""
     name: str
-    """Its word in the address of the page that asks."""
+    """Name of the action in the URL of its confirmation page."""
     label: str
     icon: str
     question: str
     consequence: str
     said: str
-    """Shown when it has begun; ``{name}`` is the server's."""
+    """Shown after the action has begun; ``{name}`` is replaced by the server's name."""
     danger: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A task that follows the action's first one while the host works: the transition into it."""
+    """A later task of an action, entered while the host still works: the transition into it."""
 
     transition: str
     task: TaskState
     doing: str
-    """What pages call it while it lasts."""
+    """Label of the task on pages."""
     of_volume: bool = False
-    """Whether it waits for a volume: no command about the server is open meanwhile."""
+    """Whether the task waits for a volume; no command of the server is open during it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What ``HostAction.prepare`` found: columns that change with the first transition, and what the command needs.
+    """Result of ``HostAction.prepare``: columns to change with the first transition, and data for the command.
 
-    ``detail`` stands in the first step of the action record; ``image_id`` is the image that is made.
+    ``detail`` is stored in the first step of the action record. ``image_id`` is the image that is created.
     """
 
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -87,34 +88,34 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a task ends: the transition, None for the action's ordinary one, and the columns that change with it."""
+    """The end of a task: the transition (None: the action's default one) and the columns that change with it."""
 
     transition: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ServerAction(ABC, Generic[R]):
-    """One thing that can be done to a server."""
+    """Base class of everything that can be done to a server."""
 
     key: ClassVar[str]
-    """Its name in the registry, and that of the transition that begins it where it has one."""
+    """Name in the registry; also the name of the transition that begins the action, if it has one."""
     record: ClassVar[str]
-    """Nova's name of it in the records of actions."""
+    """Nova's name of the action in instance action records."""
     done: ClassVar[str] = ""
-    """What pages call such a record: ``Paused``; empty: another action of the same record says it."""
+    """Label of the finished record on pages, such as ``Paused``; empty: another action with the same record has it."""
     api: ClassVar[str] = ""
-    """Its name in the body of ``POST /servers/{id}/action``; empty: it is not begun there."""
+    """Name in the body of ``POST /servers/{id}/action``; empty: not available there."""
     rule: ClassVar[str] = ""
-    """Its policy rule."""
+    """Name of the policy rule."""
     rule_check: ClassVar[str] = MEMBER
     """The rule's default, in oslo.policy's language."""
     rule_description: ClassVar[str] = ""
-    """What the rule allows, one sentence; empty: it asks the rule of another action."""
+    """The rule's description, one sentence; empty: the action uses the rule of another action."""
     notification: ClassVar[str] = ""
-    """Nova's name of its notifications, without ``instance.`` and phase; empty: none are sent."""
+    """Nova's name of the action's notifications, without ``instance.`` and phase; empty: none are sent."""
     button: ClassVar[Button | None] = None
     takes_request: ClassVar[bool] = False
-    """Whether a request says more than which server."""
+    """Whether a request has parameters besides the server."""
 
     @classmethod
     def begin(
@@ -131,64 +132,66 @@ class ServerAction(ABC, Generic[R]):
 
     @abstractmethod
     def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: R) -> Instance:
-        """Do the work of ``begin``."""
+        """Implement ``begin``; overridden by actions."""
 
     def offered(self, instance: Instance) -> bool:
-        """Whether a page offers it for a server in this state."""
+        """Whether pages offer the action for a server in this state."""
         return True
 
     def why_not(self, instance: Instance) -> str:
-        """Return why it is not offered, as a clause about the server."""
+        """Return why the action is not offered, as a clause about the server."""
         return "it is busy or in another state"
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the changes of state that it makes legal."""
+        """Return the state transitions that the action adds."""
         return ()
 
 
 class HostAction(ServerAction[R], Generic[R, B]):
-    """What a server's host carries out.
+    """An action that the server's host carries out.
 
-    It begins with a transition into ``task``, an action record and a durable command, in one transaction; the host's
-    report ends it, or its deadline.  One with ``task`` None changes no state: it goes on beside the server's tasks.
+    It begins with a transition into ``task``, an action record and a durable command, in one transaction. The host's
+    report ends it, or its deadline. An action with ``task`` None changes no state and runs alongside the server's
+    tasks.
     """
 
     from_states: ClassVar[tuple[VmState, ...]] = ()
     task: ClassVar[TaskState | None]
     doing: ClassVar[str] = ""
-    """What pages call the task while it lasts: ``Pausing``."""
+    """Label of the task on pages, such as ``Pausing``."""
     stages: ClassVar[tuple[Stage, ...]] = ()
     ends: ClassVar[Mapping[str, VmState | None]] = {}
-    """Transition → where it leads, None: back to where it began.  The first one is the ordinary good end."""
+    """Transition → new vm_state, None: the previous one. The first entry is the default end of a successful action."""
     badly: ClassVar[str] = FAILED
     timeout: ClassVar[str]
-    """The setting that says how many seconds each of its tasks may take."""
+    """Name of the setting with the timeout of each task, in seconds."""
     heavy_io: ClassVar[bool] = False
-    """Whether it writes or reads much of the host's disks."""
+    """Whether the action causes heavy disk I/O on the host."""
     body: ClassVar[type[CommandBody]]
-    """The command that is sent."""
+    """Type of the command that is sent."""
     status: ClassVar[Mapping[VmState, str]] = {}
-    """vm_state → the API's ``status`` while it goes on, where that differs from the usual one."""
+    """vm_state → ``status`` in the API during the action, where it differs from the default."""
     remakes_guest: ClassVar[bool] = False
-    """Whether the guest is another one afterwards: the attempt rises, unless another command is on its way, so that a
-    host shows by it when records that are restored later have lost the change.
+    """Whether the action changes the guest itself. The server's attempt is then raised, unless another command is
+    unfinished:
+    after records are restored from a backup, the host's newer attempt shows that they have lost the change.
     """
     heeds_lock: ClassVar[bool] = True
     needs_agent: ClassVar[str] = ""
-    """What cannot be done without an agent inside the guest, as a refusal begins; empty: it is done without one."""
+    """Start of the error message when the image has no guest agent; empty: no agent is needed."""
     keeps_image: ClassVar[bool] = True
-    """Whether an image that was made by it and has its data stays when the action is cut off."""
+    """Whether an image created by the action is kept when the action is aborted after the upload."""
     sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Transition → notifications, for actions that send others than ``<notification>.start`` and ``.end``."""
+    """Transition → notifications, for actions that send other than ``<notification>.start`` and ``.end``."""
 
-    # ----- declared, and derived from it ------------------------------------------------------------------------------
+    # ----- declarations and values derived from them ------------------------------------------------------------------
 
     def tasks(self) -> tuple[TaskState, ...]:
-        """Return its task and those that follow."""
+        """Return ``task`` and the tasks of the stages."""
         return () if self.task is None else (self.task, *(stage.task for stage in self.stages))
 
     def transitions(self) -> Iterable[Transition]:
-        """Return beginning, stages and ends, from every state it may begin from."""
+        """Return the transitions for beginning, stages and ends, from every state in ``from_states``."""
         if self.task is None:
             return
         for vm in self.from_states:
@@ -204,7 +207,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
                 yield Transition(BROKE, (vm, task), (VmState.ERROR, None))
 
     def offered(self, instance: Instance) -> bool:
-        """Whether the server is at rest in a state from which it may begin, and has the agent that it needs."""
+        """Whether the server has no task, is in one of ``from_states``, and has the guest agent if one is needed."""
         at_rest = instance.task_state is None and instance.vm_state in self.from_states
         return at_rest and not self._lacks_agent(instance)
 
@@ -215,41 +218,40 @@ class HostAction(ServerAction[R], Generic[R, B]):
         return bool(self.needs_agent) and not has_guest_agent(instance)
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
-        """Return the tasks whose failure sends its error notification."""
+        """Return the tasks whose failure sends the action's error notification."""
         return self.tasks()
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether its task waits for the end of this very command."""
+        """Whether the action's task waits for the end of this command."""
         return isinstance(body, self.body)
 
-    # ----- what an action says of itself ------------------------------------------------------------------------------
+    # ----- overridden by actions --------------------------------------------------------------------------------------
 
     def prepare(self, context: RequestContext, instance: Instance, request: R) -> Prepared:
-        """Check the request against the server and say what changes; nothing is written yet."""
+        """Validate the request and return the changes; writes nothing."""
         return Prepared()
 
     @abstractmethod
     def command(self, instance: Instance, prepared: Prepared) -> B:
-        """Make the command from the server as it is after the first transition."""
+        """Build the command. ``instance`` is the server after the first transition."""
 
     def finished(self, instance: Instance, body: B, outcome: Outcome) -> Ending:
-        """Say how the task ends when the host has reported or was silent for too long."""
+        """Return how the task ends, after the host's report or a timeout."""
         return Ending()
 
     def progressed(self, instance: Instance, steps: set[str]) -> None:
-        """Hear which steps at the host have ended, for actions with stages."""
+        """Called with the steps that have ended on the host, for actions with stages."""
 
     def abandoned(self, instance: Instance, body: B) -> None:
-        """Hear of the end of a command for which no task waits any more."""
+        """Called when a command ends for which no task waits."""
 
     # ----- beginning --------------------------------------------------------------------------------------------------
 
     @when_broken_off
     def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: R) -> Instance:
-        """Begin as every host action does.
+        """Begin the action; see ``begin``.
 
-        Raises UnavailableError as well, when the host does not answer, and ConflictError without the guest agent that
-        the action needs.
+        Also raises UnavailableError when the host is down, and ConflictError when a required guest agent is missing.
         """
         started = timezone.now()
         with transaction.atomic():
@@ -261,15 +263,15 @@ class HostAction(ServerAction[R], Generic[R, B]):
             return self.start(context, instance, request, started)
 
     def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-        """Return the server, inside the transaction; NotFoundError."""
+        """Return the server, inside the transaction. Raises NotFoundError."""
         return selectors.instance_for(context, instance_id)
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
-        """Check, move, record and command, inside the caller's transaction."""
+        """Prepare the action and carry it out, inside the caller's transaction."""
         return self.carry_out(context, instance, self.prepare(context, instance, request), started)
 
     def carry_out(self, context: RequestContext, instance: Instance, prepared: Prepared, started: datetime) -> Instance:
-        """Move, record and command what is prepared, inside the caller's transaction."""
+        """Change the state, write the action record and send the command, inside the caller's transaction."""
         moved = self.enter(context, instance, prepared)
         host = self.host_of(moved, started)
         self.write_begin(context, moved, started, prepared.detail)
@@ -277,7 +279,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
         return moved
 
     def enter(self, context: RequestContext, instance: Instance, prepared: Prepared) -> Instance:
-        """Make the first transition; InstanceBusyError."""
+        """Apply the first transition. Raises InstanceBusyError."""
         was, before = (instance.vm_state, instance.task_state), instance.attempt
         note, columns = Note(context, image_id=prepared.image_id), prepared.columns
         if self.remakes_guest and not host_commands.unfinished(instance.id).exists():
@@ -290,7 +292,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
         return moved
 
     def host_of(self, instance: Instance, now: datetime) -> Host:
-        """Return the server's host; InstanceBusyError when it has none, UnavailableError when it does not answer."""
+        """Return the server's host. Raises InstanceBusyError without a host, UnavailableError when the host is down."""
         if instance.host is None:
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, None)
         if not is_alive(instance.host, now):
@@ -310,16 +312,16 @@ class HostAction(ServerAction[R], Generic[R, B]):
         return row
 
     def send(self, host: Host, instance: Instance, body: CommandBody) -> None:
-        """Write the command; its deadline is the task's."""
+        """Send the command; it has the task's deadline."""
         host_commands.send(host.id, instance.id, instance.attempt, body, instance.task_deadline)
 
     # ----- ending -----------------------------------------------------------------------------------------------------
 
     def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
-        """End the task, in a transaction in which the server is locked; called as well when its deadline has passed
-        (``outcome.silent``): then the host may still do it.
+        """End the task, in a transaction that has locked the server.
 
-        Returns the server as it is now, None when it is about something else.
+        Also called when the deadline has passed (``outcome.silent``); the host may still carry out the command then.
+        Returns the updated server, or None when it has another task now.
         """
         ending = self.finished(instance, body, outcome)
         ordinary = next(iter(self.ends)) if outcome.well else self.badly
@@ -342,7 +344,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
         return moved
 
     def write_end(self, instance: Instance, row: InstanceAction | None, outcome: Outcome) -> None:
-        """Close the action record with the step at the host."""
+        """Add the host's step to the action record and close it."""
         if row is None:
             return
         failure = None if outcome.well else outcome.message or COULD_NOT
@@ -360,11 +362,11 @@ class HostAction(ServerAction[R], Generic[R, B]):
         state.announce_all(instance, [{"step": instance_actions.shown(step)}])
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
-        """Close the action record, and older ones of its kind that were left open."""
+        """Close the action record, and older ones of the same action that were left open."""
         instance_actions.finish(row.instance_id, self.record, message=failure)
 
     def overdue(self, instance: Instance) -> None:
-        """End a task about which the host has said nothing for too long: whatever it says later is passed over."""
+        """End a task whose host has not reported in time; later reports about it are ignored."""
         command = host_commands.of_task(instance.id, instance.attempt)
         silent = silent_since(command.created_at if command is not None else instance.updated_at)
         body = decode_command_body(command.body) if command is not None else None
@@ -378,19 +380,21 @@ class HostAction(ServerAction[R], Generic[R, B]):
 
 
 class TasklessAction(HostAction[R, B], Generic[R, B]):
-    """What a host does beside a server's tasks: no state says that it goes on, only its action record and its command.
+    """An action that runs alongside a server's tasks: it has an action record and a command, but no task state.
 
-    The host carries out the commands of one server one after the other.
+    The host carries out the commands of one server in order.
     """
 
     task = None
     one_at_a_time: ClassVar[bool] = False
-    """Whether another one is refused while the host has not ended this one; no task in the records would do it."""
+    """Whether a second one is rejected until the host has ended the first; there is no task state that would prevent
+    it.
+    """
     ends_by_report: ClassVar[bool] = False
-    """Whether only the host's report ends it: silence does not say what the guest has now."""
+    """Whether only the host's report ends the action, because a timeout does not show which state the guest has."""
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
-        """Check, notify, record and command, inside the caller's transaction."""
+        """Check, notify, write the action record and send the command, inside the caller's transaction."""
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         if self.one_at_a_time:
@@ -406,22 +410,22 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         return instance
 
     def told_of(self, body: B) -> Mapping[str, Any]:
-        """Return what its notifications say beside the server."""
+        """Return the additional fields of the action's notifications."""
         return {}
 
     def _check_alone(self, instance: Instance) -> None:
-        """Refuse while one of the same kind goes on; of several at once one begins."""
+        """Lock the server and raise ConflictError while another action of this kind is in progress."""
         state.lock([instance.id])
         if host_commands.of_kind(instance, self.body).exists():
-            raise ConflictError(f"Cannot '{self.record}' instance {instance.id} while another one is going on.")
+            raise ConflictError(f"Cannot '{self.record}' instance {instance.id} while another one is in progress.")
 
     def send(self, host: Host, instance: Instance, body: CommandBody) -> None:
-        """Write the command with a deadline of its own."""
+        """Send the command with its own deadline."""
         deadline = timezone.now() + timedelta(seconds=getattr(settings, self.timeout))
         host_commands.send(host.id, instance.id, instance.attempt, body, deadline, beside=True)
 
     def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
-        """Close the record, and tell what went wrong."""
+        """Close the action record and report a failure."""
         said = "" if outcome.well else outcome.message or COULD_NOT
         if not outcome.well:
             record_fault(instance, said, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
@@ -433,15 +437,15 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         return instance
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
-        """Close this one action record: others of its kind may go on."""
+        """Close only this action record: others of the same action may be in progress."""
         instance_actions.close(row, failure)
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
-        """Return the action record that this command belongs to."""
+        """Return the action record of this command."""
         return instance_actions.current(instance.id, self.record)
 
 
 def check_lock(context: RequestContext, instance: Instance) -> None:
-    """Refuse to act on a locked server; InstanceLockedError."""
+    """Raise InstanceLockedError for a locked server, unless the policy lets the caller override locks."""
     if instance.locked and not policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override"):
         raise InstanceLockedError(instance.id, instance.locked_reason)

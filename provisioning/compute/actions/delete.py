@@ -1,4 +1,4 @@
-"""Deleting: possible in every state, with the host up or down, and idempotent."""
+"""Delete servers: in every state, with the host up or down, and idempotent."""
 
 import uuid
 from collections.abc import Iterable
@@ -26,17 +26,18 @@ from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.hosts.selectors import is_alive
 
 TRIES = 20
-"""How often a delete looks again at a server that moves between being read and being marked."""
+"""Attempts to begin a delete while the server changes concurrently."""
 DESTROY_COMMANDS = 3
-"""Commands to destroy, DELETE_TIMEOUT apart, after which a delete ends for its owner although its host is up."""
+"""Number of destroy commands, DELETE_TIMEOUT apart, after which the delete ends without the host's confirmation."""
 
 
 @action
 class Delete(HostAction[bool, DestroyRequest]):
     """Delete a server.
 
-    Where operators keep deleted servers for a while (RECLAIM_INSTANCE_INTERVAL), one that can come back is stopped and
-    kept instead, unless the request is True: delete it at once.  A server that is being deleted is left alone.
+    With RECLAIM_INSTANCE_INTERVAL set, a server that can be restored is soft-deleted instead, unless the request is
+    True
+    (force). A server that is already being deleted stays unchanged.
     """
 
     key = record = "delete"
@@ -61,18 +62,18 @@ class Delete(HostAction[bool, DestroyRequest]):
     )
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the way from every state, whatever goes on there: a delete cannot fail."""
+        """Allow a delete from every state and task; it cannot fail."""
         for vm in ALIVE:
             for task in (None, *(task for task in TaskState if task != self.task)):
                 yield Transition(self.key, (vm, task), (vm, self.task))
             yield Transition("deleted", (vm, self.task), (VmState.DELETED, None))
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
-        """Return nothing: there is no failure."""
+        """Return no tasks, because a delete cannot fail."""
         return ()
 
     def offered(self, instance: Instance) -> bool:
-        """Whether it is not being deleted already."""
+        """Whether the server is not already being deleted."""
         return instance.vm_state in self.from_states and instance.task_state != self.task
 
     @when_broken_off
@@ -80,9 +81,9 @@ class Delete(HostAction[bool, DestroyRequest]):
         self,
         context: RequestContext,
         instance_id: uuid.UUID | str,
-        request: bool | None,  # noqa: FBT001 - the request of every action stands here
+        request: bool | None,  # noqa: FBT001 - the base class has this parameter
     ) -> Instance:
-        """Delete a server, in one transaction, and return it as it is then; ConflictError for a locked server."""
+        """Delete a server in one transaction and return it. Raises ConflictError for a locked server."""
         started = timezone.now()
         for _ in range(TRIES):
             with transaction.atomic():
@@ -95,12 +96,13 @@ class Delete(HostAction[bool, DestroyRequest]):
         raise ConflictError("The server is changing too quickly; try again.")
 
     def _delete(self, context: RequestContext, instance: Instance, started: datetime) -> bool:
-        """Delete the instance as it was read; False when it has moved since, and nothing was written.
+        """Delete the instance as it was read. Returns False, with nothing written, when it has changed since.
 
-        1. The attempt rises: every older command and report about it means nothing from here on.  2. Where no host has
-        anything of it, it is deleted at once.  3. Else its host is told to destroy it, and it is deleted when the host
-        has done so.  4. When that host is down it is deleted at once for its owner, while its room and addresses stay
-        taken until the host is back and confirms.
+        1. The attempt is raised, so that older commands and reports about the server are ignored.
+        2. Without an allocation on a host the server is deleted immediately.
+        3. Otherwise a destroy command is sent, and the server is deleted when the host has carried it out.
+        4. When the host is down, the server is deleted immediately for its owner. Its allocation and addresses are kept
+           until the host is back and confirms.
         """
         holder = host_holding(instance)
         raised, before = instance.attempt + 1, copy(instance)
@@ -121,12 +123,11 @@ class Delete(HostAction[bool, DestroyRequest]):
         return True
 
     def command(self, instance: Instance, prepared: Prepared) -> DestroyRequest:
-        """Ask for the removal."""
         return DestroyRequest()
 
     def overdue(self, instance: Instance) -> None:
-        """Ask the host again, or end the delete when it cannot be asked or was asked often enough: then the place waits
-        for its word.
+        """Send the destroy command again, or end the delete when the host is down or DESTROY_COMMANDS were sent; the
+        allocation is then kept until the host reports.
         """
         held = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
         if held is None:
@@ -139,11 +140,11 @@ class Delete(HostAction[bool, DestroyRequest]):
 
 
 def _times_asked(held: Allocation) -> int:
-    """Return how often the host that holds the instance was asked; what others were asked does not count."""
+    """Return the number of destroy commands sent to the host that has the allocation."""
     asked = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
     return asked.filter(generation=held.instance.attempt).count()
 
 
 def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
-    """Delete a server; ``force``: at once, even where deleted servers are kept.  Raises as ``Delete.begin``."""
+    """Delete a server; ``force`` skips soft deletion. Raises the errors of ``Delete.begin``."""
     return Delete.begin(context, instance_id, force)

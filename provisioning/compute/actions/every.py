@@ -1,4 +1,4 @@
-"""Every server action; importing this module registers them, and with them all that derives from the registry."""
+"""Imports all server actions, which registers them and fills the tables derived from the registry."""
 
 from provisioning.compute.actions import (  # noqa: F401 - each registers its actions
     delete,

@@ -1,8 +1,8 @@
-"""Network interfaces of a server that is there: one more, one less, further addresses.
+"""Attach and detach network interfaces of an existing server, and add and remove addresses.
 
-No task stands in the records meanwhile, as in Nova.  Nothing gets mixed up: the instance is locked while its interfaces
-change; its host carries out the commands of one instance one after the other; and every later command says which
-interfaces there are to be.
+As in Nova, the server has no task state during these actions. They cannot conflict: the instance is locked while its
+interfaces change, its host carries out the commands of one instance in order, and every later command contains the
+interfaces that the guest should have.
 """
 
 import logging
@@ -44,28 +44,28 @@ from provisioning.network.errors import OutOfAddressesError
 log = logging.getLogger(__name__)
 
 NOT_TAKEN_BACK = "not_taken_back"
-"""What a host says when an interface could not be plugged in, and may be there all the same."""
+"""Code of a host's report: the attach failed, and the interface may still be in the guest."""
 _NOT_HANDED_OVER = {
     VmState.BUILDING: set(TaskState) - {TaskState.SPAWNING},
     VmState.SHELVED_OFFLOADED: {None, *TaskState} - {TaskState.SPAWNING},
 }
-"""Where a host knows nothing of a server yet, or no more."""
+"""vm_state → tasks during which no host has the server."""
 
 
 class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
-    """What changes the interfaces of a server, which is locked meanwhile."""
+    """Base class of actions that change the interfaces of a server; they lock the server."""
 
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
     timeout = "POWER_TIMEOUT"
     takes_request = True
 
     def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-        """Return the server as it is now that nobody else changes it; NotFoundError."""
+        """Lock the server and return its current state. Raises NotFoundError."""
         return locked_instance(context, instance_id)
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
-        """Return the action record about this interface."""
-        port: PortRef = body.port  # type: ignore[union-attr] # both commands have one
+        """Return the action record of this interface."""
+        port: PortRef = body.port  # type: ignore[union-attr] # both commands have a port
         row = instance_actions.of_port(instance.id, self.record, port.id)
         if row is None:
             state.announce_all(instance, [{}])
@@ -74,10 +74,10 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
 
 @action
 class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
-    """Give a server one more interface.
+    """Attach an interface to a server.
 
-    The port is the server's from the request on; a host that cannot plug it in gives it back.  Raises
-    InvalidInputError, ConflictError for what cannot be had, and OverQuotaError as well.
+    The port belongs to the server from the request on and is released when the host cannot plug it in. Also raises
+    InvalidInputError, ConflictError for a network or port that is not available, and OverQuotaError.
     """
 
     key = record = "attach_interface"
@@ -101,16 +101,16 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         return Prepared(value=port.id, detail={"port_id": str(port.id)})
 
     def command(self, instance: Instance, prepared: Prepared) -> AttachInterfaceRequest:
-        """Describe the guest with the interface."""
         spec = guest_spec(instance)
         port = next(interface for interface in spec.ports if interface.id == str(prepared.value))
         return AttachInterfaceRequest(instance=spec, port=port)
 
     def end(self, instance: Instance, body: AttachInterfaceRequest, outcome: Outcome) -> Instance | None:
-        """The interface is in, or its port is given back.
+        """Set the port active, or release it after a failure.
 
-        Where the guest may have it all the same, or a command that follows would plug it in, the host is told to take
-        it out first, however long that takes: no other guest gets its address before.
+        If the guest may have the interface in spite of the failure, or a queued command would plug it in, a detach
+        command is
+        sent first. The port, and with it the address, is released only after that command.
         """
         port = body.port
         interfaces = {str(row.id): row for row in network_selectors.interfaces_of(instance.id)}
@@ -128,8 +128,9 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
 
 @action
 class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
-    """Take an interface out of a server; the request is the port's id.  One that is being taken out already is left
-    alone.
+    """Detach an interface from a server; the request is the port's id. An interface that is already being detached
+    stays
+    unchanged.
     """
 
     key = record = "detach_interface"
@@ -138,7 +139,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     body = DetachInterfaceRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin, unless the interface is being taken out already."""
+        """Begin, unless the interface is already being detached."""
         wanted = str(read_id(request) or "")
         if self.offered(instance) and any(
             str(row.id) == wanted and row.leaving for row in network_selectors.interfaces_of(instance.id)
@@ -148,20 +149,20 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         return super().start(context, instance, request, started)
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Find the interface; NotFoundError.  No command that is given from now on has it."""
+        """Mark the interface as leaving, so that later commands omit it. Raises NotFoundError."""
         port = _interface_of(instance, request)
         network.set_interface_leaving(port.id, leaving=True)
         return Prepared(value=port, detail={"port_id": port.id})
 
     def command(self, instance: Instance, prepared: Prepared) -> DetachInterfaceRequest:
-        """Describe the guest without the interface."""
         return DetachInterfaceRequest(instance=guest_spec(instance), port=prepared.value)
 
     def end(self, instance: Instance, body: DetachInterfaceRequest, outcome: Outcome) -> Instance | None:
-        """The interface is out, and its port goes; or the guest keeps it.
+        """Remove the interface and its port, or keep both after a failure.
 
-        Where the host may have taken it out all the same, or a command that follows would, the host is told to plug it
-        in again.
+        If the host may have unplugged the interface in spite of the failure, or a queued command would do so, an attach
+        command
+        is sent.
         """
         port = body.port
         if outcome.well:
@@ -175,7 +176,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
 
 @action
 class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
-    """Let a server's host know what its interfaces may do now; the cloud does this by itself, so it has no record."""
+    """Update the filters of a server's interfaces on its host; started by the system, so it has no action record."""
 
     key = record = "refresh_ports"
     timeout = "POWER_TIMEOUT"
@@ -185,9 +186,11 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
         return RefreshPortsRequest(instance=guest_spec(instance))
 
     def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:
-        """Note a host that failed: it keeps the change in mind and says so.  What changed meanwhile goes now."""
+        """Record a failure as a fault; the host retries by itself. Sends another refresh when the guest changed
+        concurrently.
+        """
         if not outcome.well:
-            log.warning("The filters of instance %s were not brought up to date: %s", instance.id, outcome.message)
+            log.warning("The filters of instance %s were not updated: %s", instance.id, outcome.message)
             message = outcome.message or COULD_NOT
             record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
         if _without_password(body.instance) != _without_password(guest_spec(instance)):
@@ -197,22 +200,24 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
 
 @when_broken_off
 def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, wanted: NetworkRequest) -> uuid.UUID:
-    """Give a server one more interface; returns the id of its port.  Raises as ``AttachInterface``."""
+    """Attach an interface to a server; returns the id of its port. Raises the errors of ``AttachInterface``."""
     with transaction.atomic():
         instance = AttachInterface.begin(context, instance_id, wanted)
         return network_selectors.interfaces_of(instance.id)[-1].id
 
 
 def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
-    """Take an interface out of a server; the port goes when that is done.  Raises as every host action."""
+    """Detach an interface from a server; its port is removed when the host has done so. Raises the errors of host
+    actions.
+    """
     DetachInterface.begin(context, instance_id, port_id)
 
 
 @when_broken_off
 def add_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, network_id: str) -> None:
-    """Give the first interface of a server on a network one more address; the guest has to use it by itself.
+    """Add an address to the server's first interface on a network; the guest must configure it itself.
 
-    Raises NotFoundError, InvalidInputError when the network has none left, InstanceLockedError.
+    Raises NotFoundError, InvalidInputError when the network has no free address, InstanceLockedError.
     """
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
@@ -228,7 +233,7 @@ def add_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, network_
 
 @when_broken_off
 def remove_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, address: str) -> None:
-    """Take an address from a server: packets with it are dropped from then on.
+    """Remove an address from a server; packets from it are dropped from then on.
 
     Raises NotFoundError, InstanceLockedError.
     """
@@ -242,7 +247,7 @@ def remove_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, addre
 
 @when_broken_off
 def inject_network_info(context: RequestContext, instance_id: uuid.UUID | str) -> None:
-    """Let a server's host know its interfaces once more; a server that is on no host is told to nobody.
+    """Send the server's interfaces to its host again; no effect for a server without a host.
 
     Raises NotFoundError, InstanceLockedError.
     """
@@ -256,15 +261,15 @@ def inject_network_info(context: RequestContext, instance_id: uuid.UUID | str) -
 
 
 def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Return a server as it is now that nobody else changes it; NotFoundError."""
+    """Lock a server and return its current state. Raises NotFoundError."""
     state.lock([selectors.instance_for(context, instance_id).id])
     return selectors.instance_for(context, instance_id)
 
 
 def send_refresh(instance: Instance) -> None:
-    """Let a server's host know what its interfaces may do now, unless it will be told by a command to come.
+    """Send a refresh of the interfaces to the server's host, unless a later command will contain them.
 
-    However often that changes, one waits for the host at most: while the host carries one out, its end sends the next.
+    At most one refresh is queued: while the host carries one out, its end sends the next.
     """
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:
@@ -293,7 +298,7 @@ def _without_password(spec: InstanceSpec) -> InstanceSpec:
 
 
 def send_attach(instance: Instance, port_id: str) -> None:
-    """Tell a server's host to plug in an interface that the records have."""
+    """Send the command to plug in an interface of the server."""
     spec = guest_spec(instance)
     port = next((interface for interface in spec.ports if interface.id == port_id), None)
     if port is not None:
@@ -302,9 +307,7 @@ def send_attach(instance: Instance, port_id: str) -> None:
 
 
 def send_detach(instance: Instance, port: PortRef) -> None:
-    """Tell a server's host to take an interface out whenever it can.  No command that is given from now on has the
-    interface.
-    """
+    """Send the command to detach an interface, without a deadline. Later commands omit the interface."""
     network.set_interface_leaving(port.id, leaving=True)
     _send(instance, DetachInterfaceRequest(instance=guest_spec(instance), port=port), None)
 

@@ -1,4 +1,4 @@
-"""Locking a server against its own project's hands."""
+"""Lock a server against changes by its own project."""
 
 import uuid
 from abc import abstractmethod
@@ -19,18 +19,18 @@ TRIES = 20
 
 
 class _LockAction(ServerAction[str | None]):
-    """What changes the lock of a server, and nothing at its host."""
+    """Base class of actions that change the lock of a server, without a command to its host."""
 
     @abstractmethod
     def columns(self, reason: str | None) -> dict[str, object]:
-        """Return what is written."""
+        """Return the columns to write."""
 
     @abstractmethod
     def check(self, context: RequestContext, instance: Instance) -> None:
-        """Raise InstanceLockedError where the caller may not change the lock as it is."""
+        """Raise InstanceLockedError when the caller may not change the current lock."""
 
     def perform(self, context: RequestContext, instance_id: uuid.UUID | str, request: str | None) -> Instance:
-        """Write the lock with its action record, in one transaction."""
+        """Write the lock and its action record in one transaction."""
         started = timezone.now()
         for _ in range(TRIES):
             with transaction.atomic():
@@ -49,7 +49,7 @@ class _LockAction(ServerAction[str | None]):
 
 @action
 class Lock(_LockAction):
-    """Lock a server: until it is unlocked, only operators act on it.  The request is the reason, shown with it."""
+    """Lock a server; only operators can act on it until it is unlocked. The request is the reason that is shown."""
 
     key = record = api = notification = "lock"
     done = "Locked"
@@ -62,26 +62,26 @@ class Lock(_LockAction):
         "Lock",
         "lock",
         "Lock {name}?",
-        "Nothing can be done to it until it is unlocked, not even deleting it.",
+        "It cannot be changed or deleted until it is unlocked.",
         "{name} is locked.",
     )
 
     def offered(self, instance: Instance) -> bool:
-        """Whether it is not locked, and there is something to keep from being changed."""
+        """Whether the server is not locked, being built or soft-deleted."""
         return not instance.locked and instance.vm_state not in {VmState.BUILDING, VmState.SOFT_DELETED}
 
     def columns(self, reason: str | None) -> dict[str, object]:
         return {"locked": True, "locked_reason": reason}
 
     def check(self, context: RequestContext, instance: Instance) -> None:
-        """Let only operators lock what is locked."""
+        """Only operators may lock a server that is already locked."""
         if instance.locked:
             check_lock(context, instance)
 
 
 @action
 class Unlock(_LockAction):
-    """Take the lock away; one that somebody outside the server's project has set, only operators."""
+    """Unlock a server; a lock set from outside the server's project can only be removed by operators."""
 
     key = record = api = notification = "unlock"
     done = "Unlocked"
@@ -93,30 +93,28 @@ class Unlock(_LockAction):
         "Unlock",
         "unlock",
         "Unlock {name}?",
-        "Everybody in the project can act on it again.",
+        "Members of the project can act on it again.",
         "{name} is unlocked.",
     )
 
     def offered(self, instance: Instance) -> bool:
-        """Whether it is locked."""
         return instance.locked
 
     def columns(self, reason: str | None) -> dict[str, object]:
-        """Return that there is no lock."""
         return {"locked": False, "locked_reason": None}
 
     def check(self, context: RequestContext, instance: Instance) -> None:
-        """Let only operators take away a lock from outside the project."""
+        """Only operators may remove a lock set from outside the project."""
         if instance.locked and _locked_from_outside(instance):
             check_lock(context, instance)
 
 
 def lock(context: RequestContext, instance_id: uuid.UUID | str, *, reason: str | None = None) -> Instance:
-    """Lock a server; raises NotFoundError and InstanceLockedError."""
+    """Lock a server. Raises NotFoundError and InstanceLockedError."""
     return Lock.begin(context, instance_id, reason)
 
 
 def _locked_from_outside(instance: Instance) -> bool:
-    """Whether it was not the server's own project that locked it: then its project cannot take the lock away."""
+    """Whether the last lock was set from outside the server's project."""
     last = InstanceAction.objects.filter(instance=instance, action="lock").order_by("-started_at", "-id").first()
     return last is not None and last.project_id != instance.project_id

@@ -1,6 +1,7 @@
-"""Other hosts for servers: every check of the reference, and then why it cannot be.
+"""Migration and evacuation of servers: the checks of the API reference, followed by an error, because there is no
+migration between hosts.
 
-Where a guest's root disk lies in a pool that several hosts reach, nobody tells them yet whose it is to be.
+Also with root disks in shared pools, no command transfers the ownership of a disk to another host.
 """
 
 import uuid
@@ -29,10 +30,10 @@ _LOST = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
 
 
 def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> NoReturn:
-    """Refuse to move a server to another host, or to the one named.
+    """Validate a cold migration, optionally to a named host, and reject it.
 
-    Raises NotFoundError, InstanceLockedError, InstanceBusyError, ConflictError when its host is down; InvalidInputError
-    for an unknown host and its own, and in the end always.
+    Raises NotFoundError, InstanceLockedError, InstanceBusyError, ConflictError when the server's host is down, and
+    InvalidInputError in all other cases.
     """
     instance, host = _checked(context, instance_id, "migrate", _OFF)
     if host_name is not None:
@@ -46,9 +47,9 @@ def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: st
 def migrate_live(
     context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
 ) -> NoReturn:
-    """Refuse to move a server while it runs; ``force``: to the host named, without asking the scheduler.
+    """Validate a live migration and reject it. ``force`` skips the scheduler and requires ``host_name``.
 
-    Raises as ``migrate``.
+    Raises the errors of ``migrate``.
     """
     if force and not host_name:
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
@@ -68,10 +69,9 @@ def migrate_live(
 def evacuate(
     context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
 ) -> NoReturn:
-    """Refuse to build a server anew on another host than its own, which is down.
+    """Validate an evacuation of a server whose host is down, and reject it.
 
-    Raises NotFoundError, also for an unknown host, InstanceBusyError; InvalidInputError for its own host and for one
-    that is up, and in the end always.
+    Raises NotFoundError, also for an unknown host, InstanceBusyError, and InvalidInputError in all other cases.
     """
     if force and not host_name:
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
@@ -89,7 +89,7 @@ def evacuate(
 
 
 def end_live_migration(context: RequestContext, instance_id: uuid.UUID | str, action: str) -> NoReturn:
-    """Refuse to hurry or to break off a live migration, which no server is in.  Raises NotFoundError,
+    """Reject force-completing or aborting a live migration, because no server has one. Raises NotFoundError,
     InstanceLockedError, InstanceBusyError.
     """
     instance = selectors.instance_for(context, instance_id)

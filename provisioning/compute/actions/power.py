@@ -1,4 +1,4 @@
-"""Power: start, stop, reboot, pause, suspend; a crash dump; a password set inside the guest."""
+"""Start, stop, reboot, pause and suspend servers, trigger crash dumps, and set passwords inside guests."""
 
 import uuid
 from typing import ClassVar, Literal
@@ -15,18 +15,17 @@ Power = Literal["start", "stop", "reboot_soft", "reboot_hard", "pause", "unpause
 
 
 class PowerAction(HostAction[None, PowerRequest]):
-    """One change of power, which takes no request."""
+    """Base class of power actions, which have no request."""
 
     power: ClassVar[Power]
     timeout = "POWER_TIMEOUT"
     body = PowerRequest
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether the command asks for this very change."""
+        """Whether the command is the one of this action."""
         return isinstance(body, PowerRequest) and body.action == self.power
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        """Ask for the change."""
         return PowerRequest(action=self.power, timeout=seconds_of(instance))
 
 
@@ -54,7 +53,7 @@ class Start(PowerAction):
 
 @action
 class Stop(PowerAction):
-    """Shut an active server down: the guest is asked, then forced."""
+    """Shut a server down: first by asking the guest, then by force."""
 
     key, record, api, power = "power_off", "stop", "os-stop", "stop"
     done = "Stopped"
@@ -77,7 +76,7 @@ class Stop(PowerAction):
 
 @action
 class Reboot(PowerAction):
-    """Ask the guest to restart."""
+    """Reboot by asking the guest."""
 
     key, record, api, power = "reboot", "reboot", "reboot", "reboot_soft"
     done = "Rebooted"
@@ -100,7 +99,7 @@ class Reboot(PowerAction):
 
 @action
 class HardReboot(PowerAction):
-    """Cut the power and switch it on again."""
+    """Reboot by power cycling the guest."""
 
     key, record, power = "reboot_hard", "reboot", "reboot_hard"
     doing = "Resetting"
@@ -115,14 +114,14 @@ class HardReboot(PowerAction):
         "Reset",
         "lightning-charge",
         "Reset {name}?",
-        "The power is cut and switched on again. What the guest has not written is lost.",
+        "The power is cut and switched on again. Data that the guest has not written to disk is lost.",
         "{name} is being reset.",
     )
 
 
 @action
 class Pause(PowerAction):
-    """Stop the guest's processors; it stays in memory."""
+    """Pause the guest's vCPUs; its memory stays on the host."""
 
     key = record = api = power = notification = "pause"
     done = "Paused"
@@ -143,22 +142,22 @@ class Pause(PowerAction):
 
 @action
 class Unpause(PowerAction):
-    """Let a paused guest go on."""
+    """Unpause a paused guest."""
 
     key = record = api = power = notification = "unpause"
     done = "Unpaused"
-    doing = "Going on"
+    doing = "Unpausing"
     rule = "os_compute_api:os-pause-server:unpause"
-    rule_description = "Let a paused server go on."
+    rule_description = "Unpause a server."
     from_states, task, ends = (VmState.PAUSED,), TaskState.UNPAUSING, {"unpaused": VmState.ACTIVE}
     button = Button(
-        60, "unpause", "Unpause", "play-fill", "Let {name} go on?", "It goes on where it was paused.", "{name} goes on."
+        60, "unpause", "Unpause", "play-fill", "Unpause {name}?", "It continues where it was.", "{name} is unpaused."
     )
 
 
 @action
 class Suspend(PowerAction):
-    """Save the guest's memory to disk and cut its power."""
+    """Save the guest's memory to disk and power it off."""
 
     key = record = api = power = notification = "suspend"
     done = "Suspended"
@@ -172,14 +171,14 @@ class Suspend(PowerAction):
         "Suspend",
         "moon",
         "Suspend {name}?",
-        "Its memory is written to disk and its power is cut. It goes on there when resumed.",
+        "Its memory is written to disk and its power is cut. It continues from there when resumed.",
         "{name} is being suspended.",
     )
 
 
 @action
 class Resume(PowerAction):
-    """Let a suspended guest go on from its saved memory."""
+    """Resume a suspended guest from its saved memory."""
 
     key = record = api = power = notification = "resume"
     done = "Resumed"
@@ -193,14 +192,14 @@ class Resume(PowerAction):
         "Resume",
         "sun",
         "Resume {name}?",
-        "It goes on where it was suspended.",
+        "It continues where it was suspended.",
         "{name} is being resumed.",
     )
 
 
 @action
 class ChangePassword(HostAction[str, PasswordRequest]):
-    """Set the administrator's password inside the guest, by its agent; the request is the password."""
+    """Set the administrator's password through the guest agent; the request is the password."""
 
     key, record, api = "change_password", "changePassword", "changePassword"
     done = "Password set"
@@ -219,29 +218,28 @@ class ChangePassword(HostAction[str, PasswordRequest]):
         return Prepared(value=request)
 
     def command(self, instance: Instance, prepared: Prepared) -> PasswordRequest:
-        """Name the user that the image says."""
+        """Use the user name of the image property ``os_admin_user``, by default ``root``."""
         user = str(instance.image_properties.get("os_admin_user") or "root")
         return PasswordRequest(user=user, password=prepared.value)
 
 
 @action
 class CrashDump(TasklessAction[None, CrashDumpRequest]):
-    """Make the guest's kernel dump itself, by an NMI; the server's state stays."""
+    """Inject an NMI, upon which the guest's kernel writes a crash dump; the server's state does not change."""
 
     key = record = api = notification = "trigger_crash_dump"
-    done = "Crash dump asked for"
+    done = "Crash dump triggered"
     rule = "os_compute_api:servers:trigger_crash_dump"
-    rule_description = "Make a server's kernel dump itself."
+    rule_description = "Trigger a crash dump in a server."
     from_states = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
     timeout = "POWER_TIMEOUT"
     body = CrashDumpRequest
     one_at_a_time = True
 
     def command(self, instance: Instance, prepared: Prepared) -> CrashDumpRequest:
-        """Ask for the dump."""
         return CrashDumpRequest()
 
 
 def reboot(context: RequestContext, instance_id: uuid.UUID | str, *, hard: bool = False) -> Instance:
-    """Reboot a server: soft asks the guest, hard cuts its power.  Raises as every host action."""
+    """Reboot a server; ``hard`` cuts its power. Raises the errors of host actions."""
     return (HardReboot.begin if hard else Reboot.begin)(context, instance_id)

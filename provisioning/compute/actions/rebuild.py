@@ -1,4 +1,4 @@
-"""Rebuild: a server's disks are made anew from an image; its id, its size, its interfaces and addresses stay."""
+"""Rebuild a server: its disks are created again from an image; id, flavor, interfaces and addresses stay."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,14 +40,14 @@ from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
 
 WRITE, SPAWN = "rebuild_volume", "rebuild_guest"
-"""The transitions into the tasks that follow where a volume is written."""
+"""Transitions into the later tasks of a rebuild that overwrites a volume."""
 NOT_THERE = "instance_not_found"
-"""What a host says of a guest that somebody has removed."""
+"""Code of a host's report about a guest that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Everything a rebuild may say, by the names of the Compute API; unset or None: as it is."""
+    """Parameters of a rebuild, named as in the Compute API; unset or None: unchanged."""
 
     image_id: str
     admin_password: str | None = None
@@ -56,24 +56,24 @@ class Rebuild:
     injected_files: Sequence[InjectedFile] = ()
     preserve_ephemeral: bool = False
     key_name: str | Unset | None = UNSET
-    """None: no key."""
+    """None removes the key pair."""
     user_data: str | Unset | None = UNSET
-    """Base64; None: none."""
+    """Base64; None removes the user data."""
     trusted_certificates: Sequence[str] | Unset | None = UNSET
     writes_volume: bool = False
-    """Whether the volume that a server boots from is to have the image, as is meant from 2.93 on."""
+    """Whether the image overwrites the boot volume of a volume-backed server (the default from 2.93 on)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a rebuild's command needs."""
+    """Data for the command of a rebuild."""
 
     preserve_ephemeral: bool = False
     volume_image_id: str = ""
-    """The image that the volume which the server boots from is given; empty: it keeps its data."""
+    """Image to write to the boot volume; empty: the volume keeps its data."""
 
     def detail(self) -> dict[str, str]:
-        """Return it as the first step of the action record keeps it, for the steps that follow."""
+        """Return the plan as the detail of the action record's first step, from which later steps read it."""
         if not self.volume_image_id:
             return {}
         return {"volume_image": self.volume_image_id, "preserve_ephemeral": str(self.preserve_ephemeral).lower()}
@@ -81,18 +81,20 @@ class _Plan:
 
 @action
 class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
-    """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for.
+    """Rebuild a server; a stopped one stays stopped. The records change immediately.
 
-    Where the volume that a server boots from is to have the image: 1. the guest is stopped (``rebuilding``); 2. the
-    image is written over the volume, which stays attached (``rebuild_block_device_mapping``, ``volume_written``);
-    3. the guest is made again (``rebuild_spawning``).
+    If the image overwrites the boot volume:
+
+    1. the guest is stopped (``rebuilding``);
+    2. the image is written to the volume, which stays attached (``rebuild_block_device_mapping``, ``volume_written``);
+    3. the guest is created again (``rebuild_spawning``).
     """
 
     key = record = api = notification = "rebuild"
     done = "Rebuilt"
     doing = "Rebuilding"
     rule = "os_compute_api:servers:rebuild"
-    rule_description = "Make a server's disks anew from an image."
+    rule_description = "Rebuild a server from an image."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.REBUILDING
     stages = (
@@ -106,17 +108,17 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
     body = RebuildRequest
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether it is the command to stop the guest, or that to make it anew."""
+        """Whether the command stops or rebuilds the guest."""
         return isinstance(body, RebuildRequest) or (isinstance(body, PowerRequest) and body.action == "stop")
 
     def prepare(self, context: RequestContext, instance: Instance, request: Rebuild) -> Prepared:
-        """Check what is asked for; InvalidInputError with the ``field``, OverQuotaError, ForbiddenError."""
+        """Validate the request. Raises InvalidInputError with the ``field``, OverQuotaError, ForbiddenError."""
         writes = request.writes_volume and boots_from_volume(instance)
         plan = _Plan(request.preserve_ephemeral, request.image_id if writes else "")
         return Prepared(_columns(context, instance, request), plan, plan.detail())
 
     def command(self, instance: Instance, prepared: Prepared) -> RebuildRequest | PowerRequest:
-        """Describe the guest as it is to be, or stop it first."""
+        """Return the command to rebuild the guest, or the one to stop it if its volume is overwritten first."""
         plan: _Plan = prepared.value
         if plan.volume_image_id:
             return PowerRequest(action="stop", timeout=seconds_of(instance))
@@ -127,12 +129,12 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         )
 
     def end(self, instance: Instance, body: RebuildRequest | PowerRequest, outcome: Outcome) -> Instance | None:
-        """The guest is made anew; or it is off, and its volume is written."""
+        """End the rebuild; if the command was the stop, write the volume next."""
         if isinstance(body, RebuildRequest):
             return super().end(instance, body, outcome)
         if instance.task_state != TaskState.REBUILDING:
             return None
-        if not outcome.well and outcome.code != NOT_THERE:  # what is not there does not run
+        if not outcome.well and outcome.code != NOT_THERE:  # a missing guest is stopped
             return super().end(instance, body, outcome)
         row = instance_actions.current(instance.id, self.record)
         try:
@@ -147,9 +149,9 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         return moved
 
     def volume_written(self, instance: Instance, failure: str) -> None:
-        """Go on when the volume has its data, or end with why it has not; the server is locked.
+        """Continue when the volume is written, or end the rebuild with the failure; the server is locked.
 
-        Nothing for a server that does not wait for it.
+        No effect when the server does not wait for a volume.
         """
         if instance.task_state != TaskState.REBUILD_BLOCK_DEVICE_MAPPING:
             return
@@ -175,7 +177,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
             self.send(moved.host, moved, body)
 
     def finished(self, instance: Instance, body: RebuildRequest | PowerRequest, outcome: Outcome) -> Ending:
-        """Forget the password, which the guest has now; a server that was stopped is stopped."""
+        """Delete the stored password, which the guest has now."""
         forget = {"admin_password": ""}
         if not outcome.well or not isinstance(body, RebuildRequest):
             return Ending(columns=forget)
@@ -183,7 +185,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         return Ending(end, {**forget, "launched_at": timezone.now()})
 
     def overdue(self, instance: Instance) -> None:
-        """Wait on for a volume that is being written: its own deadline ends that."""
+        """Extend the deadline while the volume is written: the volume has its own deadline."""
         if instance.task_state != TaskState.REBUILD_BLOCK_DEVICE_MAPPING:
             super().overdue(instance)
         elif volume_rebuilds.goes_on(instance):
@@ -193,11 +195,11 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
 
 
 def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
-    """Check a rebuild and return what changes in the records."""
+    """Validate a rebuild and return the columns to change."""
     if boots_from_volume(instance):
         of_volume = volume_rebuilds.columns(context, instance, request.image_id, writes=request.writes_volume)
         return of_volume | _others(context, instance, request)
-    foreign = context.project_id != instance.project_id  # an operator sees to another project's server
+    foreign = context.project_id != instance.project_id  # an operator rebuilds another project's server
     same = foreign and request.image_id == str(instance.image_id)
     image = own_image(instance) if same else check_image(context, request.image_id)
     _check_fit(instance, image)
@@ -214,13 +216,13 @@ def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> d
 
 
 def _plan_of(row: InstanceAction | None) -> _Plan:
-    """Return what was asked for, from the first step of its record."""
+    """Read the plan from the first step of the action record."""
     detail = instance_actions.first_detail(row) if row is not None else {}
     return _Plan(detail.get("preserve_ephemeral") == "true", detail.get("volume_image", ""))
 
 
 def _others(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
-    """Check what a rebuild says beside the image."""
+    """Validate the parameters other than the image and return the columns to change."""
     limits = quotas.bounds_of(instance.project_id, context.user_id).least
     columns: dict[str, Any] = {
         **check_changes(request.changes),
@@ -255,7 +257,7 @@ def _check_fit(instance: Instance, image: Image) -> None:
 
 
 def _key(instance: Instance, name: str | None) -> KeyPair | None:
-    """Return a key pair of the server's owner, whoever asks; None for none."""
+    """Return a key pair of the server's owner, who need not be the caller. None for None."""
     if name is None:
         return None
     try:

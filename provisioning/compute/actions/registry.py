@@ -1,4 +1,4 @@
-"""The registry of server actions: every table that says what actions there are derives from it."""
+"""Registry of server actions. Registering an action fills all tables that derive from it."""
 
 from typing import Any, TypeVar
 
@@ -14,13 +14,13 @@ from provisioning.identity.policies.base import Rule
 A = TypeVar("A", bound=type[ServerAction[Any]])
 
 actions: dict[str, ServerAction[Any]] = {}
-"""Every server action by its key."""
+"""Key → server action."""
 host_actions: dict[str, HostAction[Any, Any]] = {}
-"""Those that a host carries out, by key."""
+"""Key → action that a host carries out."""
 of_task: dict[TaskState, HostAction[Any, Any]] = {}
-"""task_state → the action that it belongs to."""
+"""task_state → the action with this task."""
 words_of_tasks: dict[str, str] = {}
-"""task_state → what pages call it while it lasts."""
+"""task_state → label of the task on pages."""
 _taskless: dict[type[CommandBody], TasklessAction[Any, Any]] = {}
 
 
@@ -65,12 +65,12 @@ def _add_notifications(action: ServerAction[Any]) -> None:
 
 
 def action_of(instance: Instance) -> HostAction[Any, Any] | None:
-    """Return the action that the server's task belongs to; None when it is at rest or being built."""
+    """Return the action of the server's task; None without a task or while the server is built."""
     return of_task.get(TaskState(instance.task_state)) if instance.task_state else None
 
 
 def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | None:
-    """Return the action that waits for the end of this command; None when the server is about something else."""
+    """Return the action that waits for the end of this command; None when the server's task does not."""
     taskless = _taskless.get(type(body))
     if taskless is not None:
         return taskless
@@ -79,7 +79,9 @@ def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | No
 
 
 def abandoned(instance: Instance, body: CommandBody) -> bool:
-    """Tell the actions that send such a command that one has ended for which no task waits; False: none sends such."""
+    """Notify the action with this command type that a command ended for which no task waits; False: there is no such
+    action.
+    """
     senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]
     for action in senders[:1]:
         action.abandoned(instance, body)
@@ -87,12 +89,12 @@ def abandoned(instance: Instance, body: CommandBody) -> bool:
 
 
 def commanded_tasks() -> list[TaskState]:
-    """Return the tasks during which a host has a command for them; a removal is asked for again until it is done."""
+    """Return the tasks with one command to a host. Deletion is left out, because its command is sent repeatedly."""
     of_volumes = {stage.task for action in of_task.values() for stage in action.stages if stage.of_volume}
     return [task for task, action in of_task.items() if action.body is not DestroyRequest and task not in of_volumes]
 
 
 def with_buttons() -> list[ServerAction[Any]]:
-    """Return the actions that pages offer, in the order of their buttons."""
+    """Return the actions with buttons, in the order of the buttons."""
     shown = [action for action in actions.values() if action.button is not None]
     return sorted(shown, key=lambda action: action.button.position if action.button else 0)

@@ -1,4 +1,4 @@
-"""Rescue: a server starts from another disk, with its own as the second one, until it is unrescued."""
+"""Rescue: a server boots from a rescue disk, with its own disk as the second one, until it is unrescued."""
 
 import uuid
 from dataclasses import dataclass
@@ -24,28 +24,30 @@ from provisioning.images.selectors.companions import companions
 FIELD = "rescue_image_ref"
 DEVICES = frozenset({"disk", "cdrom"})
 BUSES = frozenset({"scsi", "virtio", "ide", "usb"})
-"""What ``hw_rescue_device`` and ``hw_rescue_bus`` of a rescue image may be: all other disks keep their names then."""
+"""Allowed values of ``hw_rescue_device`` and ``hw_rescue_bus`` of a rescue image; with them the other disks keep their
+names.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RescueWith:
-    """What to rescue a server with: an image, None for a fresh copy of its own; a password of the rescue system."""
+    """Parameters of a rescue: the image (None: the server's own image) and the password of the rescue system."""
 
     image_id: str | None = None
     password: str | None = None
     boots_from_volume: bool = False
-    """Whether a server that boots from a volume may be rescued (from 2.87 on)."""
+    """Whether a volume-backed server may be rescued (from microversion 2.87 on)."""
 
 
 @action
 class Rescue(HostAction[RescueWith, RescueRequest]):
-    """Start a server from a rescue image."""
+    """Boot a server from a rescue image."""
 
     key = record = api = notification = "rescue"
     done = "Rescued"
     doing = "Starting in rescue"
     rule = "os_compute_api:os-rescue"
-    rule_description = "Start a server from another disk."
+    rule_description = "Rescue a server."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.RESCUING
     ends = {"rescued": VmState.RESCUED}
@@ -53,24 +55,23 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
     body = RescueRequest
 
     def prepare(self, context: RequestContext, instance: Instance, request: RescueWith) -> Prepared:
-        """Find the image; InvalidInputError for one that cannot be used."""
+        """Find the image. Raises InvalidInputError when it cannot be used."""
         if boots_from_volume(instance) and not request.boots_from_volume:
             raise InvalidInputError(
                 f"Instance {instance.id} cannot be rescued: Cannot rescue a volume-backed instance", field=FIELD
             )
         if not request.image_id and instance.image_id is None:
-            raise InvalidInputError("The server boots from a volume: say which image rescues it.", field=FIELD)
+            raise InvalidInputError("The server boots from a volume: specify the rescue image.", field=FIELD)
         image = _image(context, instance, request.image_id)
         return Prepared({"rescue_image_id": image.id}, (image, request.password, instance.vm_state == VmState.ACTIVE))
 
     def command(self, instance: Instance, prepared: Prepared) -> RescueRequest:
-        """Describe the guest with the rescue disk."""
         image, password, ran = prepared.value
         spec = guest_spec(instance, rescue=image, password=password)
         return RescueRequest(instance=spec, ran=ran, timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: RescueRequest, outcome: Outcome) -> Ending:
-        """End in ERROR when the host was silent: nobody knows what the guest runs from."""
+        """End in ERROR after a timeout, because it is unknown which disk the guest runs from."""
         if outcome.well:
             return Ending()
         return Ending(BROKE if outcome.silent else None, {"rescue_image_id": None})
@@ -78,13 +79,13 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
 
 @action
 class Unrescue(HostAction[None, UnrescueRequest]):
-    """Start a rescued server from its own disk again; it is active then, whatever it was before."""
+    """Boot a rescued server from its own disk again; it becomes active, whatever its state was before the rescue."""
 
     key = record = api = notification = "unrescue"
     done = "Left rescue"
     doing = "Leaving rescue"
     rule = "os_compute_api:os-unrescue"
-    rule_description = "Start a rescued server from its own disk."
+    rule_description = "Unrescue a server."
     from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING
     ends = {"unrescued": VmState.ACTIVE}
     timeout, remakes_guest = "POWER_TIMEOUT", True
@@ -100,11 +101,10 @@ class Unrescue(HostAction[None, UnrescueRequest]):
     )
 
     def command(self, instance: Instance, prepared: Prepared) -> UnrescueRequest:
-        """Describe the guest without the rescue disk."""
         return UnrescueRequest(instance=guest_spec(instance), timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: UnrescueRequest, outcome: Outcome) -> Ending:
-        """Forget the rescue image."""
+        """Delete the reference to the rescue image."""
         return Ending(columns={"rescue_image_id": None} if outcome.well else {})
 
 
@@ -116,26 +116,27 @@ def rescue(
     password: str | None = None,
     boots_from_volume: bool = True,
 ) -> Instance:
-    """Start a server from ``image_id``, without one from a fresh copy of its own image.
+    """Boot a server from ``image_id``, or from a fresh copy of its own image.
 
-    ``password``: the administrator's in the rescue system; ``boots_from_volume`` False: not a server that does.  Raises
-    InvalidInputError for an image that cannot be used, and as every host action.
+    ``password`` is the administrator's in the rescue system. ``boots_from_volume`` False rejects volume-backed servers.
+    Raises InvalidInputError for an image that cannot be used, and the errors of host actions.
     """
     return Rescue.begin(context, instance_id, RescueWith(image_id, password, boots_from_volume))
 
 
 def own_image(instance: Instance) -> Image:
-    """Return the image a server was made from, which its project need not see any more; InvalidInputError when it
-    cannot be used now.
+    """Return the image that a server was created from, even if its project can no longer see it. Raises
+    InvalidInputError
+    when the image cannot be used.
     """
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is None or image.status != Image.Status.ACTIVE:
-        raise InvalidInputError("The server's own image cannot be used any more.", field="imageRef")
+        raise InvalidInputError("The server's own image can no longer be used.", field="imageRef")
     return image
 
 
 def _check_device(image: Image) -> None:
-    """Refuse what a rescue image says of its disk when there is no such (Nova's UnsupportedRescueDevice and …Bus)."""
+    """Reject unsupported device and bus properties of a rescue image (Nova's UnsupportedRescueDevice and …Bus)."""
     device, bus = (str(image.properties.get(name, "")) for name in ("hw_rescue_device", "hw_rescue_bus"))
     if device and device not in DEVICES:
         raise InvalidInputError(f"Requested rescue device '{device[:32]}' is not supported")
@@ -144,7 +145,7 @@ def _check_device(image: Image) -> None:
 
 
 def _image(context: RequestContext, instance: Instance, image_id: str | None) -> Image:
-    """Return what the server is to be rescued with; InvalidInputError when nothing can boot from it."""
+    """Return the rescue image. Raises InvalidInputError when the server cannot boot from it."""
     try:
         image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
@@ -153,7 +154,7 @@ def _image(context: RequestContext, instance: Instance, image_id: str | None) ->
             check_host_offers(instance, boot_properties(image))
         _check_device(image)
         if not boots_from_volume(instance):
-            check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own
+            check_disk(instance.flavor, image)  # stored on the host in addition to the server's disks
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field=FIELD) from error
     memory = instance.flavor["memory_mb"]

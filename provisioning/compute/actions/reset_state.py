@@ -1,4 +1,4 @@
-"""What operators set by hand when a server is stuck."""
+"""Reset the state of a stuck server, for operators."""
 
 import uuid
 from collections.abc import Iterable
@@ -27,21 +27,20 @@ BY_HAND = "An administrator has reset the server's state."
 
 @action
 class ResetState(ServerAction[Literal["active", "error"]]):
-    """Set a server to ``active`` or ``error`` whatever goes on with it; what its host still says is passed over.
+    """Set a server to ``active`` or ``error``, whatever its task is; reports of its host about the task are ignored.
 
-    Nothing is done on the host.  One that was on its way to a host leaves its place there, and one that was taken off
-    its host goes from there.
+    No command is sent to the host. A server that has not reached its host, or is being offloaded from it, gets no host.
     """
 
     key, record, api = "reset_state", "resetState", "os-resetState"
     done = "State reset by an operator"
     rule = "os_compute_api:os-admin-actions:reset_state"
-    rule_description = "Set the state of a server by hand."
+    rule_description = "Reset the state of a server."
     rule_check = ADMIN
     takes_request = True
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the ways from everywhere but from a delete."""
+        """Return transitions from every state and task except a delete."""
         for target in (VmState.ACTIVE, VmState.ERROR):
             for vm in ALIVE:
                 for task in (None, *TaskState):
@@ -55,9 +54,10 @@ class ResetState(ServerAction[Literal["active", "error"]]):
         instance_id: uuid.UUID | str,
         request: Literal["active", "error"] = "error",
     ) -> Instance:
-        """Set the state, in one transaction.
+        """Set the state in one transaction.
 
-        Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError when it is being deleted.
+        Raises NotFoundError, ConflictError for ``active`` without a host, InstanceBusyError for a server that is being
+        deleted.
         """
         started = timezone.now()
         with transaction.atomic():
@@ -65,7 +65,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             state.lock([instance.id])
             homeless = not_handed_over(instance) or instance.task_state == TaskState.SHELVING_OFFLOADING
             if request == "active" and (instance.host_id is None or homeless):
-                raise ConflictError("The server is on no host: it cannot be set to active.")
+                raise ConflictError("The server has no host and cannot be set to active.")
             was, before = (instance.vm_state, instance.task_state), copy(instance)
             nowhere = homeless and host_holding(instance) is None
             changes = {"host": None} if homeless else None

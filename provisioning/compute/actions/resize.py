@@ -1,8 +1,10 @@
-"""Another size for a server, on the host where it is: resize, then confirm or revert.
+"""Resize a server on its own host, then confirm or revert the resize.
 
-From the request until the confirmation or the revert the server holds the larger of both sizes, of its project's quota
-and of its host: nothing is missing when it goes back.  ``Instance.old_flavor`` is the wanted size until the host has
-done it, and the one before from then on.
+From the request until the confirmation or revert the server holds the larger of both flavors, in its project's quota
+and
+on its host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor until the
+host
+has resized the guest, and the previous one afterwards.
 """
 
 import uuid
@@ -58,34 +60,34 @@ NEVER = "Instance has not been resized."
 STOP, START = "stop", "start"
 BATCH = 100
 NOT_RESTORED = "not_restored"
-"""What a host says when it could not bring the guest back to what it was."""
+"""Code of a host's report: the guest could not be restored to its previous state."""
 _ON = {PowerState.RUNNING, PowerState.PAUSED}
 _SETTLED: dict[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeTo:
-    """The wanted size: a flavor's id, and ``AUTO`` or ``MANUAL`` to be kept; None: as it is."""
+    """Parameters of a resize: a flavor's id, and the new disk config ``AUTO`` or ``MANUAL``; None: unchanged."""
 
     flavor_id: str
     disk_config: str | None = None
 
 
 class SizeAction(HostAction[R, B], Generic[R, B]):
-    """What changes a size: its migration record goes with it, and what is no longer held is given back at its end."""
+    """Base class of the resize actions. They update the migration record and release resources at their end."""
 
     migration: ClassVar[tuple[str, str, str]]
-    """The status of the migration record while it goes on, when it ended well, and badly."""
+    """Status of the migration record during the action, after success and after a failure."""
     timeout = "BUILD_TIMEOUT"
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
-        """Begin, and say so in the migration record."""
+        """Begin, and set the status of the migration record."""
         moved = super().start(context, instance, request, started)
         set_migration(moved.id, self.migration[0])
         return moved
 
     def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
-        """End the task and its migration record, and give back what the server does not hold any more."""
+        """End the task and its migration record, and release resources that the server no longer holds."""
         moved = super().end(instance, body, outcome)
         if moved is not None:
             set_migration(moved.id, self.migration[1 if outcome.well else 2])
@@ -95,23 +97,23 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
         return moved
 
     def has_one_size(self, outcome: Outcome) -> bool:
-        """Whether the server needs no other size than the one it has from now on."""
+        """Whether the server needs only its current flavor from now on."""
         return outcome.well
 
 
 @action
 class Resize(SizeAction[ResizeTo, ResizeRequest]):
-    """Give a server another size on its host.
+    """Resize a server on its host.
 
-    Where the host has not got the room the request is accepted, as in Nova, and has failed when it returns: the server
-    is as it was, and its action and its fault say why.
+    As in Nova, the request is accepted when the host lacks the resources. The resize has then failed when the request
+    returns: the server is unchanged, and its action and its fault contain the reason.
     """
 
     key = record = api = notification = "resize"
     done = "Resized"
     doing = "Preparing to resize"
     rule = "os_compute_api:servers:resize"
-    rule_description = "Give a server another flavor."
+    rule_description = "Resize a server."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED), TaskState.RESIZE_PREP
     stages = (
@@ -131,10 +133,16 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
     migration = ("migrating", "finished", "error")
 
     def start(self, context: RequestContext, instance: Instance, request: ResizeTo, started: datetime) -> Instance:
-        """1. checks; 2. the transition; 3. the larger of both sizes of the quota; 4. records; 5. room on the host; 6.
-        the command.
+        """Begin a resize:
 
-        Raises InvalidInputError (``flavorRef``) and OverQuotaError as well.
+        1. checks;
+        2. the transition;
+        3. the larger of both flavors in the quota;
+        4. migration and action records;
+        5. allocation on the host;
+        6. the command.
+
+        Also raises InvalidInputError (``flavorRef``) and OverQuotaError.
         """
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -161,7 +169,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         return sent
 
     def command(self, instance: Instance, prepared: Prepared) -> ResizeRequest:
-        """Describe the guest with the wanted size."""
+        """Describe the guest with the new flavor."""
         spec = guest_spec(instance)
         return ResizeRequest(
             instance=msgspec.structs.replace(spec, flavor=flavor_ref(instance.old_flavor or instance.flavor)),
@@ -171,9 +179,9 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         )
 
     def finished(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Ending:
-        """The guest has its new size, which waits for a confirmation; or it is as it was before.
+        """Exchange the flavors after success, and wait for the confirmation; after a failure the server is unchanged.
 
-        Where nobody knows how it is, the server is in ERROR and goes on holding the larger of both sizes.
+        If the state of the guest is unknown, the server is set to ERROR and holds the larger of both flavors.
         """
         if outcome.well:
             columns = {"flavor": instance.old_flavor, "old_flavor": instance.flavor, "resized_at": timezone.now()}
@@ -186,13 +194,13 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
 
 @action
 class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
-    """Throw away what was kept of the size before; InvalidInputError when the server was never resized."""
+    """Discard the data kept for a revert. Raises InvalidInputError when the server was never resized."""
 
     key, record, api = "confirm_resize", "confirmResize", "confirmResize"
     done = "Resize confirmed"
     doing = "Confirming the resize"
     rule = "os_compute_api:servers:confirm_resize"
-    rule_description = "Keep a server's new size."
+    rule_description = "Confirm a resize."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_CONFIRMING
     ends = {"resize_confirmed": VmState.ACTIVE, "resize_confirmed_stopped": VmState.STOPPED}
     notification = "resize_confirm"
@@ -204,7 +212,7 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
         "Confirm resize",
         "check-lg",
         "Keep the new size of {name}?",
-        "What was kept to go back to the old size is removed.",
+        "The data kept for a revert is deleted.",
         "{name} keeps its new size.",
     )
 
@@ -213,7 +221,7 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
         return ConfirmResizeRequest()
 
     def finished(self, instance: Instance, body: ConfirmResizeRequest, outcome: Outcome) -> Ending:
-        """The larger size is held no more; a confirmation that failed can be repeated."""
+        """Release the larger flavor; a failed confirmation can be repeated."""
         if not outcome.well:
             return Ending(columns={"resized_at": timezone.now()})
         return Ending("resize_confirmed" if outcome.power in _ON else "resize_confirmed_stopped", _SETTLED)
@@ -221,13 +229,13 @@ class ConfirmResize(SizeAction[None, ConfirmResizeRequest]):
 
 @action
 class RevertResize(SizeAction[None, RevertResizeRequest]):
-    """Give a server the size and the disk of before; one that was stopped then stays so."""
+    """Restore the previous flavor and disk of a server; one that was stopped before the resize stays stopped."""
 
     key, record, api = "revert_resize", "revertResize", "revertResize"
     done = "Resize reverted"
     doing = "Reverting the resize"
     rule = "os_compute_api:servers:revert_resize"
-    rule_description = "Give a server its old size back."
+    rule_description = "Revert a resize."
     from_states, task = (VmState.RESIZED,), TaskState.RESIZE_REVERTING
     ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
     badly = BROKE
@@ -241,19 +249,19 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         "revert",
         "Revert resize",
         "arrow-counterclockwise",
-        "Go back to the old size of {name}?",
-        "It gets its old size and disk back. What was written since is lost.",
-        "{name} goes back to its old size.",
+        "Revert {name} to its old size?",
+        "It gets its old size and disk back. Data written since the resize is lost.",
+        "{name} is being reverted to its old size.",
     )
 
     def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
-        """Describe the guest with its old size; InvalidInputError when it was never resized."""
+        """Describe the guest with its previous flavor. Raises InvalidInputError when the server was never resized."""
         flavor = flavor_ref(_size_before(instance))
         spec = msgspec.structs.replace(guest_spec(instance), flavor=flavor)
         return RevertResizeRequest(instance=spec, start=instance.previous_vm_state != VmState.STOPPED)
 
     def finished(self, instance: Instance, body: RevertResizeRequest, outcome: Outcome) -> Ending:
-        """The server has its old size."""
+        """Restore the previous flavor in the records."""
         if not outcome.well:
             return Ending()
         end = "resize_reverted" if body.start else "resize_reverted_stopped"
@@ -263,14 +271,14 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
 def resize(
     context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str, *, disk_config: str | None = None
 ) -> Instance:
-    """Ask for another size.  Raises as every host action, InvalidInputError (``flavorRef``) and OverQuotaError."""
+    """Resize a server. Raises the errors of host actions, InvalidInputError (``flavorRef``) and OverQuotaError."""
     return Resize.begin(context, instance_id, ResizeTo(flavor_id, disk_config))
 
 
 def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str) -> Instance:
-    """Resize a stopped server, and confirm that as soon as its host has done it; in the caller's transaction.
+    """Resize a stopped server and confirm the resize automatically, inside the caller's transaction.
 
-    Raises as ``resize``, and NoRoomError where Nova's resize would only fail afterwards.
+    Raises the errors of ``resize``, and NoRoomError where ``resize`` would only record a failure.
     """
     moved = resize(context, instance_id, flavor_id)
     if moved.task_state is None:
@@ -282,7 +290,7 @@ def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id
 
 @transaction.atomic
 def start_after_resize(instance: Instance) -> bool:
-    """Whether the server is being resized by ``change_type``: then it is started when that is done."""
+    """Start a server after its running ``change_type``; False when it has none."""
     state.lock([instance.id])
     asked = given.value_of(instance.id, given.AFTER_RESIZE)
     if asked == STOP:
@@ -291,7 +299,7 @@ def start_after_resize(instance: Instance) -> bool:
 
 
 def confirm_changed_types() -> None:
-    """Confirm the resizes of ``change_type`` whose host could not be told at once."""
+    """Confirm the resizes of ``change_type`` that could not be confirmed when they ended because the host was down."""
     waiting = Instance.objects.filter(vm_state=VmState.RESIZED, task_state=None)
     for instance in waiting.filter(pk__in=given.resources_with(given.AFTER_RESIZE)).order_by("resized_at")[:BATCH]:
         with transaction.atomic():
@@ -300,7 +308,7 @@ def confirm_changed_types() -> None:
 
 
 def _go_on(instance: Instance) -> None:
-    """Confirm what ``change_type`` has resized, and start what has been confirmed if it was asked to."""
+    """Confirm a resize of ``change_type``, or start the confirmed server if that was requested."""
     if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
         return
     try:
@@ -311,17 +319,17 @@ def _go_on(instance: Instance) -> None:
             given.forget(instance.id, given.AFTER_RESIZE)
             if asked == START and instance.vm_state == VmState.STOPPED:
                 Start.begin(system_context(), instance.id)
-    except NovellaError:  # its host is down: a job confirms it later
+    except NovellaError:  # the host is down: a job confirms the resize later
         return
 
 
 def _lost(outcome: Outcome) -> bool:
-    """Whether nobody knows what the guest is after a resize that did not end well."""
+    """Whether a failed resize left the guest in an unknown state."""
     return outcome.silent or outcome.code == NOT_RESTORED
 
 
 def _settle(instance: Instance, host: Host) -> None:
-    """Forget an earlier resize that an operator has ended by resetting the state: what the guest is now stays so."""
+    """Discard an earlier resize that ended by a state reset; the guest keeps its current disks."""
     if instance.old_flavor is None:
         return
     host_commands.send(host.id, instance.id, instance.attempt, ConfirmResizeRequest(), None)
@@ -331,11 +339,11 @@ def _settle(instance: Instance, host: Host) -> None:
 
 
 def _claim(instance: Instance, host: Host) -> str:
-    """Raise what the server holds on its host; return why it cannot be, empty when it is done."""
+    """Raise the server's allocation on its host. Returns the reason of a refusal, empty on success."""
     wanted = instance.old_flavor or instance.flavor
     found = rank_here(instance, host, wanted)
     why = explain(found.decision)
-    suits = not why or found.decision.filters[-1].asked is not None  # what room there is, the claim says
+    suits = not why or found.decision.filters[-1].asked is not None  # the claim checks the resources itself
     room = larger_room(instance.flavor, wanted)
     claimed = suits and raise_room(instance.id, room)
     record_decision(instance, "resize", found, found.hosts[0] if claimed else None, flavor=wanted)
@@ -348,7 +356,7 @@ def _claim(instance: Instance, host: Host) -> str:
 
 
 def _refuse(instance: Instance, why: str) -> Instance:
-    """End a resize for which there is no room: the server is as it was."""
+    """Fail a resize for which the host lacks the resources; the server stays unchanged."""
     message = NO_VALID_HOST + why
     undo_resize(instance)
     back = state.advance(
@@ -367,7 +375,7 @@ def _refuse(instance: Instance, why: str) -> Instance:
 
 
 def undo_resize(instance: Instance) -> None:
-    """Give back what an instance holds beyond the size that it has, inside the caller's transaction."""
+    """Release the resources beyond the server's current flavor, inside the caller's transaction."""
     shrink(instance.id, quota_held(instance.flavor))
     lower_room(instance.id, room_of(instance.flavor))
 

@@ -1,4 +1,4 @@
-"""What a new size must satisfy before anything is written (Compute API reference, "Resize server (resize action)")."""
+"""Checks of a new flavor before a resize (Compute API reference, "Resize server (resize action)")."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,10 +24,11 @@ NOT_RESIZED = "Server disk was unable to be resized because: {reason}"
 
 
 def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[str, Any]:
-    """Return the copy of the flavor that the server is to have.
+    """Return the copy of the flavor that the server will have.
 
-    Raises InvalidInputError for a flavor that the caller cannot use, that the server has already, that the image does
-    not fit into, or with less disk than the server has.
+    Raises InvalidInputError for a flavor that the caller cannot use, that the server already has, that is too small for
+    the
+    image, or that has less disk than the server.
     """
     flavor = _flavor(context, ref)
     local_root = not boots_from_volume(instance)
@@ -65,10 +66,10 @@ def _disk(reason: str) -> InvalidInputError:
 
 
 def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> SchedulingAttempt:
-    """Ask the scheduler whether the server's host will do for this flavor, as if the server were not there yet.
+    """Ask the scheduler whether the flavor fits on the server's host, not counting what the server itself holds.
 
-    Room is asked for only of what grows, and whether the host takes anything more only when something does.  What
-    led a server to its first place (zone, hints, group, hosts that failed it) is not asked again.
+    Only growing resources are requested, and a disabled host is accepted when none grows. Zone, hints, server group and
+    excluded hosts of the launch are ignored.
     """
     room = larger_room(instance.flavor, flavor)
     grows = _growth(room, room_of(instance.flavor))
@@ -101,7 +102,7 @@ def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Sche
 
 
 def _growth(room: Room, before: Room) -> Room:
-    """Return what is asked for of each thing that grows, of the others nothing."""
+    """Return the full amount of each resource that grows, and 0 for the others."""
     return Room(
         room.vcpus if room.vcpus > before.vcpus else 0,
         room.memory_mb if room.memory_mb > before.memory_mb else 0,

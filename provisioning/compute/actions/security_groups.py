@@ -1,4 +1,4 @@
-"""Security groups of a server: all its interfaces are in them."""
+"""Security groups of a server, which apply to all its interfaces."""
 
 import uuid
 
@@ -18,9 +18,9 @@ from provisioning.network.models import SecurityGroup
 
 @when_broken_off
 def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
-    """Put all interfaces of a server into a group of its project, by name or id, and let its host know.
+    """Add all interfaces of a server to a group of its project, by name or id, and notify its host.
 
-    Raises NotFoundError, also for a server without an interface, and ConflictError for a name that two groups have.
+    Raises NotFoundError, also for a server without an interface, and ConflictError for an ambiguous name.
     """
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
@@ -32,7 +32,7 @@ def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, wa
 
 @when_broken_off
 def remove_security_group(context: RequestContext, instance_id: uuid.UUID | str, wanted: str) -> None:
-    """Take all interfaces of a server out of a group, and let its host know; raises as ``add_security_group``."""
+    """Remove all interfaces of a server from a group, and notify its host. Raises as ``add_security_group``."""
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
         group = _group(context, instance, wanted)

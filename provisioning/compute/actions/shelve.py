@@ -1,4 +1,4 @@
-"""Putting a server on the shelf: stopped and copied, then taken off its host, which gets its room back."""
+"""Shelve a server: stop it, copy its disk to an image, then remove it from its host, which releases its resources."""
 
 import uuid
 from datetime import datetime
@@ -31,7 +31,7 @@ LONGEST = 255
 
 @action
 class Shelve(ImageAction[None]):
-    """Stop a server, gracefully, and keep its root disk as an image ``<name>-shelved``, from which it comes back."""
+    """Shut a server down and store its root disk as image ``<name>-shelved``, from which it is unshelved."""
 
     key = record = api = notification = "shelve"
     done = "Shelved"
@@ -39,7 +39,7 @@ class Shelve(ImageAction[None]):
     rule = "os_compute_api:os-shelve:shelve"
     rule_description = "Shelve a server."
     from_states, task = AT_REST, TaskState.SHELVING
-    stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING, "Sending its disk away"),)
+    stages = (Stage("upload_shelved", TaskState.SHELVING_IMAGE_UPLOADING, "Uploading its disk"),)
     ends = {"shelved": VmState.SHELVED}
     keeps_image = False
     button = Button(
@@ -48,21 +48,20 @@ class Shelve(ImageAction[None]):
         "Shelve",
         "archive",
         "Shelve {name}?",
-        "It is stopped and leaves its host; its disk is kept as an image. It still counts.",
+        "It is stopped and leaves its host; its disk is kept as an image. It still counts in the quota.",
         "{name} is being shelved.",
     )
 
     def new_image(self, instance: Instance, request: None) -> NewImage:
-        """Name the image after the server."""
         return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin; a server that boots from a volume needs no copy: it is stopped, and leaves its host at once.
+        """Begin; a volume-backed server needs no image: it is stopped and then offloaded.
 
-        Raises ConflictError for a server with a TPM, whose secrets its host keeps to itself.
+        Raises ConflictError for a server with a TPM, whose state cannot leave its host.
         """
         if hardware_of(instance.image_properties, instance.flavor).tpm_version:
-            raise ConflictError(f"Instance {instance.id} has a TPM, whose state does not leave its host: no shelving.")
+            raise ConflictError(f"Instance {instance.id} cannot be shelved: its TPM state cannot leave its host.")
         if boots_from_volume(instance):
             return self.carry_out(context, instance, Prepared(), started)
         return super().start(context, instance, request, started)
@@ -71,22 +70,22 @@ class Shelve(ImageAction[None]):
         return isinstance(body, SnapshotRequest | PowerRequest)
 
     def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
-        """Ask for the copy of a stopped guest."""
+        """Copy the disk of the stopped guest; a volume-backed server is only stopped."""
         if not prepared.image_id:
-            return PowerRequest(action="stop", timeout=seconds_of(instance))  # type: ignore[return-value] # it has no copy
+            return PowerRequest(action="stop", timeout=seconds_of(instance))  # type: ignore[return-value] # no copy
         return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Ending:
-        """Keep the image that the server comes back from."""
+        """Store the id of the image from which the server is unshelved."""
         kept: dict[str, object] = {"shelved_at": timezone.now()}
         if isinstance(body, SnapshotRequest):
             kept["snapshot_image_id"] = body.image_id
         return Ending(columns=kept if outcome.well else {})
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task: the server is on its shelf only when its host says so and the image has its data.
+        """End the task; it succeeds only if the host reported success and the image has its data.
 
-        The image stays locked until the server's row names it: from then on it is not deleted.
+        The image stays locked until the server's row refers to it, which then protects it from deletion.
         """
         if isinstance(body, PowerRequest):
             return self._end_stop(instance, body, outcome)
@@ -96,15 +95,15 @@ class Shelve(ImageAction[None]):
             keep_variables(body.image_id, outcome.detail[VARIABLES])
         moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
         if not ready:
-            remove_image(body.image_id, unless_ready=outcome.silent)  # a host whose word is lost may have gone on
-        elif older is not None:  # it was taken off its shelf by hand
+            remove_image(body.image_id, unless_ready=outcome.silent)  # the upload may have finished all the same
+        elif older is not None:  # left over from a shelving that ended by a state reset
             remove_image(older)
         if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
             Offload().start(system_context(), moved, None, timezone.now())
         return moved
 
     def _end_stop(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
-        """End the task of a server that boots from a volume; one that comes to its shelf leaves its host."""
+        """End the task of a volume-backed server, and offload it."""
         moved = HostAction[None, Any].end(self, instance, body, outcome)
         if moved is not None and outcome.well:
             Offload().start(system_context(), moved, None, timezone.now())
@@ -113,16 +112,16 @@ class Shelve(ImageAction[None]):
 
 @action
 class Offload(HostAction[None, DestroyRequest]):
-    """Take a shelved server off its host: guest and disks go there, ports and addresses stay the server's.
+    """Offload a shelved server: its guest and disks are deleted on the host; ports and addresses are kept.
 
-    With the host down it waits for it.
+    While the host is down, the server waits for it.
     """
 
     key, record, api = "offload", "shelveOffload", "shelveOffload"
-    done = "Taken from its host"
-    doing = "Leaving its host"
+    done = "Offloaded"
+    doing = "Offloading"
     rule = "os_compute_api:os-shelve:shelve_offload"
-    rule_description = "Take a shelved server off its host."
+    rule_description = "Offload a shelved server from its host."
     rule_check = ADMIN
     from_states, task = (VmState.SHELVED,), TaskState.SHELVING_OFFLOADING
     ends = {"offloaded": VmState.SHELVED_OFFLOADED}
@@ -133,7 +132,7 @@ class Offload(HostAction[None, DestroyRequest]):
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
         """Begin, inside the caller's transaction.
 
-        The attempt rises: a guest of an older one that turns up later is nobody's.
+        The attempt is raised, so that a guest of an older attempt that appears later is an orphan.
         """
         raised = instance.attempt + 1
         moved = self.enter(context, instance, Prepared({"attempt": raised}))
@@ -146,11 +145,10 @@ class Offload(HostAction[None, DestroyRequest]):
         return moved
 
     def command(self, instance: Instance, prepared: Prepared) -> DestroyRequest:
-        """Ask for the removal."""
         return DestroyRequest()
 
     def overdue(self, instance: Instance) -> None:
-        """Ask the host again when it can be asked; else the server waits for its host."""
+        """Send the destroy command again if the host is up; otherwise keep waiting."""
         allocation = Allocation.objects.select_related("host").filter(instance=instance).first()
         if allocation is None:
             finish_offload(instance)

@@ -1,4 +1,4 @@
-"""Images of servers: a snapshot, or the next of a row of backups."""
+"""Create images of servers: snapshots and rotated backups."""
 
 import logging
 import uuid
@@ -40,26 +40,26 @@ from provisioning.quotas import selectors as quotas
 log = logging.getLogger(__name__)
 
 QUIESCE = "os_require_quiesce"
-NO_BITS = "The image was deleted, or its data did not come."
+NO_BITS = "The image was deleted, or its upload failed."
 
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """An image that is to be made of a server, and what the first step of the action record says of it."""
+    """An image to create from a server, and the detail of the action record's first step."""
 
     made: MadeImage
     detail: Mapping[str, str] = field(default_factory=dict)
 
 
 class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
-    """What sends a copy of a server's root disk to an image; ``new_image`` says which."""
+    """Base class of actions that upload a server's root disk to an image."""
 
     body = SnapshotRequest
     timeout, heavy_io = "SNAPSHOT_TIMEOUT", True
 
     @abstractmethod
     def new_image(self, instance: Instance, request: R) -> NewImage:
-        """Return the image that is to be made."""
+        """Return the image to create."""
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
         """Begin, and write the image's record."""
@@ -71,20 +71,19 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         return moved
 
     def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
-        """Ask for the copy."""
         return SnapshotRequest(image_id=prepared.image_id)
 
     def progressed(self, instance: Instance, steps: set[str]) -> None:
-        """Show that the copy is made and goes to the portal now."""
+        """Enter the upload stage when the host has copied the disk."""
         if self.stages and COPY_DISK in steps and instance.task_state == self.task:
             state.advance(instance, self.stages[0].transition, attempt=instance.attempt)
 
     def abandoned(self, instance: Instance, body: SnapshotRequest) -> None:
-        """Remove an image whose data nobody waits for."""
+        """Remove the image of an abandoned command, unless its data is complete."""
         remove_image(body.image_id, unless_ready=True)
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task.  An image that has its data is there, whatever became of the host's word; one without goes."""
+        """End the task. An image with its data is kept, whatever the host reported; otherwise it is removed."""
         ready = is_ready(body.image_id)
         if ready and VARIABLES in outcome.detail:
             keep_variables(body.image_id, outcome.detail[VARIABLES])
@@ -96,44 +95,42 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
 
 @action
 class CreateImage(ImageAction[NewImage]):
-    """Make an image of a server's root disk; the server goes on.  A lock does not keep from it, as in Nova."""
+    """Create an image of a server's root disk while the server runs. As in Nova, a lock does not prevent it."""
 
     key, record, api = "snapshot", "createImage", "createImage"
     done = "Snapshot taken"
     doing = "Taking a snapshot"
     rule = "os_compute_api:servers:create_image"
-    rule_description = "Make an image of a server."
+    rule_description = "Create an image of a server."
     takes_request, heeds_lock = True, False
     from_states, task = AT_REST, TaskState.IMAGE_SNAPSHOT
-    stages = (Stage("upload", TaskState.IMAGE_UPLOADING, "Sending the snapshot"),)
+    stages = (Stage("upload", TaskState.IMAGE_UPLOADING, "Uploading the snapshot"),)
     ends = {"snapshot_taken": None}
     notification = "snapshot"
 
     def new_image(self, instance: Instance, request: NewImage) -> NewImage:
-        """Return what the caller asked for."""
         return request
 
 
 @action
 class CreateBackup(ImageAction[NewImage]):
-    """Make an image of a server's root disk, and then remove all but the newest of this server and type."""
+    """Create a backup image of a server's root disk, then remove the oldest backups of this server and type."""
 
     key, record, api = "backup", "createBackup", "createBackup"
     done = "Backup taken"
     doing = "Taking a backup"
     rule = "os_compute_api:os-create-backup"
-    rule_description = "Make the next of a server's backups."
+    rule_description = "Create a backup of a server."
     takes_request, heeds_lock = True, False
     from_states, task = AT_REST, TaskState.IMAGE_BACKUP
     ends = {"backup_taken": None}
     notification = "snapshot"
 
     def new_image(self, instance: Instance, request: NewImage) -> NewImage:
-        """Return what the caller asked for."""
         return request
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task, and remove the oldest backups."""
+        """End the task and remove the oldest backups."""
         row = instance_actions.current(instance.id, self.record)
         moved = super().end(instance, body, outcome)
         if moved is not None and row is not None and is_ready(body.image_id):
@@ -145,10 +142,11 @@ class CreateBackup(ImageAction[NewImage]):
 def create_image(
     context: RequestContext, instance_id: uuid.UUID | str, name: str, metadata: Mapping[str, str] | None = None
 ) -> uuid.UUID:
-    """Make an image of a server's root disk; it goes on.  Returns the image's id: its record is there, its bits come.
+    """Create an image of a server's root disk while the server runs. Returns the id of the image, whose data is
+    uploaded later.
 
-    A lock does not keep from it, as in Nova: the server is not changed.  Raises NotFoundError, InstanceBusyError,
-    UnavailableError when its host is down, InvalidInputError and ForbiddenError for the metadata.
+    As in Nova, a lock does not prevent it, because the server does not change. Raises NotFoundError, InstanceBusyError,
+    UnavailableError when the host is down, InvalidInputError and ForbiddenError for the metadata.
     """
     made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
     instance = selectors.instance_for(context, instance_id)
@@ -168,8 +166,8 @@ def create_backup(
     rotation: int,
     metadata: Mapping[str, str] | None = None,
 ) -> uuid.UUID:
-    """Make an image of a server's root disk, and when it is there remove all but the ``rotation`` newest of this server
-    and ``backup_type``.  Returns the image's id; raises as ``create_image``.
+    """Create an image of a server's root disk, then remove all but the ``rotation`` newest images of this server and
+    ``backup_type``. Returns the image's id. Raises the errors of ``create_image``.
     """
     instance = selectors.instance_for(context, instance_id)
     _check_quiesce(instance)
@@ -183,7 +181,7 @@ def create_backup(
 
 
 def _check_quiesce(instance: Instance) -> None:
-    """Raise InvalidInputError for a running guest whose image wants its disks frozen, and has no agent to do it."""
+    """Raise InvalidInputError for a running guest without agent whose image requires quiescing."""
     required = strutils.bool_from_string(instance.image_properties.get(QUIESCE, ""))
     if required and instance.vm_state == VmState.ACTIVE and not guest_agent.has_guest_agent(instance):
         raise InvalidInputError(
@@ -205,10 +203,11 @@ def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dic
 
 
 def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
-    """End the image that a host is making of a server that is being deleted, or reset: nobody will finish it.
+    """Remove the image that a host is creating from a server that is being deleted or reset.
 
-    Called before the command is withdrawn; ``before`` is the server as it was then.  ``keep_whole``: whatever the image
-    was for, it stays when it has its bits.
+    Call it before the command is withdrawn; ``before`` is the server at that time. With ``keep_whole``, an image that
+    has
+    its data is kept for every action.
     """
     command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":
@@ -220,7 +219,7 @@ def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
 
 
 def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:
-    """Return the outcome as the records have it, with a reason when the host gave none."""
+    """Return the outcome to record, with a reason if the host gave none."""
     if well:
         return replace(outcome, well=True, message="")
     message = outcome.message or ("" if ready else NO_BITS)

@@ -1,6 +1,6 @@
-"""Deleting with a way back: the guest is stopped and kept for RECLAIM_INSTANCE_INTERVAL seconds.
+"""Soft deletion: a deleted server is stopped and can be restored for RECLAIM_INSTANCE_INTERVAL seconds.
 
-Such a server keeps its place, its addresses and its quota until it is reclaimed.
+It keeps its allocation, addresses and quota until it is reclaimed.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ _BACK = {
 
 @action
 class SoftDelete(HostAction[None, PowerRequest]):
-    """Stop a server that is deleted with a way back; what is rescued, resized or was never built goes at once."""
+    """Stop a server and mark it as soft-deleted. Rescued, resized and never built servers cannot be soft-deleted."""
 
     key, record = "soft_delete", "delete"
     doing = "Deleting"
@@ -37,7 +37,7 @@ class SoftDelete(HostAction[None, PowerRequest]):
     body = PowerRequest
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Stop a guest that runs; what does not run, or cannot be reached now, is only marked."""
+        """Stop a running guest; a server that does not run, or whose host is down, is only marked."""
         running = instance.vm_state in {VmState.ACTIVE, VmState.PAUSED} and instance.host is not None
         prepared = Prepared({"previous_vm_state": instance.vm_state, "soft_deleted_at": started})
         if running and instance.host is not None and is_alive(instance.host, started):
@@ -55,17 +55,15 @@ class SoftDelete(HostAction[None, PowerRequest]):
         return moved
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether the command asks for a stop."""
         return isinstance(body, PowerRequest) and body.action == "stop"
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        """Ask for a stop."""
         return PowerRequest(action="stop", timeout=seconds_of(instance))
 
 
 @action
 class Restore(HostAction[None, PowerRequest]):
-    """Take back a delete; a server that ran is started again."""
+    """Restore a soft-deleted server; it is started if it was active."""
 
     key = record = api = "restore"
     done = "Restored"
@@ -89,12 +87,12 @@ class Restore(HostAction[None, PowerRequest]):
         "Restore",
         "arrow-counterclockwise",
         "Restore {name}?",
-        "It comes back as it was when it was deleted.",
+        "It returns to the state in which it was deleted.",
         "{name} is being restored.",
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Start a guest that ran; InstanceBusyError when the server was not deleted that way."""
+        """Start the guest if it was active. Raises InstanceBusyError when the server is not soft-deleted."""
         before = VmState(instance.previous_vm_state) if instance.previous_vm_state else VmState.STOPPED
         prepared = Prepared({"previous_vm_state": "", "soft_deleted_at": None})
         if before == VmState.ACTIVE:
@@ -111,17 +109,18 @@ class Restore(HostAction[None, PowerRequest]):
         return moved
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether the command asks for a start."""
         return isinstance(body, PowerRequest) and body.action == "start"
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        """Ask for a start."""
         return PowerRequest(action="start")
 
 
 def soft_delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
-    """Begin to delete a server that can come back, inside the caller's transaction; False when it cannot, or has moved
-    on, and nothing was written.  One that is kept already, or is about to be, stays as it is: a client may ask twice.
+    """Begin a soft deletion, inside the caller's transaction.
+
+    Returns False, with nothing written, when the server cannot be restored later or has changed concurrently.
+    Idempotent:
+    True for a server that is already soft-deleted or being soft-deleted.
     """
     kept = instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None
     if kept or instance.task_state == TaskState.SOFT_DELETING:

@@ -1,4 +1,4 @@
-"""Another volume in the place of one that a running guest has: its data is copied while the guest goes on."""
+"""Swap volumes: copy the data of an attached volume to another volume while the guest runs."""
 
 import uuid
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from provisioning.volumes.services import attachments, swap_sent, swapped
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """The volume that a server has, and the one that takes its place; ids as the caller gave them."""
+    """The attached volume and its replacement, by the ids that the caller passed."""
 
     old: str
     new: str
@@ -44,13 +44,13 @@ class Swap:
 
 @action
 class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
-    """Copy a volume to another one and let the guest go on with that; the old one is given back.
+    """Copy an attached volume to another one, switch the guest to it, and release the old one.
 
-    Raises NotFoundError, InvalidInputError for a volume that cannot take the place.
+    Raises NotFoundError, and InvalidInputError for a volume that cannot be the replacement.
     """
 
     key = record = "swap_volume"
-    done = "Volume exchanged"
+    done = "Volume swapped"
     notification = "volume_swap"
     from_states: ClassVar[tuple[VmState, ...]] = (VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED)
     timeout = "BUILD_TIMEOUT"
@@ -58,7 +58,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     ends_by_report = True
 
     def start(self, context: RequestContext, instance: Instance, request: Swap, started: datetime) -> Instance:
-        """Reserve the new volume and have it connected; the command follows when it is."""
+        """Reserve the new volume and connect it; the command is sent when it is connected."""
         device = find_device(instance, request.old)
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -83,7 +83,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
             volumes.volume_for(context.in_project(instance.project_id), each) for each in (request.old, request.new)
         )
         if device.leaving or device.swap_attachment_id is not None or not is_attached(device):
-            raise InvalidInputError(f"Invalid volume: Volume {old.id} must be attached and at rest.", field="volumeId")
+            raise InvalidInputError(f"Invalid volume: Volume {old.id} must be attached and idle.", field="volumeId")
         if new.size_gb < old.size_gb:
             raise InvalidInputError("Invalid volume: New volume must be the same size or larger.", field="volumeId")
         if old.multiattach:
@@ -102,18 +102,19 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         rows = Attachment.objects.select_related("volume").in_bulk([device.attachment_id, device.swap_attachment_id])
         old = block_devices.guest_disk(device, rows[_key(device.attachment_id)])
         new = block_devices.guest_disk(device, rows[_key(device.swap_attachment_id)])
-        if device.swap_volume_id is None:  # the same volume, whose data moves
+        if device.swap_volume_id is None:  # the same volume in another pool
             new = replace(new, id=old.id, serial=old.serial)
         return SwapVolumeRequest(instance=_exchanged(guest_spec(instance), old.id, new), old=old, new=new)
 
     def go_on(self, instance: Instance, device: BlockDevice) -> None:
-        """Have the guest's disk copied to the volume that is connected to its host now."""
+        """Send the command once the new volume is connected to the host."""
         if instance.host is not None:
             self.send(instance.host, instance, self.command(instance, Prepared(value=device)))
 
     def move(self, instance: Instance, device: BlockDevice, new_attachment_id: str) -> bool:
-        """Have the guest go on with the volume's data in another pool; whether it was begun.  Inside the caller's
-        transaction with the server locked.
+        """Switch the guest to the copy of its volume in another pool. Returns False when that is not possible.
+
+        Called inside the caller's transaction, with the server locked.
         """
         if instance.vm_state not in self.from_states or instance.host is None or not is_attached(device):
             return False
@@ -128,18 +129,18 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         return True
 
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
-        """End the exchange with a volume that could not be connected."""
+        """Abort the swap when the new volume could not be connected."""
         self.drop(device)
         self.tell(instance, device, message)
 
     def drop(self, device: BlockDevice) -> None:
-        """Give the volume back that was to take the place."""
+        """Release the replacement volume."""
         BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=None, swap_volume_id=None)
         if device.swap_attachment_id is not None:
             attachments.release(device.swap_attachment_id)
 
     def gone_over(self, instance: Instance, device: BlockDevice, new: uuid.UUID) -> None:
-        """End what no command of these records ends: the guest of a locked server has the new disk."""
+        """End a swap that the host has completed without a known command; the server is locked."""
         row = instance_actions.of_volume(instance.id, self.record, str(device.volume_id))
         if device.swap_volume_id is not None:
             _exchange(device)
@@ -151,10 +152,11 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         state.announce_all(instance, [{}])
 
     def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
-        """The guest has the new volume and the old one is given back; or it is as it was.
+        """Release the old volume after success, or the replacement after a failure.
 
-        A guest that has a volume which was taken from it meanwhile gets back what it had before.  Where the data of one
-        volume moves, the volume has the data that the guest has.
+        If the replacement was detached concurrently, a guest that has switched to it gets the old volume back. If the
+        data of
+        one volume moves to another pool, the volume is notified which copy the guest uses.
         """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
         there = Attachment.objects.filter(id=body.new.attachment_id).exists()
@@ -174,7 +176,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
 
 
 def _exchange(device: BlockDevice) -> None:
-    """Let a disk have the volume that takes the other's place, and give the other back."""
+    """Record the replacement as the disk's volume, and release the old one."""
     attachments.complete(_key(device.swap_attachment_id), device.device_name)
     BlockDevice.objects.filter(id=device.id).update(
         volume_id=device.swap_volume_id,
@@ -187,7 +189,7 @@ def _exchange(device: BlockDevice) -> None:
 
 
 def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
-    """Have the new disk taken from the guest, and the old one plugged in where it is still the server's."""
+    """Unplug the new disk, and plug in the old one if it is still attached to the server."""
     send_removal(instance, uuid.UUID(body.new.id), body.new.attachment_id)
     device = device_of(body.old.attachment_id)
     if device is not None and is_attached(device):
@@ -195,9 +197,9 @@ def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
 
 
 def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeRequest, outcome: Outcome) -> None:
-    """Tell the volume whether the guest now uses its data in the other pool.
+    """Report to the volume whether the guest now uses its data in the other pool.
 
-    ``device`` None: an operator has taken the volume from the server meanwhile; the guest loses its new disk as well.
+    ``device`` None: an operator has detached the volume concurrently, so the new disk is unplugged as well.
     """
     new = uuid.UUID(body.new.attachment_id)
     columns: dict[str, uuid.UUID | None] = {"swap_attachment_id": None}
@@ -212,7 +214,7 @@ def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeReque
 
 
 def swap_volume(context: RequestContext, instance_id: uuid.UUID | str, old: str, new: str) -> None:
-    """Put a volume in the place of one that a server has.  Raises as ``SwapVolume``."""
+    """Replace an attached volume by another one. Raises the errors of ``SwapVolume``."""
     SwapVolume.begin(context, instance_id, Swap(old, new))
 
 

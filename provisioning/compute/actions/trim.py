@@ -1,4 +1,4 @@
-"""Trim: a guest gives back to its host the blocks of its disks that it no longer uses."""
+"""Trim: release unused disk blocks of a guest on its host."""
 
 from compute_agent.contract.commands import TrimRequest
 from provisioning.compute.actions.base import Button, Prepared, TasklessAction
@@ -9,12 +9,12 @@ from provisioning.compute.states import VmState
 
 @action
 class Trim(TasklessAction[None, TrimRequest]):
-    """Let the agent inside the guest discard what its file systems do not use; Nova has no such action."""
+    """Discard unused blocks of the file systems through the guest agent; Nova has no such action."""
 
     key = record = api = notification = "trim"
     done = "Trimmed"
     rule = "novella:servers:trim"
-    rule_description = "Have a server give the disk blocks that it no longer uses back to its host."
+    rule_description = "Discard the unused disk blocks of a server."
     needs_agent = "The disks cannot be trimmed"
     from_states = (VmState.ACTIVE,)
     timeout = "POWER_TIMEOUT"
@@ -25,7 +25,7 @@ class Trim(TasklessAction[None, TrimRequest]):
         "Trim",
         "scissors",
         "Trim the disks of {name}?",
-        "Disk blocks that the guest no longer uses are given back to the host. The guest goes on meanwhile.",
+        "Disk blocks that the guest no longer uses are released on the host. The guest keeps running.",
         "{name} is trimming its disks.",
     )
 

@@ -1,4 +1,4 @@
-"""Taking a server off the shelf: started where it is, or built from the copy of its disk on any host that fits."""
+"""Unshelve a server: start it on its host, or build it from its image on any suitable host."""
 
 import uuid
 from collections.abc import Iterable
@@ -26,14 +26,16 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a server is to come back: ``zone`` None takes back the zone it was bound to; ``host`` is for operators."""
+    """The destination of a server. ``zone`` unset: the server's current zone; None: any zone. ``host`` is for
+    operators.
+    """
 
     zone: str | Unset | None = UNSET
     host: str = ""
 
     @property
     def says_something(self) -> bool:
-        """Whether the caller wants more than a place."""
+        """Whether the caller specified a zone or a host."""
         return bool(self.host) or self.zone is not UNSET
 
 
@@ -42,11 +44,11 @@ ANYWHERE = Destination()
 
 @action
 class Unshelve(HostAction[Destination | None, PowerRequest]):
-    """Bring a shelved server back: started where it is, or built from the copy of its disk on any host that fits."""
+    """Start a shelved server on its host, or build it from its image on any suitable host."""
 
     key = record = api = notification = "unshelve"
     done = "Unshelved"
-    doing = "Coming back"
+    doing = "Unshelving"
     rule = "os_compute_api:os-shelve:unshelve"
     rule_description = "Unshelve a server."
     takes_request = True
@@ -59,13 +61,13 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         "unshelve",
         "Unshelve",
         "box-arrow-up",
-        "Bring {name} back?",
+        "Unshelve {name}?",
         "It is built again from the disk it had, with its addresses.",
-        "{name} comes back.",
+        "{name} is being unshelved.",
     )
 
     def transitions(self) -> Iterable[Transition]:
-        """Return those of a start where the server is, and those of a build elsewhere."""
+        """Return the transitions of a start on the same host, and those of a build on another one."""
         yield from super().transitions()
         away, waiting = VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING
         yield Transition("allocate_network", (away, waiting), (away, waiting))
@@ -76,17 +78,17 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         yield Transition(FAILED, (away, TaskState.SPAWNING), (away, None))
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
-        """Return the task of the build, too: its failure is one of unshelving."""
+        """Include the task of the build, whose failure is a failure of the unshelving."""
         return TaskState.UNSHELVING, TaskState.SPAWNING
 
     def start(
         self, context: RequestContext, instance: Instance, request: Destination | None, started: datetime
     ) -> Instance:
-        """Start the guest on its host, or ask the scheduler for a place.
+        """Start the guest on its host, or schedule it.
 
-        Raises InvalidInputError for a zone or a host that there is not, ForbiddenError for a host asked for by others
-        than operators, ConflictError for a destination of a server that is still on its host, and for a host outside
-        the zone.
+        Raises InvalidInputError for an unknown zone or host, ForbiddenError for a host requested by other users than
+        operators,
+        ConflictError for a destination of a server that is not offloaded, and for a host outside the zone.
         """
         to = request or ANYWHERE
         check_demands(instance.image_properties, instance.flavor)
@@ -95,7 +97,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return super().start(context, instance, to, started)
 
     def prepare(self, context: RequestContext, instance: Instance, request: Destination | None) -> Prepared:
-        """Refuse a destination for a server that is still on its host."""
+        """Reject a destination for a server that is still on its host."""
         if instance.vm_state == VmState.SHELVED and request is not None and request.says_something:
             raise ConflictError(
                 f"Specifying an availability zone or a host when unshelving server {instance.id} with status"
@@ -104,14 +106,13 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return Prepared()
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        """Ask for a start."""
         return PowerRequest(action="start")
 
     def finished(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Ending:
         return Ending(columns={"snapshot_image_id": None, "shelved_at": None} if outcome.well else {})
 
     def end(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
-        """End the task; the image that the server would have come back from goes."""
+        """End the task and delete the server's image, which is no longer needed."""
         image_id = instance.snapshot_image_id
         back = super().end(instance, body, outcome)
         if back is not None and outcome.well and image_id is not None:
@@ -121,7 +122,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
     def _schedule(
         self, context: RequestContext, instance: Instance, wanted: dict[str, Any], started: datetime
     ) -> Instance:
-        """Ask the scheduler for a place.  Commands to remove what an earlier try has left somewhere stand."""
+        """Schedule the server. Destroy commands of earlier attempts stay valid."""
         moved = self.enter(
             context, instance, Prepared({**wanted, "attempt": instance.attempt + 1, "excluded_hosts": []})
         )
@@ -131,7 +132,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
 
 
 def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destination = ANYWHERE) -> Instance:
-    """Bring a shelved server back.  Raises as every host action, and what ``Unshelve.start`` says."""
+    """Unshelve a server. Raises the errors of host actions and of ``Unshelve.start``."""
     if to.host:
         selectors.instance_for(context, instance_id)
         policy.enforce(context, "os_compute_api:os-shelve:unshelve_to_host")
@@ -139,7 +140,7 @@ def unshelve(context: RequestContext, instance_id: uuid.UUID | str, to: Destinat
 
 
 def _wanted(instance: Instance, to: Destination) -> dict[str, Any]:
-    """Return the columns that say where the server is to be."""
+    """Return the columns with the destination."""
     zone = instance.availability_zone if to.zone is UNSET else to.zone or ""
     if to.zone is not UNSET and zone and zone not in availability_zones():
         raise InvalidInputError("The requested availability zone is not available", field="availability_zone")

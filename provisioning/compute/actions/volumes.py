@@ -1,8 +1,8 @@
-"""Volumes of a server that is there: one more, one less, one in another's place, one that has changed.
+"""Attach, detach and refresh volumes of an existing server.
 
-As with interfaces no task stands in the records meanwhile.  A volume is the server's from the request on.  It is
-connected to the server's host first, which takes a storage host some time; then the server's own host gives it to the
-guest (``volume_user`` goes on with it).
+As with interfaces, the server has no task state during these actions. A volume is reserved for the server from the
+request on. It is first connected to the server's host, which can take a storage host some time, and then plugged into
+the guest (continued by ``volume_user``).
 """
 
 import logging
@@ -46,24 +46,24 @@ from provisioning.volumes.states import AttachStatus
 log = logging.getLogger(__name__)
 
 NOT_TAKEN_BACK = "not_taken_back"
-"""What a host says when a disk could not be plugged in, and may be there all the same."""
+"""Code of a host's report: the attach failed, and the disk may still be in the guest."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeToAttach:
-    """A volume that a server is to have."""
+    """A volume to attach to a server."""
 
     volume_id: str
     device: str = ""
-    """What it is to be called, as far as that is possible."""
+    """Requested device name; replaced when it is not available."""
     tag: str = ""
     delete_on_termination: bool = False
     shared: bool = True
-    """Whether it may be a multiattach volume (from 2.60 on)."""
+    """Whether a multiattach volume is accepted (from microversion 2.60 on)."""
 
 
 class VolumeAction(TasklessAction[R, B], Generic[R, B]):
-    """What changes the volumes of a server, which is locked meanwhile."""
+    """Base class of actions that change the volumes of a server; they lock the server."""
 
     from_states: ClassVar[tuple[VmState, ...]] = (
         VmState.ACTIVE,
@@ -78,11 +78,11 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
     takes_request = True
 
     def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-        """Return the server as it is now that nobody else changes it; NotFoundError."""
+        """Lock the server and return its current state. Raises NotFoundError."""
         return locked_instance(context, instance_id)
 
     def tell(self, instance: Instance, device: BlockDevice, message: str) -> None:
-        """Tell why a volume could not be connected, and close the action record about it."""
+        """Report that a volume could not be connected, and close its action record."""
         record_fault(instance, message, details=f"{self.record}: not connected", host_name=instance.host_name)
         note = Note(fault=message, cause="not connected", more=self.told_of_device(device))
         notify(instance, f"{self.notification}.error", note)
@@ -92,16 +92,16 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
         state.announce_all(instance, [{}])
 
     def told_of(self, body: B) -> Mapping[str, Any]:
-        disk: GuestDisk = body.disk  # type: ignore[union-attr] # a swap has its own
+        disk: GuestDisk = body.disk  # type: ignore[union-attr] # SwapVolume overrides this method
         return {"volume_id": disk.id}
 
     def told_of_device(self, device: BlockDevice) -> Mapping[str, Any]:
-        """Return the same of a volume for which there was no command."""
+        """Return the additional fields of a notification when no command was sent."""
         return {"volume_id": str(device.volume_id)}
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
-        """Return the action record about this volume."""
-        disk: GuestDisk = getattr(body, "disk", None) or body.old  # type: ignore[union-attr] # one or the other
+        """Return the action record of this volume."""
+        disk: GuestDisk = getattr(body, "disk", None) or body.old  # type: ignore[union-attr] # swaps have no disk
         row = instance_actions.of_volume(instance.id, self.record, disk.id)
         if row is None:
             state.announce_all(instance, [{}])
@@ -110,9 +110,9 @@ class VolumeAction(TasklessAction[R, B], Generic[R, B]):
 
 @action
 class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
-    """Give a server one more volume; one that is on no host has it when it comes back.
+    """Attach a volume to a server; an offloaded server gets it when it is unshelved.
 
-    Raises InvalidInputError for a volume that cannot be attached, NotFoundError and ForbiddenError as well.
+    Also raises InvalidInputError for a volume that cannot be attached, NotFoundError and ForbiddenError.
     """
 
     key = record = "attach_volume"
@@ -123,7 +123,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     def start(
         self, context: RequestContext, instance: Instance, request: VolumeToAttach, started: datetime
     ) -> Instance:
-        """Reserve the volume and have it connected; the command follows when it is."""
+        """Reserve the volume and connect it; the command is sent when it is connected."""
         volume = volumes.volume_for(context.in_project(instance.project_id), request.volume_id)
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -143,7 +143,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     def _add(
         context: RequestContext, instance: Instance, request: VolumeToAttach, volume: Volume, host: Host | None
     ) -> BlockDevice:
-        """Reserve the volume for the server, and have it connected to its host, inside the caller's transaction."""
+        """Reserve the volume for the server and connect it to the host, inside the caller's transaction."""
         device_names.check_path(request.device)
         devices = block_devices.devices_of(instance.id)
         if any(device.volume_id == volume.id for device in devices):
@@ -175,20 +175,21 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
         return AttachVolumeRequest(instance=spec, disk=disk)
 
     def go_on(self, instance: Instance, device: BlockDevice) -> None:
-        """Give the guest a volume that is connected to its host now."""
+        """Send the command once the volume is connected to the host."""
         if instance.host is not None and not device.plugged and not device.leaving:
             self.send(instance.host, instance, self.command(instance, Prepared(value=device.attachment_id)))
 
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
-        """End the attaching of a volume that could not be connected: it is given back."""
+        """Abort the attachment of a volume that could not be connected, and release the volume."""
         block_devices.take(device)
         self.tell(instance, device, message)
 
     def end(self, instance: Instance, body: AttachVolumeRequest, outcome: Outcome) -> Instance | None:
-        """The guest has the volume, or it is given back.
+        """Record the attachment, or release the volume after a failure.
 
-        Where the guest may have it all the same, or a command that follows would plug it in, the host is told to take
-        it out first, however long that takes: nobody else gets the volume before.
+        If the guest may have the disk in spite of the failure, or a queued command would plug it in, a detach command
+        without
+        deadline is sent first. The volume is released only after that command.
         """
         device = device_of(body.disk.attachment_id)
         if device is None or device.instance_id != instance.id:
@@ -205,7 +206,9 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
 
 @action
 class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
-    """Take a volume out of a server; the request is the volume's id.  One that is being taken out is left alone."""
+    """Detach a volume from a server; the request is the volume's id. One that is already being detached stays
+    unchanged.
+    """
 
     key = record = "detach_volume"
     done = "Volume detached"
@@ -214,7 +217,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
     body = DetachVolumeRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin; a server that is on no host has no more to let go of it, nor has one whose guest has it no more."""
+        """Begin; without a command when the server is offloaded, or when its guest has already closed the volume."""
         device = find_device(instance, request)
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -231,7 +234,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         return instance
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Mark the volume: no command that is given from now on has it."""
+        """Mark the volume as leaving, so that later commands omit it."""
         device = find_device(instance, request)
         attachment = Attachment.objects.select_related("volume").get(id=_key(device))
         if not device.plugged or attachment.status != AttachStatus.ATTACHED or device.swap_attachment_id is not None:
@@ -251,10 +254,11 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         return DetachVolumeRequest(instance=guest_spec(instance), disk=prepared.value)
 
     def end(self, instance: Instance, body: DetachVolumeRequest, outcome: Outcome) -> Instance | None:
-        """The disk is out, and its volume can be attached again; or the guest keeps it.
+        """Release the volume, or keep it attached after a failure.
 
-        Where the host may have taken it out all the same, or a command that follows would, the host is told to plug it
-        in again.
+        If the host may have unplugged the disk in spite of the failure, or a queued command would do so, an attach
+        command is
+        sent.
         """
         device = device_of(body.disk.attachment_id)
         if device is not None and device.instance_id == instance.id:
@@ -270,14 +274,14 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
 
 
 def _is_closed(device: BlockDevice) -> bool:
-    """Whether the volume's host has reported, after records were lost, that the guest has the volume open no more."""
+    """Whether the volume's host has reported, after records were lost, that the guest no longer has the volume open."""
     waiting = Attachment.objects.filter(id=_key(device), status=AttachStatus.RESERVED, host=None, connection={})
     return device.plugged and waiting.exists()
 
 
 @action
 class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
-    """Let a server's host know how a volume is now; the cloud does this by itself, so it has no record."""
+    """Update a volume's disk on the server's host; started by the system, so it has no action record."""
 
     key = record = "refresh_volume"
     timeout = "POWER_TIMEOUT"
@@ -289,15 +293,13 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
         return RefreshVolumeRequest(instance=spec, disk=disk)
 
     def end(self, instance: Instance, body: RefreshVolumeRequest, outcome: Outcome) -> Instance | None:
-        """Tell the volume that its guest follows; one that does not is a fault of the server."""
+        """Report to the volume that the guest uses its new state; a failure is recorded as a fault of the server."""
         if outcome.well:
             attachment = Attachment.objects.filter(id=body.disk.attachment_id).select_related("volume").first()
             if attachment is not None:
                 attachments.refreshed(attachment)
         else:
-            log.warning(
-                "Volume %s of instance %s was not brought up to date: %s", body.disk.id, instance.id, outcome.message
-            )
+            log.warning("Volume %s of instance %s was not updated: %s", body.disk.id, instance.id, outcome.message)
             message = outcome.message or COULD_NOT
             record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
         return instance
@@ -305,14 +307,14 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
 
 @when_broken_off
 def attach_volume(context: RequestContext, instance_id: uuid.UUID | str, wanted: VolumeToAttach) -> BlockDevice:
-    """Give a server one more volume; returns its disk.  Raises as ``AttachVolume``."""
+    """Attach a volume to a server; returns its disk. Raises the errors of ``AttachVolume``."""
     with transaction.atomic():
         instance = AttachVolume.begin(context, instance_id, wanted)
         return find_device(instance, wanted.volume_id)
 
 
 def detach_volume(context: RequestContext, instance_id: uuid.UUID | str, volume_id: str) -> None:
-    """Take a volume out of a server.  Raises NotFoundError, InvalidInputError, and as every host action."""
+    """Detach a volume from a server. Raises NotFoundError, InvalidInputError, and the errors of host actions."""
     DetachVolume.begin(context, instance_id, volume_id)
 
 
@@ -320,7 +322,7 @@ def detach_volume(context: RequestContext, instance_id: uuid.UUID | str, volume_
 def keep_or_delete(
     context: RequestContext, instance_id: uuid.UUID | str, volume_id: str, *, delete_on_termination: bool
 ) -> None:
-    """Say whether a volume goes with its server.  Raises NotFoundError, InstanceLockedError."""
+    """Set whether a volume is deleted with its server. Raises NotFoundError, InstanceLockedError."""
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
         check_lock(context, instance)
@@ -332,13 +334,13 @@ def keep_or_delete(
 
 
 def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Return a server as it is now that nobody else changes it; NotFoundError."""
+    """Lock a server and return its current state. Raises NotFoundError."""
     state.lock([selectors.instance_for(context, instance_id).id])
     return selectors.instance_for(context, instance_id)
 
 
 def find_device(instance: Instance, volume_id: str) -> BlockDevice:
-    """Return the disk of a server that is this volume; NotFoundError."""
+    """Return the server's disk that is this volume. Raises NotFoundError."""
     wanted = read_id(volume_id)
     for device in block_devices.volumes_of(instance.id):
         if wanted is not None and device.volume_id == wanted:
@@ -347,18 +349,18 @@ def find_device(instance: Instance, volume_id: str) -> BlockDevice:
 
 
 def is_attached(device: BlockDevice) -> bool:
-    """Whether the guest has it, and nothing goes on with it."""
+    """Whether the guest has the disk, and no change of it is in progress."""
     status = Attachment.objects.filter(id=_key(device)).values_list("status", flat=True).first()
     return device.plugged and not device.leaving and status == AttachStatus.ATTACHED
 
 
 def device_of(attachment_id: str | uuid.UUID) -> BlockDevice | None:
-    """Return the disk of an attachment; None when it is no more."""
+    """Return the disk of an attachment; None when it does not exist."""
     return BlockDevice.objects.filter(attachment_id=attachment_id or NOBODY).first()
 
 
 def send_refresh(instance: Instance, device: BlockDevice) -> None:
-    """Let a server's host bring a disk to how its volume is now."""
+    """Update a disk on the server's host after its volume changed."""
     if instance.host is not None:
         RefreshVolume().send(
             instance.host, instance, RefreshVolume().command(instance, Prepared(value=device.attachment_id))
@@ -366,7 +368,7 @@ def send_refresh(instance: Instance, device: BlockDevice) -> None:
 
 
 def send_detach(instance: Instance, device: BlockDevice, disk: GuestDisk) -> None:
-    """Tell a server's host to take a disk out whenever it can.  No command that is given from now on has the disk."""
+    """Send the command to detach a disk, without a deadline. Later commands omit the disk."""
     BlockDevice.objects.filter(id=device.id).update(leaving=True)
     body = DetachVolumeRequest(instance=guest_spec(instance), disk=disk, force=True)
     if instance.host_id is not None:
@@ -374,7 +376,7 @@ def send_detach(instance: Instance, device: BlockDevice, disk: GuestDisk) -> Non
 
 
 def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = "") -> None:
-    """Tell a server's host to take a volume out, whenever it can, that is not the server's any more."""
+    """Send the command, without a deadline, to unplug a volume that no longer belongs to the server."""
     nowhere = VolumeConnection(export="")
     disk = GuestDisk(id=str(volume_id), attachment_id=attachment_id, size_gb=0, connection=nowhere)
     body = DetachVolumeRequest(instance=guest_spec(instance), disk=disk, force=True)
@@ -383,7 +385,7 @@ def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = 
 
 
 def send_attach(instance: Instance, device: BlockDevice) -> None:
-    """Tell a server's host to plug in a disk that the guest may have no more."""
+    """Send the command to plug in a disk that the guest may have lost."""
     body = AttachVolume().command(instance, Prepared(value=device.attachment_id))
     deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
     if instance.host_id is not None:
