@@ -185,7 +185,7 @@ def test_a_volume_that_cannot_be_made_ends_the_launch(
     kept = bootable(people, cloud)
     blank = {"source_type": "blank", "destination_type": "volume", "delete_on_termination": True}
     broken = {"create_volume_request": "The disk is broken."}
-    for size, failing, said in ((9999, {}, "Quota exceeded"), (1, broken, "could not be made. The disk is broken.")):
+    for size, failing, said in ((9999, {}, "Quota exceeded"), (1, broken, "could not be created. The disk is broken.")):
         cloud.agents["h1"].failing.update(failing)
         devices = [from_volume(kept, boot_index=0), blank | {"volume_size": size}]
         server = launch(api, cloud, imageRef=None, block_device_mapping_v2=devices)

@@ -172,7 +172,7 @@ def test_the_quota_is_told(cloud: Cloud, alice: RequestContext) -> None:
     set_limit(alice.project_id, "cores", 3)
     found = ask(alice, cloud, count=5)
     assert (found.allowed, found.fits) == (3, 10)
-    assert found.sentence.endswith("The quota leaves room for 3.")
+    assert found.sentence.endswith("The quota allows 3.")
     assert "quota" not in ask(alice, cloud, count=2).sentence
     set_limit(alice.project_id, "cores", -1)
     set_limit(alice.project_id, "instances", -1)

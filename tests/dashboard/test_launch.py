@@ -323,7 +323,7 @@ def test_the_figure_follows_image_zone_group_and_count(at_alice: Client, alice: 
     assert sizes(quote(at_alice, typed(cloud, availability_zone="other")))["m1.big"].room == 2
     assert sizes(quote(at_alice, typed(cloud, server_group=str(group.id))))["m1.big"].room == 2
     few = sizes(quote(at_alice, typed(cloud, count="5")))["m1.big"]
-    assert few.full == "Only 4 of 5 find a place now."
+    assert few.full == "Only 4 of 5 would fit now."
     Image.objects.filter(id=cloud.image.id).update(properties={"hw_architecture": "s390x"})
     none = sizes(quote(at_alice, typed(cloud)))["m1.big"]
     assert (none.room, none.full[:25]) == (0, "No hosts have the process")
@@ -340,7 +340,7 @@ def test_a_scheduler_that_fails_does_not_keep_the_wizard_shut(
     assert answer.status_code == 200
     assert sizes(answer)["m1.small"].room is None
     assert f"fits {TIMES}" not in answer.content.decode()
-    assert "could not say what would fit" in caplog.text
+    assert "could not count what would fit" in caplog.text
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def test_the_wizard_says_what_fits_while_choices_change(cloud: OneMachine, chrom
 
     page.locator("summary", has_text="Advanced").click()
     page.locator("#count").fill("5")
-    expect(size(page, "m1.small")).to_contain_text("Only 3 of 5 find a place now.")
+    expect(size(page, "m1.small")).to_contain_text("Only 3 of 5 would fit now.")
     assert page.evaluate("document.activeElement.id") == "count"
     picture(page, "fits-some")
     cloud.openstack(

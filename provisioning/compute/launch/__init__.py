@@ -1,1 +1,1 @@
-"""A launch in running order, from the request to the order to a host, and what follows a failure."""
+"""Launch of servers in order of execution, from the request to the command to a host, and the handling of failures."""

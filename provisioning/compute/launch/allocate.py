@@ -1,4 +1,4 @@
-"""Allocate: ports and addresses for a guest whose host is known."""
+"""Allocate ports and addresses for a guest whose host is known."""
 
 from django.utils import timezone
 
@@ -12,10 +12,11 @@ from provisioning.scheduler import HostState
 
 
 def allocate(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent:
-    """Give the instance its ports on the host, inside the caller's transaction; returns the step to be written.
+    """Allocate the instance's ports on the host, inside the caller's transaction; returns the step to write.
 
-    One that comes off its shelf has kept its ports.  Raises what ``network.services.allocate`` raises; no other host
-    would help then.
+    A server that is unshelved still has its ports, which are only bound. Raises the errors of
+    ``network.services.allocate``,
+    which another host would not avoid.
     """
     started = timezone.now()
     if build_kind_of(instance) is UNSHELVE:

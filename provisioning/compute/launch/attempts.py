@@ -1,4 +1,4 @@
-"""The tries of a build: why each failed, kept step by step and told when the last one is over."""
+"""Attempts of a build: the reason of each failure is recorded with its step, and reported after the last one."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from provisioning.compute.models import Instance, InstanceAction, InstanceAction
 
 MAPPING = "block_device_mapping"
 STEPS = ("schedule", "claim", "allocate_network", MAPPING, "hand_off", *BUILD_STEPS)
-"""The steps of one try in running order."""
+"""The steps of an attempt in order of execution."""
 MOST_OF_A_REASON = 200
-"""Characters of one earlier reason in the fault of the last try."""
+"""Maximum number of characters of an earlier reason in the fault of the last attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One try that failed; ``host`` is empty when it had found none."""
+    """A failed attempt; ``host`` is empty when none was found."""
 
     attempt: int
     host: str
@@ -27,14 +27,14 @@ class Failure:
 
 
 def record(action: InstanceAction, failure: Failure, instance: Instance, finished: datetime | None = None) -> None:
-    """Write down why a try failed, with the step that was running, and show it; nothing when that is known already.
+    """Record the failure of an attempt with the step that was running, and notify the project; idempotent.
 
-    If no step was announced it is the one after the last that ended.
+    If no step was running, it is the one after the last finished step.
     """
     rows = {row.name: row for row in InstanceActionEvent.objects.filter(action=action, attempt=failure.attempt)}
     if any(row.result == instance_actions.ERROR for row in rows.values()):
         return
-    steps = [step for step in STEPS if step != MAPPING or step in rows]  # most servers have no volumes
+    steps = [step for step in STEPS if step != MAPPING or step in rows]  # only servers with volumes have this step
     name = next((step for step in steps if step not in rows or rows[step].finished_at is None), None)
     if name is None:
         return
@@ -48,7 +48,7 @@ def record(action: InstanceAction, failure: Failure, instance: Instance, finishe
 
 
 def failures(action: InstanceAction | None) -> list[Failure]:
-    """Return why each try of a build failed so far, in order."""
+    """Return the failure of each attempt of a build so far, in order."""
     if action is None:
         return []
     rows = InstanceActionEvent.objects.filter(action=action, result=instance_actions.ERROR).order_by("attempt", "id")
@@ -56,7 +56,7 @@ def failures(action: InstanceAction | None) -> list[Failure]:
 
 
 def told(message: str, earlier: list[Failure]) -> str:
-    """Return a fault's words for the owner, with what went wrong in the tries before; names no host."""
+    """Return the fault's message for the owner, with the reasons of earlier attempts; it contains no host names."""
     reasons = Counter(failure.reason for failure in earlier if failure.reason not in message)
     if not reasons:
         return message
@@ -68,6 +68,6 @@ def told(message: str, earlier: list[Failure]) -> str:
 
 
 def listed(details: str, tries: list[Failure]) -> str:
-    """Return a fault's details for operators: each try with its host."""
+    """Return the fault's details for operators: each attempt with its host."""
     lines = [f"attempt {each.attempt} on {each.host or 'no host'}: {each.reason}" for each in tries]
     return "\n".join([*([details] if details else []), *lines])

@@ -1,4 +1,4 @@
-"""The disks of a launch: whether there can be such, what the server boots from, and what it needs of its host."""
+"""Disks of a launch: validation, the boot disk, and constraints on the host."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,20 +32,20 @@ OLD_MULTIATTACH = "Multiattach volumes are only supported starting with compute 
 
 @dataclass(frozen=True, slots=True)
 class CheckedDisks:
-    """Disks that a launch may have."""
+    """Validated disks of a launch."""
 
     image: Image | None
-    """What the root disk on the host is made from; None: the server boots from a volume."""
+    """Image of the local root disk; None: the server boots from a volume."""
     properties: dict[str, str]
-    """What the image of the root disk, or of the volume it boots from, says."""
+    """Properties of the image of the root disk or of the boot volume."""
     devices: tuple[BlockDevice, ...] = ()
-    """In the order they were asked for, without a server; the same for each server of the request."""
+    """In the order of the request, without a server; each server of the request gets a copy."""
     zones: frozenset[str] = field(default_factory=frozenset)
-    """Where the server has to be for its volumes' sake; empty: anywhere."""
+    """Availability zones of existing volumes, if servers must be in the same zone; empty: any."""
 
 
 def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor) -> CheckedDisks:
-    """Return the disks of a launch.  Raises InvalidInputError and ForbiddenError."""
+    """Validate the disks of a launch. Raises InvalidInputError and ForbiddenError."""
     disks = request.disks
     named_image = check_image(context, request.image_id) if request.image_id else None
     image = None if _boots(disks) else named_image
@@ -74,7 +74,7 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
 
 
 def invalid(sentence: str) -> InvalidInputError:
-    """Return the refusal of a block device mapping."""
+    """Return the error for an invalid block device mapping."""
     return InvalidInputError(f"Block Device Mapping is Invalid: {sentence}", field=FIELD)
 
 
@@ -83,7 +83,7 @@ def _boots(disks: Sequence[DiskRequest]) -> bool:
 
 
 def _check_sequence(disks: Sequence[DiskRequest], *, local_root: bool) -> None:
-    """One device is the first to boot from, and each further one has the next number."""
+    """Validate that the boot indexes are consecutive numbers from 0."""
     indexes = [disk.boot_index for disk in disks if disk.boot_index is not None and disk.boot_index >= 0]
     if local_root:
         indexes.append(0)
@@ -119,10 +119,10 @@ def _check_type(context: RequestContext, named: str) -> None:
 
 
 class _Disk:
-    """One disk that was asked for, with what it is made of."""
+    """A requested disk with its source."""
 
     def __init__(self, context: RequestContext, position: int, asked: DiskRequest) -> None:
-        """Look it up; raises InvalidInputError."""
+        """Look up the source. Raises InvalidInputError."""
         self.asked, self.image, self.volume, self.snapshot = asked, None, None, None
         device_names.check_path(asked.device_name)
         size = asked.size
@@ -167,14 +167,15 @@ class _Disk:
 
     @property
     def zone(self) -> str:
-        """Where its volume is, when a server elsewhere may not have it; else empty."""
+        """Availability zone that the disk's volume prescribes for the server; empty: none."""
         return self.volume.availability_zone if self.volume is not None and not settings.CROSS_AZ_ATTACH else ""
 
     def check_root(self, flavor: Flavor, named: Image | None) -> dict[str, str]:
-        """Check that a server of this size can boot from it, and return what its image says.
+        """Check that a server with this flavor can boot from the disk, and return the properties of its image.
 
-        ``named``: the image that the request names beside its disks.  It says how the server is, whatever the disk is
-        made of, and the disk may be empty, as in Nova.
+        ``named`` is the image that the request contains in addition to its disks. As in Nova its properties are used
+        whatever the
+        source of the disk is, and the disk may then be blank.
         """
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:
@@ -190,7 +191,7 @@ class _Disk:
             check_memory(flavor, named)
             properties, least, data = {}, named.min_disk, 0
         else:
-            raise invalid(BOOT_SEQUENCE)  # nobody boots from an empty volume
+            raise invalid(BOOT_SEQUENCE)  # a blank volume is not bootable
         least = max(least, -(-data // GIB))
         if least > (self.device.size or 0):
             raise InvalidInputError(

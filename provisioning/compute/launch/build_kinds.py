@@ -1,4 +1,4 @@
-"""The two kinds of build of servers that are made on a host: a new server, and one that comes back from its shelf."""
+"""The two kinds of builds on a host: of new servers, and of offloaded servers that are unshelved."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,11 @@ from provisioning.compute.states import TaskState, VmState
 
 @dataclass(frozen=True, slots=True)
 class BuildKind:
-    """One kind of build, in the terms of the records.
+    """A kind of build.
 
-    ``action`` is Nova's name; ``first`` is the task that waits for a place, ``waiting`` are those before a command has
-    left for the host; ``give_up`` is the transition when no host can do it.
+    ``action`` is Nova's name. ``first`` is the task before scheduling, ``waiting`` are the tasks before the command is
+    sent to
+    the host, and ``give_up`` is the transition when no host can build the server.
     """
 
     action: str
@@ -21,7 +22,7 @@ class BuildKind:
     give_up: str
 
     def hand_off_transitions(self, task_state: str | None) -> list[str]:
-        """Return the transitions from a task before the hand-off to ``spawning``."""
+        """Return the transitions from the current task to ``spawning``."""
         if self is UNSHELVE:
             return ["unshelve_spawn"]
         return ["spawn"] if task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
@@ -41,7 +42,7 @@ BUILD_KINDS = (LAUNCH, UNSHELVE)
 
 
 def build_kind_of(instance: Instance) -> BuildKind | None:
-    """Return the build that an instance is in the middle of, None for any other."""
+    """Return the kind of build that the instance's task belongs to; None for other tasks."""
     task = instance.task_state
     for kind in BUILD_KINDS:
         if instance.vm_state == kind.vm_state and (task in kind.waiting or task == TaskState.SPAWNING):
@@ -50,6 +51,6 @@ def build_kind_of(instance: Instance) -> BuildKind | None:
 
 
 def is_waiting(instance: Instance) -> bool:
-    """Whether it is being built and no command has left for a host yet."""
+    """Whether the instance is being built and no command was sent to a host yet."""
     kind = build_kind_of(instance)
     return kind is not None and instance.task_state in kind.waiting

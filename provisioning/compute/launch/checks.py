@@ -1,4 +1,4 @@
-"""What a launch must satisfy before anything is written; every error names the field of the Compute API it is about."""
+"""Validation of a launch before anything is written; errors contain the field name of the Compute API."""
 
 from dataclasses import dataclass
 
@@ -24,16 +24,16 @@ from provisioning.network.services import automatic_network, quota_of
 from provisioning.quotas import selectors as quotas
 
 MAX_COUNT = 100
-"""Servers of one request."""
+"""Maximum number of servers in one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedLaunch:
-    """A launch whose every part exists and is the caller's to use."""
+    """A validated launch: everything in it exists, and the caller may use it."""
 
     quote: LaunchQuote
     bounds: quotas.Bounds
-    """The limits by which the quota of each server is reserved."""
+    """The limits for the quota reservation of each server."""
     name: str
     hostname: str | None
     description: str | None
@@ -42,9 +42,9 @@ class CheckedLaunch:
     tags: list[str]
     networks: list[dict[str, str | None]]
     security_groups: list[str]
-    """Ids; empty: the project's default group, which may have to be made."""
+    """Ids; empty: the project's default group, which is created if necessary."""
     floating_ip_network: Network | None
-    """Where each server gets a floating IP from by itself."""
+    """Network of the floating IP that each server gets automatically; None: no floating IP."""
     place: Place
     server_group: ServerGroup | None
     injected_files: list[dict[str, str]]
@@ -52,7 +52,7 @@ class CheckedLaunch:
 
 
 def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
-    """Run every check that needs no write.
+    """Run all checks of a launch; writes nothing.
 
     Raises InvalidInputError, OverQuotaError, ForbiddenError or ConflictError.
     """
@@ -102,7 +102,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
 
 
 def _counts(request: LaunchRequest) -> tuple[int, int]:
-    """Return the least and the most servers that are asked for."""
+    """Return the minimum and maximum number of servers."""
     low, high = request.min_count, max(request.max_count, request.min_count)
     if low < 1:
         raise InvalidInputError("Invalid input for min_count: it must be at least 1.", field="min_count")

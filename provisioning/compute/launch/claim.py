@@ -1,4 +1,4 @@
-"""Schedule and claim: from a request to room on one host, with a record of how it was found."""
+"""Schedule a build and claim resources on a host, with a record of the decision."""
 
 from typing import Any
 
@@ -20,17 +20,18 @@ from provisioning.scheduler import HostState, explain
 __all__ = ["find_place", "instance_waits", "spec_of"]
 
 ROUNDS = 8
-"""How often the hosts are looked at anew because all that were ranked had been taken in the meantime."""
+"""Number of times the hosts are read and ranked, if all ranked hosts are claimed concurrently."""
 NO_VALID_HOST = "No valid host was found. "
 ALL_TAKEN = "All suitable hosts were taken by other servers at the same moment."
 
 
 def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
-    """Rank the hosts and take room on the best that still has it: then the instance is ``networking`` on that host.
+    """Rank the hosts and claim resources on the best one that has them free; the instance is then ``networking`` on it.
 
-    The hosts are read outside any transaction; claim, transition, decision and steps are written in one.  When every
-    ranked host is taken by now the hosts are read again.  Returns None when there is no host (the instance is in ERROR
-    then), or when the launch has moved on without us.
+    The hosts are read outside a transaction; claim, transition, decision and steps are written in one. If the resources
+    of
+    all ranked hosts were claimed concurrently, the hosts are read again. Returns None when there is no valid host (the
+    instance is set to ERROR), or when the instance has changed concurrently.
     """
     for _ in range(ROUNDS):
         found = rank_for_build(spec_of(instance))
@@ -51,24 +52,24 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
 
 
 def instance_waits(instance: Instance) -> bool:
-    """Say whether the launch still waits for this very scheduling."""
+    """Whether the instance still waits for this scheduling."""
     waiting = Instance.objects.filter(id=instance.id, attempt=instance.attempt, host=None)
     return waiting.filter(vm_state=instance.vm_state, task_state=instance.task_state).exists()
 
 
 def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAction) -> HostState | None:
-    """Inside a transaction: claim the first host that takes it, then move.  None: undo the transaction."""
+    """Claim the first possible host and change the state, inside a transaction. None: roll the transaction back."""
     started = timezone.now()
     ranked = [one.host for one in found.decision.ranked]
     taken, tried = take_first(room_of(instance.flavor), (host.id for host in ranked), instance)
     if taken is None:
         return None
     if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
-        return None  # another run of the same job was first
+        return None  # another run of the same job was faster
     chosen = ranked[tried - 1]
     changes: dict[str, Any] = {"host_id": taken}
     if host_commands.to_destroy().filter(subject_id=instance.id, host_id=taken, generation=instance.attempt).exists():
-        changes["attempt"] = instance.attempt + 1  # this one was removed there: the host begins it no more
+        changes["attempt"] = instance.attempt + 1  # this attempt has a destroy command on the host
     where = Note(host=chosen.name, zone=chosen.availability_zone)
     moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)
     if moved is None:
@@ -90,7 +91,7 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
 def _looked(
     instance: Instance, found: SchedulingAttempt, action: InstanceAction, failure: str = ""
 ) -> InstanceActionEvent:
-    """Return the step ``schedule`` of one look at the hosts."""
+    """Return the step ``schedule``."""
     if failure:
         return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=failure)
     seen = {"hosts": str(len(found.hosts)), "suitable": str(found.decision.suitable)}
@@ -98,7 +99,7 @@ def _looked(
 
 
 def _give_up(instance: Instance, found: SchedulingAttempt, action: InstanceAction) -> None:
-    """No host: ERROR, hostless, with the filters' counts in the fault, and a smaller size that would fit."""
+    """Set the instance to ERROR without a host. The fault has the filters' counts and a smaller flavor that fits."""
     sentences = [explain(found.decision) or ALL_TAKEN]
     if build_kind_of(instance) is LAUNCH:
         sentences.append(smaller_that_fits(instance, found.hosts, found.spec, found.decision))

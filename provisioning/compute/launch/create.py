@@ -1,4 +1,4 @@
-"""Launching: checks, quota, records, first event and the cast to the scheduler in one transaction."""
+"""Create servers: checks, quota, records, first event and the cast to the scheduler in one transaction."""
 
 import uuid
 from collections.abc import Sequence
@@ -26,27 +26,32 @@ from provisioning.network import services as network
 
 
 def check_launch(context: RequestContext, request: LaunchRequest) -> LaunchQuote:
-    """Run every check of a launch and say what it would take; nothing is written.  Raises what ``launch`` raises."""
+    """Run all checks of a launch and return the resources it would use; writes nothing. Raises the errors of
+    ``launch``.
+    """
     return check(context, request).quote
 
 
 @when_broken_off
 def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
-    """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` /
-    ``scheduling``.
+    """Create ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` / ``scheduling``.
 
-    In one transaction: 1. every part is checked; 2. volumes that are there are locked, then the quota is reserved; 3.
-    the default security group is there; 4. the records, the action and the first event are written; 5. the scheduler
-    is cast to.  An error leaves nothing behind.
+    In one transaction, which an error rolls back:
 
-    A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns what that one made.
+    1. everything is checked;
+    2. existing volumes are locked, then the quota is reserved;
+    3. the default security group is created if missing;
+    4. the records, the action and the first event are written;
+    5. the schedule job is cast.
 
-    Raises InvalidInputError, ConflictError or ForbiddenError with the ``field`` it is about, and OverQuotaError.
+    A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns the servers of that
+    one.
+    Raises InvalidInputError, ConflictError or ForbiddenError with the ``field``, and OverQuotaError.
     """
     identity = identity_of(context, request)
     try:
         return _launch(context, request, identity)
-    except (IntegrityError, OverQuotaError):  # the same request, at the same moment, took the ids or the last place
+    except (IntegrityError, OverQuotaError):  # possibly caused by a concurrent repetition of the request
         made = identity.launched_before()
         if not made:
             raise
@@ -78,7 +83,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
 
 
 def _write_disks(instance: Instance, asked: Sequence[BlockDevice]) -> None:
-    """Write the disks of a server, and reserve the volumes that are there; InvalidInputError for one it cannot have."""
+    """Write a server's disks and reserve existing volumes. Raises InvalidInputError."""
     if not asked:
         return
     devices = [copy(device) for device in asked]

@@ -1,4 +1,4 @@
-"""Looks at the hosts for a place, and the records of what they found."""
+"""Ranking of the hosts for a request, and the records of scheduling decisions."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +16,15 @@ from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, facts_needed, options_of
 
 SHOWN = 10
-"""Of the best hosts so many are kept with their weights."""
+"""Number of best hosts that are recorded with their weights."""
 _WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "seconds", "read_seconds", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingAttempt:
-    """One look at the hosts: what was asked, what there was, what was found, and when.
+    """One ranking of the hosts: the request, the hosts, the decision, and times.
 
-    ``failed_before``: no host but those that have failed the request will do, and they may have it again.
+    ``failed_before``: only hosts that already failed the request remain, and they are used again.
     """
 
     spec: RequestSpec
@@ -37,18 +37,18 @@ class SchedulingAttempt:
 
 
 def options_now() -> Options:
-    """Return how this cloud chooses hosts."""
+    """Return the scheduler options of this cloud."""
     return options_of(settings)
 
 
 def rank_hosts(spec: RequestSpec) -> SchedulingAttempt:
-    """Read the hosts as they are now, and decide; nothing is written."""
+    """Read the hosts and rank them for the request; writes nothing."""
     options = options_now()
     return _rank(spec, options, lambda: hosts_for(spec, options))
 
 
 def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
-    """Do the same; a host that has failed the request is as good as any other when no other will do."""
+    """Rank the hosts for a build; hosts that already failed the request are included if no other host remains."""
     found = rank_hosts(spec)
     if found.decision.ranked or not spec.excluded_hosts:
         return found
@@ -59,7 +59,7 @@ def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
 def rank_one_host(
     host_id: uuid.UUID, spec: RequestSpec, seen_as: Callable[[HostState], HostState]
 ) -> SchedulingAttempt:
-    """Do the same with one host, which is looked at as ``seen_as`` says, whatever is being built there."""
+    """Rank one host only, with its state changed by ``seen_as``, and without counting the builds on it."""
     options = options_now()
     facts = facts_needed(spec, options) - {"io_ops"}
 
@@ -87,9 +87,9 @@ def record_decision(
     *,
     flavor: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keep what a look has found for this attempt of an action, inside the caller's transaction; a repeat replaces it.
+    """Record the decision for this attempt of an action, inside the caller's transaction; an earlier one is replaced.
 
-    ``chosen``: the host that was taken; None: none.  ``flavor``: the size that was asked for when it is not its own.
+    ``chosen``: the claimed host, or None. ``flavor``: the requested flavor if it is not the instance's current one.
     """
     row = SchedulingDecision(
         instance=instance,
@@ -122,7 +122,7 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
 
 
 def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what was asked for, in words fit for the owner: no host is named, and what nobody asked is left out."""
+    """Return the requested properties for the owner, without host names and empty values."""
     spec = found.spec
     said = {
         "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),

@@ -1,4 +1,4 @@
-"""Where a launch wants its servers to be: a zone, for operators a host, and what the scheduler is to heed."""
+"""Requested destination of a launch: availability zone, host (operators only) and scheduler hints."""
 
 from collections.abc import Set
 from dataclasses import dataclass, field, replace
@@ -14,26 +14,27 @@ from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
 
 IGNORED = "ignore_hosts"
-"""The hint by which operators leave out hosts."""
+"""Hint with hosts to exclude, for operators."""
 MOST_IGNORED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that the caller may ask for."""
+    """A valid destination."""
 
     zone: str = ""
-    """Empty: any."""
+    """Availability zone; empty: any."""
     host: str = ""
-    """A host's name; empty: any."""
+    """Name of a host; empty: any."""
     hints: dict[str, object] = field(default_factory=dict)
 
 
 def check_place(context: RequestContext, request: LaunchRequest) -> Place:
-    """Return where the servers are to be.
+    """Validate the destination of a launch.
 
-    Raises InvalidInputError naming what there is not, and ForbiddenError for a host asked for, or left out, by others
-    than operators.
+    Raises InvalidInputError for an unknown zone, host or hint, and ForbiddenError when users other than operators
+    request or
+    exclude a host.
     """
     zone, host, node = _parts(request.availability_zone)
     if host or node:
@@ -42,7 +43,7 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
         policy.enforce(context, "compute:servers:create:requested_destination")
         if host or node:
             raise InvalidInputError(
-                "A host is asked for twice: by availability_zone, and by host or hypervisor_hostname.", field="host"
+                "Request a host either by availability_zone, or by host or hypervisor_hostname.", field="host"
             )
         host, node = request.host or "", request.hypervisor_hostname or ""
     if zone and zone not in availability_zones():
@@ -55,9 +56,10 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
 
 
 def in_zones(place: Place, zones: Set[str]) -> Place:
-    """Return the place with the zone that volumes are in, where servers may have those of their own zone alone.
+    """Return the destination with the zone of the volumes, for clouds where servers and volumes must be in the same
+    zone.
 
-    Raises InvalidInputError when no place is in all of them.
+    Raises InvalidInputError when the zones differ.
     """
     if not zones:
         return place
@@ -76,12 +78,12 @@ def in_zones(place: Place, zones: Set[str]) -> Place:
 
 
 def group_of(context: RequestContext, place: Place, count: int) -> ServerGroup | None:
-    """Return the server group that ``count`` servers are to join.  Raises InvalidInputError, OverQuotaError."""
+    """Return the server group that ``count`` servers will join. Raises InvalidInputError, OverQuotaError."""
     return group_for_launch(context, place.hints["group"], count) if "group" in place.hints else None
 
 
 def _parts(text: str | None) -> tuple[str, str, str]:
-    """Read ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
+    """Parse ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
     zone, *rest = (text or "").split(":")
     if len(rest) > 2:
         raise InvalidInputError("Unable to parse availability_zone", field="availability_zone")
@@ -90,7 +92,7 @@ def _parts(text: str | None) -> tuple[str, str, str]:
 
 
 def _ignored(hint: object) -> list[str]:
-    """Return the names of hosts that will not do."""
+    """Return the names of excluded hosts."""
     named = list(hint) if isinstance(hint, list | tuple) else [hint]
     texts = [name for name in named if isinstance(name, str)]
     if len(named) > MOST_IGNORED or len(texts) < len(named):

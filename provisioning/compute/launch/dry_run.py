@@ -1,4 +1,4 @@
-"""Would it fit: the scheduler itself, on the rows of the hosts as they are now; nothing is written."""
+"""Dry run of the scheduler with the current hosts: the number of servers that would fit. Writes nothing."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -32,17 +32,17 @@ from provisioning.images.models import Image
 from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
 
 MOST_SHOWN = 10
-"""How much more room there is than this is nobody's business but the operator's."""
+"""Maximum number shown to users; more would reveal the capacity of the cloud."""
 MOST_COUNTED = 100
-"""Where counting stops for operators."""
+"""Maximum number counted for operators."""
 MOST_TRIED = 8
-"""How many smaller sizes are tried for one that fits."""
+"""Maximum number of smaller flavors that are tried."""
 SEEING_HOSTS = "novella:would_fit:hosts"
 
 
 @dataclass(frozen=True, slots=True)
 class WouldFit:
-    """What a launch would ask for: a flavor, or for those who may see hosts any amounts (MiB, GiB), and where."""
+    """A hypothetical launch: a flavor, or any amounts (MiB, GiB) for users who may see hosts, and the destination."""
 
     flavor_ref: str | None = None
     vcpus: int = 0
@@ -50,37 +50,38 @@ class WouldFit:
     disk_gb: int = 0
     image_id: str | None = None
     availability_zone: str = ""
-    """``zone``, or for operators ``zone:host``; empty: any."""
+    """``zone``, or ``zone:host`` for operators; empty: any."""
     hints: Mapping[str, object] = field(default_factory=dict)
     group: str | None = None
-    """The id of a server group, as the hint says it too."""
+    """Id of a server group; also possible in ``hints``."""
     requested_host: str = ""
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How many would find a place, one after the other."""
+    """The number of servers that would fit, placed one after the other."""
 
     fits: int
     most: int
-    """Where counting stopped."""
+    """Maximum number that was counted."""
     asked: int
     decision: Decision
-    """Of the first that found no place; of the first when all did."""
+    """Decision of the first server that does not fit, or of the first server if all fit."""
     sentence: str
-    """For the caller; no host is named."""
+    """For the caller, without host names."""
     hosts: list[tuple[str, int]]
-    """Name of a host and how many go there, for those who may see hosts; else empty."""
+    """Name of a host and number of servers on it, for users who may see hosts; otherwise empty."""
     allowed: int | None = None
-    """How many the quota of the project leaves; None: any number."""
+    """Number of servers that the project's quota allows; None: unlimited."""
 
 
 def would_fit(context: RequestContext, request: WouldFit) -> Fit:
-    """Say how many servers like this the hosts could take now, by what the caller may see and use.
+    """Return how many servers like this would fit on the hosts now, with the caller's permissions.
 
-    Raises what a launch raises for the same parts: InvalidInputError with the ``field`` it is about, ForbiddenError,
-    OverQuotaError for a group that is full.
+    Raises the same errors as a launch: InvalidInputError with the ``field``, ForbiddenError, and OverQuotaError for a
+    full
+    server group.
     """
     policy.enforce(context, "novella:would_fit")
     if context.project_id is None:
@@ -99,7 +100,7 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     if not found.fits:
         sentences.append(smaller_that_fits(instance, hosts, spec, found.decision))
     if allowed is not None and allowed < request.count:
-        sentences.append(f"The quota leaves room for {allowed}.")
+        sentences.append(f"The quota allows {allowed}.")
     return Fit(
         fits=found.fits,
         most=most,
@@ -112,8 +113,9 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
 
 
 def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: RequestSpec, decision: Decision) -> str:
-    """Say which is the largest smaller flavor of the server's project that fits now, and how often; empty when none
-    does, or when the size was not what left no host.
+    """Return a sentence about the largest smaller flavor of the project that fits now, and how often.
+
+    Empty when none fits, or when the decision did not fail because of the flavor's size.
     """
     if not decision.filters or decision.filters[-1].asked is None:
         return ""
@@ -130,11 +132,11 @@ def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: Requ
     return ""
 
 
-# ----- the ask --------------------------------------------------------------------------------------------------------
+# ----- request -------------------------------------------------------------------------------------------------------
 
 
 def _imagined(context: RequestContext, request: WouldFit) -> Instance:
-    """Return the server that a launch would make, as far as the scheduler looks at it; it is not kept."""
+    """Return an unsaved instance like that of a launch, with the columns that the scheduler uses."""
     image = check_image(context, request.image_id) if request.image_id else None
     flavor = _size(context, request, image)
     hints = dict(request.hints) | ({"group": request.group} if request.group else {})
@@ -154,7 +156,7 @@ def _imagined(context: RequestContext, request: WouldFit) -> Instance:
 
 
 def imagined(project_id: uuid.UUID, flavor: Mapping[str, Any], image: Image | None, zone: str = "") -> Instance:
-    """Return a server of a size and an image that is not kept, for the scheduler to look at."""
+    """Return an unsaved instance with a flavor and an image, for the scheduler."""
     return Instance(
         project_id=project_id,
         flavor=dict(flavor),
@@ -165,12 +167,12 @@ def imagined(project_id: uuid.UUID, flavor: Mapping[str, Any], image: Image | No
 
 
 def _size(context: RequestContext, request: WouldFit, image: Image | None) -> dict[str, Any]:
-    """Return the copy of a flavor that a launch would keep."""
+    """Return the copy of the flavor that a launch would store."""
     numbers: dict[str, Any] = {"vcpus": request.vcpus, "memory_mb": request.memory_mb, "disk_gb": request.disk_gb}
     if request.flavor_ref is not None:
         named = [name for name, value in numbers.items() if value]
         if named:
-            raise InvalidInputError(f"A flavor has its own {named[0]}: ask for one or the other.", field=named[0])
+            raise InvalidInputError(f"A flavor has its own {named[0]}: specify one or the other.", field=named[0])
         flavor = check_flavor(context, request.flavor_ref)
         check_demands(image.properties if image is not None else {}, flavor)
         if image is not None and not may_be_without_disk(context, flavor):
@@ -193,7 +195,7 @@ def _size_of(image: Image | None) -> int:
 
 
 def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
-    """Return how many servers of this size the quota leaves."""
+    """Return how many servers with this flavor the quota allows."""
     left = [
         known // amount
         for resource, amount in quota_held(flavor).items()
@@ -203,7 +205,7 @@ def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
 
 
 def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
-    """Return the flavors of the server's project that are no larger than its own in anything, the largest first."""
+    """Return the project's flavors that exceed the server's own in no resource, largest first."""
     own = instance.flavor
 
     def size(flavor: Flavor) -> tuple[int, int, int]:
@@ -228,7 +230,7 @@ def _takes(flavor: Flavor, image: Image | None) -> bool:
     return True
 
 
-# ----- words ----------------------------------------------------------------------------------------------------------
+# ----- sentences -----------------------------------------------------------------------------------------------------
 
 
 def _sentence(found: Count, asked: int) -> str:

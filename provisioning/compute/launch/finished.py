@@ -1,4 +1,4 @@
-"""The end of a build: the server is active, comes off its shelf, or goes to another host or to ERROR."""
+"""End of a build: the server becomes active, or is rescheduled, or is set to ERROR."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
 
 NO_HOST_CAN = frozenset({"build_failed", "image_unacceptable", "stopped"})
-"""Codes of builds that fail by no fault of the host."""
+"""Error codes of failed builds that are not the fault of the host."""
 OFF_THE_SHELF: dict[str, Any] = {
     "snapshot_image_id": None,
     "shelved_at": None,
@@ -32,7 +32,7 @@ OFF_THE_SHELF: dict[str, Any] = {
 
 
 def is_spawning(instance: Instance, attempt: int) -> bool:
-    """Whether this attempt of a build is with a host now."""
+    """Whether a host is working on this attempt of a build."""
     return (
         instance.attempt == attempt
         and instance.task_state == TaskState.SPAWNING
@@ -41,7 +41,7 @@ def is_spawning(instance: Instance, attempt: int) -> bool:
 
 
 def finished(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
-    """Take the end of the build that the instance waits for; ``ended`` is the host's time of it."""
+    """End the build that the instance waits for; ``ended`` is the host's time of the end."""
     if outcome.well:
         _built(instance, body, outcome)
     else:
@@ -66,7 +66,7 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
 
 
 def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
-    """End an unshelving; the image that the server came from goes."""
+    """End an unshelving and delete the shelved image."""
     image_id = instance.snapshot_image_id
     back = state.advance(instance, "unshelved", attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})
     if back is None:
@@ -79,7 +79,7 @@ def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
 
 
 def _not_built(instance: Instance, outcome: Outcome, ended: datetime) -> None:
-    """Keep the reason with the step that failed; then another host, or ERROR."""
+    """Record the failed step; then reschedule the server, or set it to ERROR."""
     reason, host_id = outcome.message or "The host could not build the server.", instance.host_id
     kind = build_kind_of(instance)
     action = instance_actions.current(instance.id, kind.action) if kind else None

@@ -1,6 +1,4 @@
-"""What a launch could choose now: each size with the reason why it does not fit, and how many more of it the hosts can
-take.
-"""
+"""Flavors for the launch form: the reason why a flavor cannot be launched, and how many servers of it would fit."""
 
 import logging
 from collections.abc import Sequence
@@ -35,25 +33,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FlavorChoice:
-    """One size as a launch sees it."""
+    """A flavor as an option of a launch."""
 
     flavor: Flavor
     reason: str = ""
-    """Why a launch would be refused; empty when it would not."""
+    """Why a launch would be rejected; empty when it would be accepted."""
     room: int | None = None
-    """How many of this size would find a place now, at most MOST_SHOWN; None where that could not be found out."""
+    """Number of servers that would fit now, at most MOST_SHOWN; None when unknown."""
     full: str = ""
-    """Why no more of them, or none, would; empty when as many as are wanted do."""
+    """Why fewer servers than requested would fit; empty when all would."""
 
     @property
     def and_more(self) -> bool:
-        """Whether counting stopped while there was room."""
+        """Whether counting stopped at the maximum."""
         return self.room == MOST_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What else a launch would say of its place; ``server_group`` is of the caller's project."""
+    """Other parameters of the launch; ``server_group`` belongs to the caller's project."""
 
     count: int = 1
     availability_zone: str = ""
@@ -66,7 +64,7 @@ ANY = Wanted()
 def flavor_choices(
     context: RequestContext, image: Image | None, limits: Limits, wanted: Wanted = ANY
 ) -> list[FlavorChoice]:
-    """Return every size the caller may use, the smallest first, judged as a launch would be; hosts are read once."""
+    """Return all flavors that the caller may use, smallest first, with the checks of a launch; reads the hosts once."""
     flavors = selectors.flavors_for(context)
     counts = _counts(context, flavors, image, wanted)
     choices = []
@@ -80,8 +78,9 @@ def flavor_choices(
 def _counts(
     context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
 ) -> Sequence[Count | None]:
-    """Return how many of each size would find a place; None for all when a scheduler's part of the operators' own
-    fails: a launch can be asked for all the same.
+    """Return how many servers of each flavor would fit; all None when a custom part of the scheduler fails, because the
+    launch
+    form is usable without the numbers.
     """
     try:
         options, specs = options_now(), _specs(context, flavors, image, wanted)
@@ -91,14 +90,14 @@ def _counts(
     except DatabaseError:
         raise
     except Exception:
-        log.exception("The scheduler could not say what would fit.")
+        log.exception("The scheduler could not count what would fit.")
         return [None] * len(flavors)
 
 
 def _specs(
     context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
 ) -> list[RequestSpec]:
-    """Return what the scheduler would be asked for each size; who is in the group is read once."""
+    """Return the scheduler requests for all flavors; reads the members of the server group once."""
     project_id = context.project_id or NOBODY
     virtual_size = max(image.virtual_size or 0, image.size or 0) if image else 0
     servers = [
@@ -113,11 +112,11 @@ def _specs(
 
 
 def _full(found: Count, count: int) -> str:
-    """Say in a few words why less than ``count`` would find a place; empty when they all do."""
+    """Return a short reason why fewer than ``count`` servers would fit; empty when all would."""
     if found.fits >= min(count, MOST_SHOWN):
         return ""
     if found.fits:
-        return f"Only {found.fits} of {count} find a place now."
+        return f"Only {found.fits} of {count} would fit now."
     last = found.decision.filters[-1] if found.decision.hosts else None
     if last is None or last.after:
         return funnel(found.decision)

@@ -1,4 +1,4 @@
-"""What a guest is given for its first boot: user data, injected files and a public key."""
+"""Data of a guest for its first boot: user data, injected files and a public key."""
 
 import base64
 import binascii
@@ -12,11 +12,11 @@ from provisioning.compute.models import KeyPair
 from provisioning.quotas.services.limits import check_each
 
 MAX_USER_DATA = 65_535
-"""Bytes of base64, as Nova's schema."""
+"""Bytes of base64, as in Nova's schema."""
 
 
 def check_user_data(user_data: str | None) -> None:
-    """Raise InvalidInputError for what is too large or no base64."""
+    """Raise InvalidInputError for user data that is too large or not base64."""
     if user_data is None:
         return
     if len(user_data) > MAX_USER_DATA:
@@ -32,7 +32,7 @@ def check_user_data(user_data: str | None) -> None:
 
 
 def check_files(files: Sequence[InjectedFile], limits: Mapping[str, int]) -> list[dict[str, str]]:
-    """Return the files as an instance keeps them: ``[{"path", "contents"}]``, contents in base64.
+    """Return the files as an instance stores them: ``[{"path", "contents"}]``, contents in base64.
 
     Raises InvalidInputError for ``personality``, OverQuotaError for too many or too large ones.
     """
@@ -56,7 +56,7 @@ def check_files(files: Sequence[InjectedFile], limits: Mapping[str, int]) -> lis
 
 
 def check_key_pair(context: RequestContext, name: str | None) -> KeyPair | None:
-    """Return the caller's key pair of this name, None for none; InvalidInputError when there is no such pair."""
+    """Return the caller's key pair of this name, None for None. Raises InvalidInputError when it does not exist."""
     if name is None:
         return None
     try:

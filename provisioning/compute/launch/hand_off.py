@@ -1,4 +1,4 @@
-"""Hand off: the whole guest as one durable command to its host."""
+"""Hand off: send the build command to the host."""
 
 from django.utils import timezone
 
@@ -13,10 +13,11 @@ from provisioning.scheduler import HostState
 
 
 def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent | None:
-    """Write the command to the host and move the instance through ``block_device_mapping`` to ``spawning``.
+    """Send the build command and change the state through ``block_device_mapping`` to ``spawning``.
 
-    Inside the caller's transaction.  Returns the step to be written, None when the launch has moved on.  Raises
-    NotFoundError when the image is gone.
+    Inside the caller's transaction. Returns the step to write, or None when the instance has changed concurrently.
+    Raises
+    NotFoundError when the image was deleted.
     """
     started = timezone.now()
     spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)

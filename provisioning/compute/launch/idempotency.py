@@ -1,4 +1,4 @@
-"""A launch that is sent twice is one launch: its idempotency key decides the ids of the servers it makes."""
+"""Idempotent launches: the ids of the servers derive from the idempotency key."""
 
 import hashlib
 import secrets
@@ -13,20 +13,22 @@ from provisioning.compute.models import Instance
 
 @dataclass(frozen=True, slots=True)
 class LaunchIdentity:
-    """The ids of a request's servers: random, or always the same for the caller's key in this project."""
+    """Source of the ids of a request's servers: random, or derived from the caller's key and project."""
 
     project_id: uuid.UUID
     reservation_id: str
-    """What the servers of one request share."""
+    """Common to the servers of one request."""
     repeatable: bool
-    """Whether there is a key."""
+    """Whether the request has a key."""
 
     def instance_id(self, index: int) -> uuid.UUID:
-        """Return a server's id; with a key the same each time: the primary key stops a repeat that was as quick."""
+        """Return a server's id. With a key it is always the same, so that the primary key prevents concurrent
+        repetitions.
+        """
         return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.reservation_id} {index}") if self.repeatable else uuid.uuid4()
 
     def launched_before(self) -> list[Instance]:
-        """Return what a request with this key launched already, deleted ones too; empty without a key."""
+        """Return the servers of an earlier request with this key, including deleted ones; empty without a key."""
         if not self.repeatable:
             return []
         made = Instance.objects.filter(project_id=self.project_id, reservation_id=self.reservation_id)

@@ -1,4 +1,4 @@
-"""The disks that an image names which was made of a server that boots from a volume."""
+"""Disks described by images of volume-backed servers (property ``block_device_mapping``)."""
 
 import json
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.volume_images import PROPERTY
 
 _TEXTS = {"device_name": 32, "disk_bus": 32, "device_type": 32, "guest_format": 32, "tag": 32, "volume_type": 255}
-"""Field → how many characters of it are read."""
+"""Field → maximum number of characters read."""
 
 
 def disks_of(properties: Mapping[str, Any]) -> tuple[DiskRequest, ...]:
-    """Return the disks that an image names; none for an ordinary one.
+    """Return the disks in an image's block device mapping; empty for other images.
 
-    Whoever owns an image writes what it likes there: InvalidInputError for what makes no sense.
+    Raises InvalidInputError for an invalid mapping; the image's owner can write any value.
     """
     text = properties.get(PROPERTY)
     if not text:
@@ -24,7 +24,7 @@ def disks_of(properties: Mapping[str, Any]) -> tuple[DiskRequest, ...]:
     try:
         return tuple(_disk(entry) for entry in _entries(str(text)) if not entry.get("no_device"))
     except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError) as error:
-        raise InvalidInputError("The image's block_device_mapping makes no sense.", field="imageRef") from error
+        raise InvalidInputError("The image's block_device_mapping is invalid.", field="imageRef") from error
 
 
 def _entries(text: str) -> list[Any]:
@@ -62,5 +62,5 @@ def _number(value: Any, *, least: int) -> int:
 
 def _text(value: Any, longest: int) -> str:
     text = str(value or "")[:longest]
-    text.encode()  # half a surrogate pair is a ValueError
+    text.encode()  # raises ValueError for lone surrogates
     return text

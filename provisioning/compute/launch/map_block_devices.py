@@ -1,4 +1,4 @@
-"""Map block devices: the volumes of a guest whose host is known are made, reserved and connected to that host."""
+"""Map block devices: create, reserve and connect the volumes of a guest whose host is known."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -26,21 +26,21 @@ from provisioning.volumes.state import keep_still
 from provisioning.volumes.states import VolumeStatus
 
 LATE = timedelta(seconds=60)
-"""After its deadline a volume's own reaper has this long to extend the deadline or to give the volume up."""
+"""Time after a volume's deadline in which its own reaper extends the deadline or fails the volume."""
 REFUSED = "Invalid volume: {message}"
 
 
 def keep_volumes_still(devices: Iterable[BlockDevice]) -> None:
-    """Lock the volumes of a launch that are there, before its quota (``provisioning.volumes.state``)."""
+    """Lock the existing volumes of a launch, before its quota (``provisioning.volumes.state``)."""
     ids = [device.volume_id for device in devices if device.volume_id is not None]
     if ids:
         keep_still(Volume.objects.filter(id__in=ids))
 
 
 def reserve_volumes(instance: Instance, devices: list[BlockDevice]) -> None:
-    """Reserve, with the launch's request, the volumes that are there already: nobody else attaches them from then on.
+    """Reserve the existing volumes of a launch, so that no other server can attach them.
 
-    Raises InvalidInputError for one that cannot be attached.
+    Raises InvalidInputError for a volume that cannot be attached.
     """
     owner = _owner(instance)
     for device in devices:
@@ -54,8 +54,9 @@ def reserve_volumes(instance: Instance, devices: list[BlockDevice]) -> None:
 
 
 def begins_mapping(instance: Instance, action: InstanceAction, steps: list[InstanceActionEvent]) -> bool:
-    """Move a launch into ``block_device_mapping`` with what it has allocated (``steps``), inside the caller's
-    transaction; False: it is there, or comes off its shelf, which has no such task.
+    """Move a launch to ``block_device_mapping`` and write ``steps``, inside the caller's transaction.
+
+    False when the launch is already there, or when the server is unshelved, which has no such task.
     """
     if build_kind_of(instance) is not LAUNCH or instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
         return False
@@ -73,13 +74,17 @@ def begins_mapping(instance: Instance, action: InstanceAction, steps: list[Insta
 def map_block_devices(
     instance: Instance, devices: list[BlockDevice], host: HostState, action: InstanceAction
 ) -> tuple[bool, list[InstanceActionEvent]]:
-    """Bring the volumes of a build as far as they come now, inside the caller's transaction with the server locked.
+    """Advance the volumes of a build, inside the caller's transaction with the server locked.
 
-    1. volumes that are asked for are made; 2. those that are there are reserved; 3. those that are the server's are
-    connected to its host.  Each of it goes on elsewhere, and its end casts the job of the build again.
+    1. Requested new volumes are created.
+    2. Available volumes are reserved.
+    3. Reserved volumes are connected to the host.
 
-    Returns whether its host may open all of them now, and the step to be written.  Raises what the services of volumes
-    raise, and InvalidInputError for a volume that could not be made.
+    Each operation continues in the background, and its end casts the build's job again. Returns whether the host can
+    open all
+    volumes now, and the step to write. Raises the errors of the volume services, and InvalidInputError for a volume
+    whose
+    creation failed.
     """
     if not devices:
         return True, []
@@ -97,16 +102,14 @@ def map_block_devices(
 
 
 def volumes_are_made(instance: Instance) -> bool:
-    """Whether a volume that the build waits for is still being made: that has a deadline of its own, and its reaper
-    looks after it a moment after that.
-    """
+    """Whether a volume that the build waits for is still being created; the volume has its own deadline and reaper."""
     ids = [device.volume_id for device in block_devices.volumes_of(instance.id) if device.volume_id]
     being_made = Volume.objects.filter(id__in=ids, status__in=block_devices.BEING_MADE)
     return being_made.filter(deadline__gt=timezone.now() - LATE).exists()
 
 
 def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
-    """Have the volume made that a disk is to be, unless it is there."""
+    """Create the volume of a disk, unless it exists."""
     if device.volume_id is not None:
         return
     wanted = VolumeRequest(
@@ -119,7 +122,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
     volume = volumes.create_volume(_owner(instance), wanted)
     if volume.status == VolumeStatus.ERROR:
         said = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
-        raise invalid(f"a volume could not be made. {said.text if said else ''}")
+        raise invalid(f"a volume could not be created. {said.text if said else ''}")
     creation_tags.give(instance.id, "volume", [volume.id])
     given.pass_on(device.id, volume.id, given.VOLUME_TYPE)
     device.volume_id = volume.id
@@ -127,15 +130,16 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
 
 
 def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
-    """Reserve and connect the volume as far as it is there, also one that was taken from the server meanwhile; says
-    whether the host may open it now.
+    """Reserve and connect the volume as far as possible now, even if it was detached concurrently. Returns whether the
+    host can
+    open it.
     """
     rows = Attachment.objects.select_related("volume")
     attachment = rows.filter(id=device.attachment_id).first() if device.attachment_id is not None else None
     if attachment is None:
         volume = Volume.objects.filter(id=device.volume_id or NOBODY).first()
         if volume is None or volume.status in {VolumeStatus.ERROR, VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING}:
-            raise invalid(f"volume {device.volume_id} could not be made.")
+            raise invalid(f"volume {device.volume_id} could not be created.")
         if volume.status in block_devices.BEING_MADE:
             return False
         attachment = attachments.reserve(_owner(instance), volume.id, instance.id, mountpoint=device.device_name)

@@ -1,4 +1,4 @@
-"""Which networks and ports the interfaces of a launch's servers are to be on."""
+"""Networks and ports for the interfaces of a launch's servers."""
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.launch.request import LaunchRequest
@@ -6,10 +6,10 @@ from provisioning.network import selectors as network
 
 
 def check_networks(context: RequestContext, request: LaunchRequest, count: int) -> list[dict[str, str | None]]:
-    """Return what is asked of each interface: ``network_id`` or ``port_id``, ``fixed_ip``, and ``tag`` where it has
-    one.
+    """Return each interface's ``network_id`` or ``port_id``, ``fixed_ip``, and optional ``tag``.
 
-    ``count``: the most servers that are asked for; a port or an address is for one.  Raises InvalidInputError.
+    ``count`` is the maximum number of servers; a request with a port or an address is limited to one. Raises
+    InvalidInputError.
     """
     if request.networks is None or isinstance(request.networks, str):
         return network.requested_networks_for(context, request.networks, count=count)

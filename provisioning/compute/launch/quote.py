@@ -1,4 +1,4 @@
-"""How many servers the quota allows, and what each of them takes of it."""
+"""Number of servers that the quota allows, and their usage."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from provisioning.quotas.selectors import Room
 
 @dataclass(frozen=True, slots=True)
 class LaunchQuote:
-    """What a launch would take: ``amounts`` per server, limits (-1: unlimited), and what counts against them."""
+    """Quota of a launch: ``amounts`` for each server, limits (-1: unlimited), and current usage."""
 
     flavor: Flavor
     image: Image | None
-    """Of a root disk on the host; None: the server boots from a volume."""
+    """Image of a local root disk; None: the server boots from a volume."""
     count: int
-    """How many servers would be made: as many of ``max_count`` as the quota allows."""
+    """Number of servers that would be created: as many of ``max_count`` as the quota allows."""
     amounts: dict[str, int]
     limits: dict[str, int]
     usage: dict[str, int]
@@ -29,7 +29,7 @@ def quote(
     counts: tuple[int, int],
     room: Room,
 ) -> LaunchQuote:
-    """Find how many servers the quota allows, from the lower of ``counts``: else raises OverQuotaError."""
+    """Return the quote for the number of servers that the quota allows. Raises OverQuotaError below the lower count."""
     low, high = counts
     count = high
     for resource, amount in amounts.items():

@@ -1,4 +1,4 @@
-"""What a face asks of the compute services, already free of HTTP and forms."""
+"""Requests to the compute services, independent of APIs and forms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,37 +7,37 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class NetworkRequest:
-    """One network interface: on a network (optionally with a fixed address) or an existing port.  Ids are text as the
-    caller gave them.
+    """A network interface: on a network (optionally with a fixed address) or an existing port. Ids are the caller's
+    text.
     """
 
     network_id: str | None = None
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str = ""
-    """What the guest finds in its config drive about the interface."""
+    """Shown to the guest in its metadata and config drive."""
     subnet_id: str | None = None
-    """The subnet of the network that its address is to be of; None: any."""
+    """Subnet for the address; None: any subnet of the network."""
 
 
 Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None
-"""``auto`` and None: the project's only network; ``none``: no interface at all."""
+"""``auto`` and None: the project's only network; ``none``: no interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskRequest:
-    """One disk that is asked for (the reference's ``block_device_mapping_v2``)."""
+    """A requested disk (``block_device_mapping_v2`` of the API reference)."""
 
     source_type: str
     """``image``, ``volume``, ``snapshot`` or ``blank``."""
     destination_type: str
     """``local`` or ``volume``."""
     source_id: str | None = None
-    """Of the image, the volume or the snapshot, as the caller gave it."""
+    """Id of the image, volume or snapshot, as the caller passed it."""
     boot_index: int | None = None
-    """0: the server boots from it; negative and None: it does not."""
+    """0: the boot disk; negative and None: not bootable."""
     size: int | None = None
-    """GiB, of swap MiB."""
+    """GiB; MiB for swap."""
     volume_type: str = ""
     delete_on_termination: bool = False
     device_name: str = ""
@@ -50,7 +50,7 @@ class DiskRequest:
 
 @dataclass(frozen=True, slots=True)
 class InjectedFile:
-    """One file written into the guest: ``contents`` in base64."""
+    """A file to write into the guest: ``contents`` in base64."""
 
     path: str
     contents: str
@@ -58,7 +58,7 @@ class InjectedFile:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """Everything a launch may say.  The names are those of the Compute API; unset means that the cloud chooses."""
+    """Parameters of a launch, named as in the Compute API."""
 
     name: str
     image_id: str
@@ -70,34 +70,34 @@ class LaunchRequest:
     security_groups: tuple[str, ...] | None = None
     """Names or ids; None: the project's ``default`` group."""
     user_data: str | None = None
-    """Base64, at most 65,535 bytes of it."""
+    """Base64, at most 65,535 bytes."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     metadata_options: Mapping[str, Any] = field(default_factory=dict)
-    """Columns of ``ec2.MetadataOptions``: how guests read their metadata."""
+    """Columns of ``ec2.MetadataOptions``."""
     config_drive: bool = False
     min_count: int = 1
     max_count: int = 1
     availability_zone: str | None = None
     description: str | None = None
     hostname: str | None = None
-    """None: made from the name."""
+    """None: derived from the name."""
     scheduler_hints: Mapping[str, object] = field(default_factory=dict)
     admin_password: str | None = None
-    """None: one is made when the setting ENABLE_INSTANCE_PASSWORD says so."""
+    """None: generated if ENABLE_INSTANCE_PASSWORD is set."""
     access_ip_v4: str = ""
     access_ip_v6: str = ""
     disk_config: str = "MANUAL"
     """``MANUAL`` or ``AUTO``."""
     injected_files: tuple[InjectedFile, ...] = ()
     disks: tuple[DiskRequest, ...] = ()
-    """Beside a root disk made from the image, or with the one to boot from."""
+    """Additional disks, or also the boot disk."""
     shares_volumes: bool = True
-    """Whether one of ``disks`` may be a multiattach volume (from 2.60 on)."""
+    """Whether ``disks`` may contain multiattach volumes (from microversion 2.60 on)."""
     trusted_certificates: tuple[str, ...] | None = None
-    """Ids, kept as given: image signatures are not checked."""
+    """Ids; stored, but image signatures are not verified."""
     host: str | None = None
-    """The host an operator wants (2.74); ``availability_zone`` may also name one as ``zone:host:node``."""
+    """Host requested by an operator (2.74); also possible in ``availability_zone`` as ``zone:host:node``."""
     hypervisor_hostname: str | None = None
     idempotency_key: str | None = None
-    """Text of the caller's choice: a launch with a key it has used before is not made again."""
+    """Chosen by the caller; a launch with a key that was used before is not repeated."""

@@ -1,4 +1,4 @@
-"""Reserve: the quota of each server that is asked for, and its record as it will be written."""
+"""Reserve the quota of each requested server, and prepare its record."""
 
 from typing import Any
 
@@ -26,10 +26,11 @@ FLOATING_IPS = "floatingips"
 def reserve_servers(
     context: RequestContext, request: LaunchRequest, checked: CheckedLaunch, identity: LaunchIdentity
 ) -> list[Instance]:
-    """Reserve the quota of each server, inside the caller's transaction; return the servers, which are not written yet.
+    """Reserve the quota of each server, inside the caller's transaction; returns unsaved instances.
 
-    Past ``min_count`` a full quota ends the list; before it raises OverQuotaError.  Raises ConflictError when there
-    is no floating IP left for a server that gets one by itself.
+    A full quota ends the list after ``min_count`` servers, and raises OverQuotaError before that. Raises ConflictError
+    when no
+    floating IP is left for a server that gets one automatically.
     """
     count = checked.quote.count
     columns = _columns(context, request, checked, identity)
@@ -48,7 +49,7 @@ def reserve_servers(
 
 
 def _reserve(checked: CheckedLaunch, instance: Instance) -> None:
-    """Reserve what one server takes; its floating IP is there from now on, and holds its quota itself."""
+    """Reserve the quota of one server. Its automatic floating IP is created here and has its own quota."""
     own = {name: amount for name, amount in checked.quote.amounts.items() if name != FLOATING_IPS}
     reserve(instance.project_id, instance.id, own, checked.bounds, user_id=instance.user_id)
     if checked.floating_ip_network is not None:
@@ -58,7 +59,7 @@ def _reserve(checked: CheckedLaunch, instance: Instance) -> None:
 def _columns(
     context: RequestContext, request: LaunchRequest, checked: CheckedLaunch, identity: LaunchIdentity
 ) -> dict[str, Any]:
-    """Return what all servers of the request share."""
+    """Return the columns with the same values for all servers of the request."""
     now = timezone.now()
     image = checked.quote.image
     size = max(image.virtual_size or 0, image.size or 0) if image else 0

@@ -1,4 +1,4 @@
-"""When a launch goes wrong: another host, or ERROR with a reason; nothing that was taken is forgotten."""
+"""Failed builds: reschedule to another host or set the server to ERROR, and release all resources."""
 
 import uuid
 
@@ -22,15 +22,17 @@ from provisioning.scheduler.condition import hosts_in_words
 
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
-    """End a launch in ERROR, hostless, inside the caller's transaction; a server that was to come off its shelf stays
-    on it, with its ports.
+    """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
+    ``shelved_offloaded`` with
+    its ports.
 
-    As in Nova the server counts against the quota until it is deleted, and keeps nothing on a host.  Where a host may
-    have something of it (``clean`` False and the command was handed over) that host is told to destroy it, under a
-    higher attempt, and the room and the addresses stay taken until it has; else they are given back at once.
-
-    ``message`` is for the owner and names no host; ``details`` are for operators.  The fault says as well why each try
-    before this one failed.  Returns None when the launch is over already.
+    As in Nova the server counts in the quota until it is deleted. If a host may have something of it (``clean`` False
+    and the
+    command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are kept until the
+    host confirms; otherwise they are released immediately. ``message`` is for the owner and contains no host names;
+    ``details`` are for operators. The fault also has the reasons of earlier attempts. Returns None when the instance is
+    not
+    being built.
     """
     kind = build_kind_of(instance)
     if kind is None:
@@ -68,12 +70,15 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
-    """Give the launch another host, or the same one when no other will do, or end it when it has used up
-    MAX_SCHEDULE_ATTEMPTS; inside the caller's transaction.
+    """Reschedule a build, or fail it after MAX_SCHEDULE_ATTEMPTS attempts; inside the caller's transaction.
 
-    ``clean``: the failed host has undone everything, so the room is given back and the next try is cast.  Else the host
-    is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
-    one server.  For the same reason it waits while one is left alone that is newer than the record.
+    Hosts that failed the build are used again only if no other host remains. ``clean``: the failed host has undone
+    everything,
+    so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent, and the next
+    attempt
+    begins after the host has confirmed, so that a server never has two guests. For the same reason a build waits while
+    the
+    server has an undecided newer guest.
     """
     if newer_guests.open_of(instance.id):
         state.extend_deadline(instance)
@@ -117,10 +122,9 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
 
 
 def hold_again(instance: Instance) -> bool:
-    """Let a launch that begins anew hold what its interfaces took at first, whatever addresses were added or removed
-    meanwhile: it will have new ports, each with one address.
+    """Reserve the quota of a rescheduled launch's interfaces again, as requested: its new ports have one address each.
 
-    Where the quota has no room for that any more the launch ends in ERROR; returns whether it goes on.
+    Sets the instance to ERROR when the quota is exceeded. Returns whether the launch continues.
     """
     amounts = network.quota_of(instance.requested_networks)
     try:
@@ -133,5 +137,5 @@ def hold_again(instance: Instance) -> bool:
 
 
 def cast_schedule(instance: Instance) -> None:
-    """Queue the next scheduling of a launch, or of a server that comes off its shelf."""
+    """Cast the next scheduling of a build."""
     cast("scheduler", "compute.schedule", instance_id=str(instance.id), attempt=instance.attempt)

@@ -1,6 +1,4 @@
-"""The job that carries a launch, or a server off its shelf, from the queue to its host: schedule, claim, allocate, hand
-off.
-"""
+"""The job that schedules a build, claims the resources, allocates the network and hands the server off to its host."""
 
 import logging
 import uuid
@@ -26,11 +24,11 @@ from provisioning.jobs.registry import job
 from provisioning.scheduler import HostState
 
 log = logging.getLogger(__name__)
-UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please tell the operators the id of the request."
+UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please report the request id to the operators."
 
 
 def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
-    """The queue will not try the job again: the launch ends in ERROR."""
+    """Fail the build when the queue has given up the job."""
     log.error("Gave up scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
     action = _waiting(instance_id, attempt)
     if action is not None:
@@ -40,13 +38,17 @@ def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
 
 @job("compute.schedule", topic="scheduler", on_give_up=give_up)
 def schedule(instance_id: str, attempt: int) -> None:
-    """Carry one try of a launch on from wherever it stands; for any other try or state this does nothing.
+    """Continue an attempt of a build from its current state; no effect for other attempts or states.
 
-    1. rank the hosts; 2. one transaction: claim room on one → ``networking``; 3. one transaction: ports and addresses →
-    ``block_device_mapping``, the command to the host → ``spawning``.  A server with volumes stays in
-    ``block_device_mapping`` until they are connected: what becomes of them casts this job again.  A worker that dies
-    in between leaves a state from which the same job, delivered again, goes on.  While a guest is left alone that is
-    newer than the record, no second one is built.
+    1. Rank the hosts.
+    2. In one transaction: claim resources on a host → ``networking``.
+    3. In one transaction: ports and addresses → ``block_device_mapping``, the command to the host → ``spawning``.
+
+    A server with volumes stays in ``block_device_mapping`` until they are connected; each change of them casts this job
+    again.
+    The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while the server has
+    an
+    undecided newer guest.
     """
     action = _waiting(instance_id, attempt)
     if action is None or (attempt > 1 and newer_guests.open_of(action.instance_id)):
@@ -55,7 +57,7 @@ def schedule(instance_id: str, attempt: int) -> None:
     if action.instance.host_id is not None:
         host = _place_of(action.instance)
     elif attempt > 1 and Allocation.objects.filter(instance_id=action.instance_id).exists():
-        return  # the host tried before has not confirmed yet that it holds nothing; its word casts this job again
+        return  # the previous host has not confirmed the removal yet; its report casts this job again
     else:
         host = find_place(action.instance, action)
     while host is not None and action is not None and _build(action.instance, host, action):
@@ -63,7 +65,7 @@ def schedule(instance_id: str, attempt: int) -> None:
 
 
 def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
-    """Return the launch, or the unshelving, with its instance, if this try of it has not been handed to a host yet."""
+    """Return the action of the build with its instance, if this attempt was not handed off to a host yet."""
     for action in _BEGUN(instance_id=uuid.UUID(instance_id), attempt=attempt):
         kind = build_kind_of(action.instance)
         if kind is not None and kind.action == action.action and is_waiting(action.instance):
@@ -88,21 +90,22 @@ _BEGUN = Prepared(
 
 
 def _as_read(instance: Instance) -> dict[str, object]:
-    """Return the columns by which a server is found that has not moved since it was read."""
+    """Return the columns that identify a server which has not changed since it was read."""
     read = {"id": instance.id, "attempt": instance.attempt}
     return read | {"vm_state": instance.vm_state, "task_state": instance.task_state, "host_id": instance.host_id}
 
 
 def _place_of(instance: Instance) -> HostState:
-    """Return the host that a worker before us has claimed."""
+    """Return the host that an earlier run has claimed."""
     return state_of(Allocation.objects.select_related("host").get(instance=instance).host, timezone.now())
 
 
 def _build(instance: Instance, host: HostState, action: InstanceAction) -> bool:
-    """Allocate, map block devices and hand off; what cannot be had anywhere ends the launch.
+    """Allocate the network, map block devices and hand off; an error that another host would not avoid fails the build.
 
-    All of it is one transaction; but what is allocated stays for a server that is to have volumes: returns whether
-    there is more to do.
+    Everything is one transaction, except that the network of a server with volumes is committed first. Returns whether
+    to
+    call this function again.
     """
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Instances and what stands around them, with Nova's fields."""
+"""Models of instances and their records, with Nova's fields."""
 
 from provisioning.compute.models.block_devices import BlockDevice
 from provisioning.compute.models.catalog import Flavor, FlavorAccess, KeyPair

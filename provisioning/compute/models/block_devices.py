@@ -1,4 +1,4 @@
-"""Disks that a server was asked for, or has got since, beside a root disk made from its image."""
+"""Disks of a server other than a local root disk from its image."""
 
 import uuid
 
@@ -8,33 +8,33 @@ from provisioning.compute.models.instances import Instance
 
 
 class BlockDevice(models.Model):
-    """One disk of a server (Nova's block device mapping).
+    """A disk of a server (Nova's block device mapping).
 
-    ``destination_type`` ``local``: it is on the server's host and goes with the server.  ``volume``: it is a volume,
-    of ``volume_id`` as soon as there is one, and in use by ``attachment_id`` from the moment it is the server's.
+    ``destination_type`` ``local``: stored on the server's host and deleted with the server. ``volume``: a volume, with
+    ``volume_id`` once it exists and ``attachment_id`` once it is reserved for the server.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="block_devices")
-    position = models.PositiveIntegerField(default=0)  # among the server's, in the order they were asked for
+    position = models.PositiveIntegerField(default=0)  # order of the request
     source_type = models.CharField(max_length=8)  # image volume snapshot blank
     destination_type = models.CharField(max_length=8)  # local volume
-    source_id = models.UUIDField(null=True)  # of the image or the snapshot that the volume is made from
+    source_id = models.UUIDField(null=True)  # image or snapshot from which the volume is created
     volume_id = models.UUIDField(null=True, db_index=True)
     attachment_id = models.UUIDField(null=True, unique=True)
-    boot_index = models.IntegerField(null=True)  # 0: the server boots from it
-    size = models.PositiveIntegerField(null=True)  # GiB; of swap MiB
-    volume_type = models.CharField(max_length=255, blank=True)  # of a volume that is to be made
+    boot_index = models.IntegerField(null=True)  # 0: boot disk
+    size = models.PositiveIntegerField(null=True)  # GiB; MiB for swap
+    volume_type = models.CharField(max_length=255, blank=True)  # for a volume to create
     delete_on_termination = models.BooleanField(default=False)
     device_name = models.CharField(max_length=255, blank=True)  # "/dev/vdb"
     disk_bus = models.CharField(max_length=32, blank=True)
     device_type = models.CharField(max_length=32, blank=True)  # disk cdrom lun
     guest_format = models.CharField(max_length=255, blank=True)  # swap ext4 …
     tag = models.CharField(max_length=60, blank=True)
-    made = models.BooleanField(default=False)  # its volume was made for it by the launch
+    made = models.BooleanField(default=False)  # the launch created the volume
     plugged = models.BooleanField(default=False)  # the guest has it
-    leaving = models.BooleanField(default=False)  # it is being taken out
-    swap_volume_id = models.UUIDField(null=True)  # the volume that takes its volume's place
+    leaving = models.BooleanField(default=False)  # being detached
+    swap_volume_id = models.UUIDField(null=True)  # the replacement during a swap
     swap_attachment_id = models.UUIDField(null=True, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -53,7 +53,7 @@ class BlockDevice(models.Model):
 
     @property
     def is_volume(self) -> bool:
-        """Whether it is, or will be, a volume."""
+        """Whether the disk is a volume, existing or still to be created."""
         return self.destination_type == "volume"
 
     @property

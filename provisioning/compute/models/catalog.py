@@ -1,10 +1,10 @@
-"""Sizes and keys."""
+"""Flavors and key pairs."""
 
 from django.db import models
 
 
 class Flavor(models.Model):
-    """A size.  ``memory_mb`` and ``swap_mb`` in MiB, ``root_gb`` and ``ephemeral_gb`` in GiB."""
+    """A flavor. ``memory_mb`` and ``swap_mb`` in MiB, ``root_gb`` and ``ephemeral_gb`` in GiB."""
 
     flavorid = models.CharField(max_length=255, unique=True)  # "id" in the API
     name = models.CharField(max_length=255, unique=True)
@@ -25,7 +25,7 @@ class Flavor(models.Model):
 
 
 class FlavorAccess(models.Model):
-    """A project that sees a flavor which is not public."""
+    """Access of a project to a flavor that is not public."""
 
     flavor = models.ForeignKey(Flavor, on_delete=models.CASCADE, related_name="access")
     project_id = models.UUIDField()
@@ -38,13 +38,13 @@ class FlavorAccess(models.Model):
 
 
 class KeyPair(models.Model):
-    """A user's public key; the private half is never kept."""
+    """A user's public key; private keys are not stored."""
 
     user_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=255)
     type = models.CharField(max_length=8, default="ssh")
     public_key = models.TextField()
-    fingerprint = models.CharField(max_length=64)  # MD5 with colons, as Nova
+    fingerprint = models.CharField(max_length=64)  # MD5 with colons, as in Nova
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Hosts in aggregates, and servers in groups."""
+"""Host aggregates and server groups."""
 
 import uuid
 
@@ -8,11 +8,11 @@ from provisioning.hosts.models import Host
 
 
 class Aggregate(models.Model):
-    """Hosts that operators put together; ``id`` is the API's number."""
+    """A host aggregate; ``id`` is the API's number."""
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
-    availability_zone = models.CharField(max_length=255, blank=True)  # empty: its hosts stay in their zone
+    availability_zone = models.CharField(max_length=255, blank=True)  # empty: does not change the zone of its hosts
     metadata = models.JSONField(default=dict, blank=True)  # text to text, without availability_zone
     hosts = models.ManyToManyField(Host, through="AggregateHost", related_name="aggregates")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -23,7 +23,7 @@ class Aggregate(models.Model):
 
 
 class AggregateHost(models.Model):
-    """A host in an aggregate."""
+    """Membership of a host in an aggregate."""
 
     aggregate = models.ForeignKey(Aggregate, on_delete=models.CASCADE, related_name="memberships")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="memberships")
@@ -36,7 +36,7 @@ class AggregateHost(models.Model):
 
 
 class ServerGroup(models.Model):
-    """Servers that are to be near each other, or apart; its members are the instances that name it."""
+    """A server group; its members are the instances that refer to it."""
 
     class Policy(models.TextChoices):
         """Nova's policies."""

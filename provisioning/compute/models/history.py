@@ -1,4 +1,4 @@
-"""What was done with an instance, and how a place was found."""
+"""History of instances: actions, scheduling decisions, migrations, audits and totals."""
 
 import uuid
 
@@ -8,7 +8,7 @@ from provisioning.compute.models.instances import Instance
 
 
 class InstanceAction(models.Model):
-    """One thing that was asked of an instance: create, delete, stop …"""
+    """An action on an instance: create, delete, stop …"""
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="actions")
     action = models.CharField(max_length=40)
@@ -18,7 +18,7 @@ class InstanceAction(models.Model):
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     message = models.CharField(max_length=1024, null=True)
-    counted = models.BooleanField(default=False)  # whether the metrics have it already
+    counted = models.BooleanField(default=False)  # already added to the totals of the metrics
 
     class Meta:
         constraints = [
@@ -35,8 +35,8 @@ class InstanceAction(models.Model):
 
 
 class InstanceActionEvent(models.Model):
-    """One step of an action.  Names: ``api_create``, ``schedule``, ``claim``, ``allocate_network``, ``hand_off``, then
-    the contract's build steps; each with the attempt it belongs to.
+    """A step of an action. Names: ``api_create``, ``schedule``, ``claim``, ``allocate_network``, ``hand_off``, then the
+    contract's build steps; each with its attempt.
     """
 
     action = models.ForeignKey(InstanceAction, on_delete=models.CASCADE, related_name="events")
@@ -47,8 +47,8 @@ class InstanceActionEvent(models.Model):
     result = models.CharField(max_length=16, blank=True)  # "Success", "Error", empty while running
     host = models.CharField(max_length=255, blank=True)
     detail = models.JSONField(default=dict)  # text to text, fit for the owner
-    message = models.CharField(max_length=1024, blank=True)  # why it failed, fit for the owner
-    counted = models.BooleanField(default=False)  # whether the metrics have it already
+    message = models.CharField(max_length=1024, blank=True)  # reason of a failure, fit for the owner
+    counted = models.BooleanField(default=False)  # already added to the totals of the metrics
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["action", "name", "attempt"], name="one_event_per_step")]
@@ -63,19 +63,19 @@ class InstanceActionEvent(models.Model):
 
 
 class SchedulingDecision(models.Model):
-    """How a place was found, or why there was none; the newest of each action and attempt."""
+    """The scheduler's decision, with the reason if there was no valid host; the newest for each action and attempt."""
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="decisions")
-    action = models.CharField(max_length=40, default="create")  # create unshelve resize: what needed a place
+    action = models.CharField(max_length=40, default="create")  # create unshelve resize
     attempt = models.PositiveIntegerField()
     host_name = models.CharField(max_length=255, blank=True)  # empty: none
-    driver = models.CharField(max_length=255, default="filter")  # the setting's word, or a dotted path
-    filters = models.JSONField()  # [{"name", "before", "after", "reason", …}] in running order
-    weights = models.JSONField(default=list)  # [{"host", "weight", "parts"}] of the best, for operators
-    asked = models.JSONField(default=dict)  # what was asked for: vcpus, memory_mb, disk_gb, zone …
-    losses = models.JSONField(default=dict)  # filter → names of the first hosts it took away, for operators
-    seconds = models.FloatField()  # in all
-    read_seconds = models.FloatField(default=0)  # of them, reading the hosts
+    driver = models.CharField(max_length=255, default="filter")  # value of the setting, or a dotted path
+    filters = models.JSONField()  # [{"name", "before", "after", "reason", …}] in order of execution
+    weights = models.JSONField(default=list)  # [{"host", "weight", "parts"}] of the best hosts, for operators
+    asked = models.JSONField(default=dict)  # the request: vcpus, memory_mb, disk_gb, zone …
+    losses = models.JSONField(default=dict)  # filter → names of the first rejected hosts, for operators
+    seconds = models.FloatField()  # total
+    read_seconds = models.FloatField(default=0)  # thereof for reading the hosts
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -88,7 +88,7 @@ class SchedulingDecision(models.Model):
 
 
 class Migration(models.Model):
-    """One move of an instance to another size or host, with Nova's words for ``status`` and ``migration_type``."""
+    """A resize or migration of an instance, with Nova's values of ``status`` and ``migration_type``."""
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="migrations")
@@ -112,13 +112,13 @@ class Migration(models.Model):
 
 
 class UsageAudit(models.Model):
-    """One run of the usage audit on one host over one period (``os-instance_usage_audit_log``)."""
+    """A usage audit of one host and period (``os-instance_usage_audit_log``)."""
 
     host = models.CharField(max_length=255)
     period_beginning = models.DateTimeField()
     period_ending = models.DateTimeField()
     state = models.CharField(max_length=16)  # RUNNING or DONE
-    task_items = models.PositiveIntegerField(default=0)  # instances looked at
+    task_items = models.PositiveIntegerField(default=0)  # number of instances
     errors = models.PositiveIntegerField(default=0)
     message = models.CharField(max_length=255, blank=True)
 
@@ -132,9 +132,10 @@ class UsageAudit(models.Model):
 
 
 class Total(models.Model):
-    """What was counted of the history for the metrics, and is in no row of it any more: one row for each set of labels.
+    """Counts of finished actions for the metrics, which remain after the history is purged; one row for each set of
+    labels.
 
-    ``buckets`` are how many took no longer than each of ``common.tally.BOUNDS`` and more than the one before it.
+    ``buckets`` are the numbers of actions up to each of ``common.tally.BOUNDS``, not cumulative.
     """
 
     family = models.CharField(max_length=20)  # launch step action

@@ -1,4 +1,4 @@
-"""Instances and the room they hold."""
+"""Instances and their allocations."""
 
 import uuid
 
@@ -10,29 +10,29 @@ from provisioning.hosts.models import Host
 
 
 class Instance(models.Model):
-    """A server: what was asked for, where it is, and how it is.
+    """A server: its request, host and state.
 
-    State columns move only in ``compute.services.state`` by conditional update against ``states.LEGAL``.
+    Only ``compute.state`` writes the state columns, by conditional updates against ``states.LEGAL``.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField()
     user_id = models.UUIDField()
     name = models.CharField(max_length=255)
-    hostname = models.CharField(max_length=255)  # a label, or as given a name with a domain
+    hostname = models.CharField(max_length=255)  # a label, or a name with domain as requested
     description = models.CharField(max_length=255, null=True)
     vm_state = models.CharField(max_length=20, choices=VmState, default=VmState.BUILDING)
     task_state = models.CharField(max_length=32, choices=TaskState, null=True, default=TaskState.SCHEDULING)
     power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     task_deadline = models.DateTimeField(null=True)
-    attempt = models.PositiveIntegerField(default=0)  # the fencing number: raised by every schedule and every delete
-    guest_attempt = models.PositiveIntegerField(null=True)  # that its guest bears, when it is not the same
+    attempt = models.PositiveIntegerField(default=0)  # fencing number: incremented by every scheduling and delete
+    guest_attempt = models.PositiveIntegerField(null=True)  # the guest's attempt, if it differs
     lost_attempts = models.JSONField(
         default=list, db_default=[]
-    )  # [[above, below, host id|null]]: given out after a restored copy
-    version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows
+    )  # [[above, below, host id|null]]: assigned after a restored backup
+    version = models.PositiveIntegerField(default=1)  # incremented by every change that pages show
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="instances")
-    availability_zone = models.CharField(max_length=255, blank=True)  # asked for; empty: any
+    availability_zone = models.CharField(max_length=255, blank=True)  # as requested; empty: any
     image_id = models.UUIDField(null=True)
     image_name = models.CharField(max_length=255, blank=True)
     flavor = models.JSONField()  # a copy: flavorid name vcpus memory_mb root_gb ephemeral_gb swap_mb extra_specs
@@ -47,7 +47,7 @@ class Instance(models.Model):
     )  # [{"network_id"|"port_id", "fixed_ip"}] in order of the interfaces
     security_groups = models.JSONField(default=list)  # ids
     scheduler_hints = models.JSONField(default=dict)
-    excluded_hosts = models.JSONField(default=list)  # ids of hosts that failed this request
+    excluded_hosts = models.JSONField(default=list)  # ids of hosts that failed the build
     reservation_id = models.CharField(max_length=32, db_index=True)
     launch_index = models.PositiveIntegerField(default=0)
     locked = models.BooleanField(default=False)
@@ -56,16 +56,16 @@ class Instance(models.Model):
     access_ip_v6 = models.CharField(max_length=45, blank=True)
     disk_config = models.CharField(max_length=6, default="MANUAL")  # MANUAL or AUTO
     injected_files = models.JSONField(default=list)  # [{"path", "contents": base64}]
-    trusted_certificates = models.JSONField(null=True)  # ids, as asked for
-    image_properties = models.JSONField(default=dict)  # the image's when the root disk was made, text to text
-    admin_password = models.TextField(blank=True)  # encrypted, and only until the guest is built
+    trusted_certificates = models.JSONField(null=True)  # ids, as requested
+    image_properties = models.JSONField(default=dict)  # of the image when the root disk was created, text to text
+    admin_password = models.TextField(blank=True)  # encrypted; deleted when the guest is built
     password = models.TextField(blank=True)  # encrypted by the guest with its key (os-server-password)
-    requested_host = models.CharField(max_length=255, blank=True)  # an operator's wish
-    previous_vm_state = models.CharField(max_length=20, blank=True)  # where unrescue, restore and revert lead
-    old_flavor = models.JSONField(null=True)  # while it is resized the wanted one, then the one before, until confirmed
-    resized_at = models.DateTimeField(null=True)  # when it began to wait for a confirmation
+    requested_host = models.CharField(max_length=255, blank=True)  # requested by an operator
+    previous_vm_state = models.CharField(max_length=20, blank=True)  # target of unrescue, restore and revert
+    old_flavor = models.JSONField(null=True)  # during a resize the new flavor, then the previous one until confirmed
+    resized_at = models.DateTimeField(null=True)  # begin of the wait for a confirmation
     rescue_image_id = models.UUIDField(null=True)
-    snapshot_image_id = models.UUIDField(null=True)  # what a shelved server comes back from
+    snapshot_image_id = models.UUIDField(null=True)  # from which a shelved server is unshelved
     shelved_at = models.DateTimeField(null=True)
     soft_deleted_at = models.DateTimeField(null=True)
     server_group = models.ForeignKey(
@@ -100,12 +100,12 @@ class Instance(models.Model):
 
     @property
     def host_name(self) -> str:
-        """The name of its host; empty: it is on none."""
+        """Name of the host; empty without one."""
         return self.host.name if self.host else ""
 
 
 class Allocation(models.Model):
-    """The room an instance holds on a host: one row per instance, so it can be held only once."""
+    """Resources of an instance on its host. One row for each instance, so there is only one allocation."""
 
     instance = models.OneToOneField(Instance, on_delete=models.CASCADE, related_name="allocation")
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="allocations")
@@ -120,9 +120,9 @@ class Allocation(models.Model):
 
 
 class NewerGuest(models.Model):
-    """A guest on a host, or only its number, that is newer than the instance's record: records are lost.
+    """A guest on a host that is newer than the instance's record, or only its attempt: the record lost changes.
 
-    Kept until an operator has acknowledged it.
+    Kept until an operator acknowledges it.
     """
 
     class Outcome(models.TextChoices):
@@ -135,10 +135,10 @@ class NewerGuest(models.Model):
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="newer_guests")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="newer_guests")
-    attempt = models.PositiveIntegerField()  # the host's
-    record_attempt = models.PositiveIntegerField()  # the record's when it was seen
-    record_state = models.CharField(max_length=20)  # the same
-    record_host = models.CharField(max_length=255, blank=True)  # the same
+    attempt = models.PositiveIntegerField()  # of the host
+    record_attempt = models.PositiveIntegerField()  # of the record when the guest was seen
+    record_state = models.CharField(max_length=20)  # likewise
+    record_host = models.CharField(max_length=255, blank=True)  # likewise
     power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.OPEN)
     first_seen_at = models.DateTimeField()
@@ -154,7 +154,7 @@ class NewerGuest(models.Model):
 
 
 class InstanceFault(models.Model):
-    """Why an instance failed, in words for its owner; ``details`` are for operators."""
+    """The reason of an instance's failure: ``message`` for its owner, ``details`` for operators."""
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="faults")
     code = models.PositiveIntegerField(default=500)
@@ -168,7 +168,7 @@ class InstanceFault(models.Model):
 
 
 class InstanceTag(models.Model):
-    """One tag of one instance, for filters by tag; written with ``Instance.tags``."""
+    """A tag of an instance, for filters; written together with ``Instance.tags``."""
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="tag_rows")
     tag = models.CharField(max_length=80)
@@ -182,18 +182,18 @@ class InstanceTag(models.Model):
 
 
 class ConsoleToken(models.Model):
-    """Permission to open one console once: for one user, one instance and one generation of its guest."""
+    """Token to open a console once, for one user, instance and attempt."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the token, hex
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="console_tokens")
     user_id = models.UUIDField()
-    attempt = models.PositiveIntegerField()  # the instance's when it was given out
+    attempt = models.PositiveIntegerField()  # of the instance when the token was issued
     protocol = models.CharField(max_length=8)  # vnc, serial
     console_type = models.CharField(max_length=16)  # novnc, serial
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
-    asked_with = models.JSONField(default=dict)  # identity.kept_tokens: it ends with the token it was asked with
+    asked_with = models.JSONField(default=dict)  # identity.kept_tokens: the caller's token, with which it ends
 
     class Meta:
         indexes = [models.Index(fields=["expires_at"], name="console_token_end")]

@@ -1,4 +1,4 @@
-"""Interfaces in which a guest and its record differ."""
+"""Differences between the interfaces of a guest and of its record."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from provisioning.hosts.models import Host
 
 
 class InterfaceDifference(models.Model):
-    """An interface that a guest has and its record has not, or the other way round, or one that was given back.
+    """An interface that only the guest or only the record has, or that was restored to the record.
 
-    Kept until the difference is gone, or an operator has acknowledged what was given back.
+    Kept until the difference is resolved, or an operator acknowledges a restored interface.
     """
 
     class Kind(models.TextChoices):
-        """What differs."""
+        """The kind of difference."""
 
         EXTRA = "extra", "only the guest has it"
         MISSING = "missing", "only the record has it"
@@ -27,8 +27,8 @@ class InterfaceDifference(models.Model):
     port_id = models.UUIDField(null=True, db_index=True)
     kind = models.CharField(max_length=10, choices=Kind)
     said: "models.JSONField[dict[str, Any], dict[str, Any]]" = models.JSONField(default=dict)
-    """The interface as the host has it: ``GuestInterface``; empty when only the record has it."""
-    reason = models.CharField(max_length=255, blank=True)  # why the record does not get it, or what it got
+    """The interface on the host (``GuestInterface``); empty when only the record has it."""
+    reason = models.CharField(max_length=255, blank=True)  # why the record was not changed, or how
     first_seen_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,6 +1,6 @@
-"""Nova's notifications of servers and aggregates: which there are, what they say, and when they are sent.
+"""Nova's notifications of servers and aggregates.
 
-A transition of an instance sends the ones of its row in ``table``; what moves no state calls ``notify``.
+A state transition sends the notifications of its row in ``table``; other code calls ``notify``.
 """
 
 from provisioning.compute.notifications.emit import Note, changed, moved, notify, of_aggregate, usage

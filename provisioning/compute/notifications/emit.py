@@ -1,4 +1,4 @@
-"""When notifications are sent: with a move of an instance's state, with a change of its columns, and when told to."""
+"""Creates notifications: for state transitions, for changes of columns, and on request."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,19 @@ from provisioning.notifications import services
 from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned
 
 NO_ADDRESSES = frozenset({"create.start", "create.error", "delete.end"})
-"""Sent when a server has no addresses: nobody looks for them."""
+"""Notifications of servers without addresses, which need no query."""
 UPDATE = "update"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a notification says that the instance does not: who asked, what went wrong, what else is known.
+    """Values of a notification that are not in the instance: the caller, the failure and others.
 
-    ``context`` None: whoever began the action, by its record.  ``fault`` is in words for the owner, ``cause`` a code.
-    ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its interfaces as its
-    host was told, ``devices`` its volumes.  ``more`` is what only its own payload has.
+    ``context`` None: the initiator of the action record. ``fault`` is a message for the owner, ``cause`` a code.
+    ``host`` is
+    the name of the host if the instance's row does not have it. ``ports`` are the interfaces in the command to the
+    host, and
+    ``devices`` its volumes. ``more`` are additional fields of the payload.
     """
 
     context: RequestContext | None = None
@@ -49,28 +51,29 @@ State = tuple[str, str | None]
 
 
 def moved(instance: Instance, was: State, transitions: Sequence[str], note: Note | None = None) -> list[Entry]:
-    """Return the notifications of transitions just made from the state ``was``, as events of the same transaction.
+    """Return the notifications of transitions from the state ``was``, as events for the same transaction.
 
-    No query for a launch; for anything else at most one for the addresses, one for the volumes and one for who asked.
+    Runs no queries for a launch; otherwise at most one for the addresses, one for the volumes and one for the
+    initiator.
     """
     names = [name for transition in transitions for name in _names(instance, was, transition)]
     return _entries(instance, [UPDATE, *names], note or NOTHING, was)
 
 
 def changed(instance: Instance, note: Note | None = None, names: Sequence[str] = ()) -> list[Entry]:
-    """Return the notifications of a change of other columns: ``instance.update``, and the ones named besides."""
+    """Return the notifications of a change of other columns: ``instance.update`` and ``names``."""
     return _entries(instance, [UPDATE, *names], note or NOTHING, (instance.vm_state, instance.task_state))
 
 
 def notify(instance: Instance, name: str, note: Note | None = None) -> None:
-    """Send ``instance.<name>`` with the caller's transaction; for what moves no state."""
+    """Send ``instance.<name>`` in the caller's transaction, for actions without a state transition."""
     found = _entries(instance, [name], note or NOTHING, (instance.vm_state, instance.task_state))
     if found:
         record_all(found)
 
 
 def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) -> None:
-    """Send ``instance.exists`` of servers, which have their hosts with them, for a period; two queries for them all."""
+    """Send ``instance.exists`` for servers and a period, with two queries; the servers' hosts must be loaded."""
     event, rows = "instance.exists", list(instances)
     if not rows or not is_wanted(event):
         return
@@ -88,7 +91,7 @@ def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) 
 
 
 def of_aggregate(row: Aggregate, verb: str) -> None:
-    """Send the notifications of a change of an aggregate, which is done in one transaction."""
+    """Send the start and end notifications of a change of an aggregate."""
     wanted = [event for phase in ("start", "end") if is_wanted(event := f"aggregate.{verb}.{phase}")]
     if wanted:
         hosts = list(row.hosts.order_by("name").values_list("name", flat=True)) if row.pk else []
@@ -97,16 +100,16 @@ def of_aggregate(row: Aggregate, verb: str) -> None:
         services.notify([Notification(event, publisher("nova-api"), payload, subject) for event in wanted])
 
 
-# ----- inside ---------------------------------------------------------------------------------------------------------
+# ----- internal ------------------------------------------------------------------------------------------------------
 
 
 def _names(instance: Instance, was: State, move: str) -> tuple[str, ...]:
-    """Return what a move sends, without ``instance.``."""
+    """Return the notifications of a transition, without ``instance.``."""
     if move in FAILURES:
         name = ERROR_OF_TASK.get(was[1] or "")
         return (name,) if name else ()
     if move == "allocate_network" and (instance.vm_state != VmState.BUILDING or instance.attempt != 1):
-        return ()  # a further try of a launch, or a server off its shelf
+        return ()  # a retry of a launch, or an unshelving
     return OF_TRANSITION.get(move, ())
 
 
@@ -162,7 +165,7 @@ def _devices(instance: Instance, note: Note) -> Sequence[BlockDevice]:
 
 
 def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
-    """Return whose request it is: the caller's, or that of the action which goes on."""
+    """Return the initiator: the caller, or that of the action in progress."""
     if note.context is not None:
         context = note.context
         return _asked(context.request_id, context.user_id, context.project_id)
@@ -185,7 +188,7 @@ def _asked(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, A
 
 
 def _more(instance: Instance, name: str, note: Note, was: State) -> dict[str, Any]:
-    """Return what the payload of a type says beside the server."""
+    """Return the additional fields of a notification's payload."""
     action, _, phase = name.partition(".")
     more: dict[str, Any] = dict(_MORE[action](instance, note)) if action in _MORE else {}
     if action == UPDATE:

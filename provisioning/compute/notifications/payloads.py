@@ -1,6 +1,6 @@
-"""What notifications say: Nova's versioned objects of servers and aggregates.
+"""Payloads of notifications: Nova's versioned objects of servers and aggregates.
 
-Never in one: passwords, user data, injected files.
+They never contain passwords, user data or injected files.
 """
 
 from collections.abc import Iterable
@@ -21,11 +21,13 @@ POWER = {
     PowerState.SUSPENDED: "suspended",
 }
 TAP_LENGTH = 14
-"""Characters of a tap's name."""
+"""Characters of a tap device's name."""
 
 
 def instance_data(instance: Instance, host: tuple[str | None, str | None], zone: str) -> dict[str, Any]:
-    """Return what every payload of a server says, but for its addresses and volumes; ``host``: Nova's host and node."""
+    """Return the fields common to all payloads of a server, except addresses and volumes; ``host``: Nova's host and
+    node.
+    """
     properties = instance.image_properties
     return {
         "uuid": str(instance.id),
@@ -62,7 +64,7 @@ def instance_data(instance: Instance, host: tuple[str | None, str | None], zone:
 
 
 def block_devices(devices: Iterable[BlockDevice]) -> list[Payload]:
-    """Return the disks of a server that are volumes."""
+    """Return the payloads of a server's volumes."""
     return [
         versioned(
             "BlockDevicePayload",
@@ -104,7 +106,7 @@ def addresses(found: Iterable[PortAddress]) -> list[Payload]:
 
 
 def addresses_of_interfaces(ports: Iterable[PortRef]) -> list[Payload]:
-    """Return the same from what a host was told."""
+    """Return the payloads of the addresses of interfaces in a command."""
     return [
         _address(port.network.name, fixed.address, 6 if ":" in fixed.address else 4, port.mac_address, port.id)
         for port in ports
@@ -126,7 +128,7 @@ def _address(label: str, address: str, version: int, mac: str, port_id: str) -> 
 
 
 def fault(message: str, cause: str, function: str) -> Payload:
-    """Return why something failed, in the words that its owner is told."""
+    """Return the payload of a failure; ``message`` is for the owner."""
     data = {
         "exception": cause or "Fault",
         "exception_message": message,
@@ -138,7 +140,7 @@ def fault(message: str, cause: str, function: str) -> Payload:
 
 
 def state_update(was: tuple[str, str | None], instance: Instance) -> Payload:
-    """Return the change of a server's states."""
+    """Return the payload of a state change."""
     data = {
         "old_state": was[0],
         "state": str(instance.vm_state),

@@ -1,4 +1,4 @@
-"""Which notifications there are: the table from transitions of an instance to Nova's names, and those without one."""
+"""Table of all notifications: Nova's names for the transitions of an instance, and the notifications without one."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,14 +9,14 @@ OF_TRANSITION: dict[str, tuple[str, ...]] = {
     "activate": ("create.end",),
     "fail": ("create.error",),
 }
-"""Transition → what it sends, in this order; server actions add theirs."""
+"""Transition → notifications, in order; server actions add theirs."""
 
 ERROR_OF_TASK: dict[str, str] = {}
-"""Task that failed or broke → what is sent; a launch fails by a transition of its own."""
+"""Task → notification of its failure; a launch fails by its own transition."""
 
 FAILURES = frozenset({"action_failed", "action_broke"})
 ACTIONS: dict[str, tuple[str, ...]] = {}
-"""Nova's name → the names of the action records, where they differ."""
+"""Nova's name → names of action records, where they differ."""
 
 WITHOUT_TRANSITION: list[str] = [
     "instance.update",
@@ -46,17 +46,17 @@ PAYLOADS: dict[str, tuple[str, str]] = {
     "update": ("InstanceUpdatePayload", "2.0"),
     "exists": ("InstanceExistsPayload", "2.0"),
 }
-"""Payloads that say more than ``InstanceActionPayload`` 1.8."""
+"""Payloads with more fields than ``InstanceActionPayload`` 1.8."""
 ORDINARY = ("InstanceActionPayload", "1.8")
 
 
 def add_action(
     name: str, record: str, sends: Mapping[str, tuple[str, ...]], tasks: Iterable[TaskState], *, error: str = ""
 ) -> None:
-    """Add what a server action sends.
+    """Add the notifications of a server action.
 
-    ``name`` is Nova's name of the notification, ``record`` that of the action record; ``sends`` says what its
-    transitions send, ``tasks`` are those whose failure sends ``error``.
+    ``name`` is Nova's name of the notification, ``record`` that of the action record. ``sends`` maps transitions to
+    notifications; a failure of one of ``tasks`` sends ``error``.
     """
     OF_TRANSITION.update(sends)
     ERROR_OF_TASK.update(dict.fromkeys((task.value for task in tasks), error or f"{name}.error"))
@@ -66,7 +66,7 @@ def add_action(
 
 
 def every_type() -> list[str]:
-    """Return every type of notification there is, sorted."""
+    """Return all types of notifications, sorted."""
     transitions = {f"instance.{name}" for names in OF_TRANSITION.values() for name in names}
     errors = {f"instance.{name}" for name in ERROR_OF_TASK.values()}
     return sorted(transitions | errors | set(WITHOUT_TRANSITION))
