@@ -79,12 +79,12 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     )
     page = page_of(at_alice, web).content.decode()
     drawn = page.split('class="sieve"')[1].split("</ol>")[0]
-    assert [drawn.count(words) for words in ("hosts in all", "have the memory", "have the disk", "at work")] == [
+    assert [drawn.count(words) for words in ("hosts in all", "have the memory", "have the disk", "enabled and up")] == [
         *(1, 1, 1),
         0,
     ]
     assert "3 hosts lack it" in drawn
-    assert "2 checks removed no host: at work, zone." in page
+    assert "2 checks removed no host: enabled and up, zone." in page
     assert "Why no host was found" in page
     assert "open" in page.split('data-testid="decision-1"')[1].split(">")[0]
 

@@ -1,4 +1,4 @@
-"""What is read of compute: near a user only through ``…_for(context, …)``."""
+"""Queries of compute. Code that acts for a user calls only the functions ``…_for(context, …)``."""
 
 from provisioning.compute.selectors.catalog import (
     Limits,

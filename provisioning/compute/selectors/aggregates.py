@@ -1,4 +1,4 @@
-"""Aggregates, for operators."""
+"""Queries of aggregates, for operators."""
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -7,7 +7,7 @@ from provisioning.compute.models import Aggregate
 from provisioning.identity import policy
 
 SEEING_AGGREGATES = ("os_compute_api:os-aggregates:index", "os_compute_api:os-aggregates:show")
-"""Rules of who sees aggregates; the face asks the one of its operation."""
+"""Policy rules for aggregates; the API checks that of its operation."""
 
 
 def aggregates_for(context: RequestContext) -> list[Aggregate]:

@@ -1,4 +1,4 @@
-"""The tries of a server's build, each with its outcome and, where it failed, the reason."""
+"""Attempts to build a server, with their outcomes and the reasons of failures."""
 
 import uuid
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from provisioning.compute.states import TaskState
 from provisioning.identity import policy
 
 BUILDS = ("create", "unshelve")
-"""Actions that look for a host."""
+"""Actions that build a server on a host."""
 _ON_THE_LINE = {TaskState.SCHEDULING, TaskState.UNSHELVING}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to build a server on one host.
+    """One attempt to build a server on a host.
 
-    ``attempt`` is the number that scheduling decisions and steps carry, ``number`` counts the tries from 1.
-    ``outcome`` is ``built``, ``failed``, ``cancelled`` or ``under way``; ``step`` the name of the step that failed.
+    ``attempt`` is the number in scheduling decisions and steps; ``number`` counts the attempts from 1. ``outcome`` is
+    ``built``, ``failed``, ``cancelled`` or ``under way``; ``step`` is the name of the failed step.
     """
 
     number: int
@@ -31,13 +31,13 @@ class Attempt:
     reason: str = ""
     step: str = ""
     host: str = ""
-    """For those who may see hosts."""
+    """Only for users who may see hosts."""
     started: datetime | None = None
     finished: datetime | None = None
 
 
 def attempts_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Attempt]:
-    """Return every try to build the server, the first first, of a deleted one too.  Raises NotFoundError."""
+    """Return all attempts to build the server, oldest first, also of a deleted server. Raises NotFoundError."""
     instance = instance_for(context, instance_id, deleted=True)
     hosts: Mapping[int, str] = {}
     if policy.allows(context, "os_compute_api:os-extended-server-attributes"):
@@ -74,7 +74,7 @@ def _attempt(number: int, steps: list[InstanceActionEvent], host: str, *, supers
 
 
 def _outcome(action: InstanceAction, failed: InstanceActionEvent | None, *, superseded: bool) -> tuple[str, str]:
-    """Return how a try ended, and why it did not succeed."""
+    """Return the outcome of an attempt, and the reason of its failure."""
     if failed is not None:
         return "failed", failed.message
     if action.finished_at is None:

@@ -1,4 +1,4 @@
-"""The volumes of servers, as their owners see them."""
+"""Queries of the volumes of servers, for their owners."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ _SHOWN = Prepared(
 
 
 def volumes_shown(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, list[BlockDevice]]:
-    """Return server → its disks that are volumes, in their order, in one query."""
+    """Return server → its disks that are volumes, in order of position, with one query."""
     found: dict[uuid.UUID, list[BlockDevice]] = {}
     for device in _SHOWN(ids=ids):
         found.setdefault(device.instance_id, []).append(device)
@@ -22,6 +22,6 @@ def volumes_shown(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, list[BlockDe
 
 
 def have_volumes(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of the servers that have volumes, or will have."""
+    """Return those of the servers that have volumes, or will have them."""
     rows = BlockDevice.objects.filter(instance_id__in=list(ids), destination_type="volume")
     return set(rows.values_list("instance_id", flat=True))

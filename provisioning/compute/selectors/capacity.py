@@ -1,7 +1,8 @@
-"""How much of a host may be allocated, as expressions of SQL: the claim, the scheduler's rows and resizes count alike.
+"""Limits of what may be allocated on a host, as SQL expressions for claims, the scheduler and resizes.
 
-What a host's aggregates say goes before its own.  A limit is a whole number, cut towards zero as Python's ``int()``
-cuts, on every database.
+The ratio of a host's aggregates overrides its own. A limit is an integer, truncated towards zero like Python's
+``int()``
+on every database.
 """
 
 from typing import Any
@@ -13,22 +14,22 @@ from provisioning.hosts.models import Host
 
 
 class Whole(Func):
-    """A number without what is behind its point."""
+    """A number truncated to an integer."""
 
     arity = 1
     output_field = BigIntegerField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        """SQLite's cast cuts."""
+        """SQLite's cast truncates."""
         return self.as_sql(compiler, connection, template="CAST(%(expressions)s AS INTEGER)", **extra)
 
     def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
-        """PostgreSQL's cast rounds, so that it is cut before."""
+        """PostgreSQL's cast rounds, so the number is truncated first."""
         return self.as_sql(compiler, connection, template="TRUNC(%(expressions)s)::bigint", **extra)
 
 
 def ratio(resource: str) -> Coalesce:
-    """Return what a host's aggregates or it itself say for ``cpu``, ``ram`` or ``disk``."""
+    """Return the allocation ratio of ``cpu``, ``ram`` or ``disk``: of the host's aggregates, or its own."""
     return Coalesce(F(f"aggregate_{resource}_ratio"), F(f"{resource}_allocation_ratio"))
 
 
@@ -37,22 +38,22 @@ def _whole(total: Any, resource: str) -> Whole:
 
 
 def vcpus_limit() -> Whole:
-    """Return how many vCPUs may be allocated."""
+    """Return the number of vCPUs that may be allocated."""
     return _whole(F("vcpus_total"), "cpu")
 
 
 def memory_limit() -> Whole:
-    """Return how many MiB of memory may be allocated."""
+    """Return the MiB of memory that may be allocated."""
     return _whole(F("memory_mb_total") - F("reserved_memory_mb"), "ram")
 
 
 def disk_limit() -> Whole:
-    """Return how many GiB of disk may be allocated."""
+    """Return the GiB of disk that may be allocated."""
     return _whole(F("disk_gb_total") - F("reserved_disk_gb"), "disk")
 
 
 def limits_of(host: Host) -> tuple[int, int, int]:
-    """Return the same of one host: vCPUs, MiB, GiB."""
+    """Return the limits of a loaded host: vCPUs, MiB, GiB."""
     cpu, ram, disk = (_said(host, resource) for resource in ("cpu", "ram", "disk"))
     return (
         int(host.vcpus_total * cpu),

@@ -1,4 +1,4 @@
-"""Flavors, key pairs and limits as one caller sees them."""
+"""Queries of flavors, key pairs and limits, for a caller."""
 
 import uuid
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ FLAVORS = Listing[Flavor](
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A project's limits by resource (-1: unlimited) and what it holds of them."""
+    """A project's limits by resource (-1: unlimited) and its usage."""
 
     limits: dict[str, int]
     usage: dict[str, int]
 
     def left(self, resource: str) -> int | None:
-        """Return what is left of a resource; None when it is unlimited."""
+        """Return the unused amount of a resource; None when it is unlimited."""
         limit = self.limits.get(resource, -1)
         return None if limit < 0 else max(limit - self.usage.get(resource, 0), 0)
 
@@ -46,11 +46,13 @@ def flavors_for(
     limit: int | None = None,
     marker: str | None = None,
 ) -> list[Flavor]:
-    """Return the flavors the caller may use, the smallest first; ``marker`` is a flavor's id.
+    """Return the flavors that the caller may use, smallest first; ``marker`` is a flavor's id.
 
-    ``is_public`` narrows them for operators, who see all: True leaves public ones and those of the caller's project;
-    ``min_ram`` in MiB, ``min_disk`` in GiB; ``disabled`` adds those that no launch may choose.  ``sort`` ends with
-    ``id``.  Raises InvalidInputError for an unknown marker.
+    ``is_public`` filters for operators, who see all flavors: True returns public ones and those of the caller's
+    project.
+    ``min_ram`` is in MiB, ``min_disk`` in GiB. ``disabled`` includes disabled flavors. ``sort`` must end with ``id``.
+    Raises
+    InvalidInputError for an unknown marker.
     """
     visible = _visible(context, disabled=disabled)
     rows = visible
@@ -66,13 +68,13 @@ def flavors_for(
 
 
 def flavors_of_project(project_id: uuid.UUID) -> list[Flavor]:
-    """Return the flavors that anybody in a project may launch, for jobs that act for no caller."""
+    """Return the flavors that all users of a project may launch, for code without a caller."""
     given = FlavorAccess.objects.filter(project_id=project_id).values("flavor_id")
     return list(Flavor.objects.filter(Q(is_public=True) | Q(pk__in=given), disabled=False).order_by("id"))
 
 
 def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> Flavor:
-    """Return one flavor by its id; ``disabled`` finds one that no launch may choose, too.  Raises NotFoundError."""
+    """Return a flavor by its id; ``disabled`` includes disabled flavors. Raises NotFoundError."""
     if disabled or policy.allows(context, SEES_ALL):
         flavor = _visible(context, disabled=disabled).filter(flavorid=ref).first()
     else:
@@ -83,7 +85,7 @@ def flavor_for(context: RequestContext, ref: str, *, disabled: bool = False) -> 
 
 
 def flavor_access_for(context: RequestContext, ref: str) -> tuple[Flavor, list[uuid.UUID]]:
-    """Return a flavor and the ids of the projects that see it beside those that see all.  Raises NotFoundError."""
+    """Return a flavor and the ids of the projects with access to it. Raises NotFoundError."""
     flavor = flavor_for(context, ref, disabled=True)
     return flavor, list(flavor.access.order_by("project_id").values_list("project_id", flat=True))
 
@@ -96,7 +98,7 @@ def _visible(context: RequestContext, *, disabled: bool) -> QuerySet[Flavor]:
 
 
 def _granted(project_id: uuid.UUID | Value) -> Q:
-    """Match the private flavors that a project was given."""
+    """Match the private flavors to which a project has access."""
     return Q(pk__in=FlavorAccess.objects.filter(project_id=project_id).values("flavor_id"))
 
 
@@ -112,7 +114,7 @@ _USABLE = Prepared(
 def key_pairs_for(
     context: RequestContext, *, user_id: uuid.UUID | None = None, limit: int | None = None, marker: str | None = None
 ) -> list[KeyPair]:
-    """Return key pairs by name: the caller's own, or another user's for who may see them; ``marker`` is a name.
+    """Return key pairs by name: the caller's own, or another user's if allowed; ``marker`` is a name.
 
     Raises ForbiddenError, InvalidInputError for an unknown marker.
     """
@@ -134,9 +136,7 @@ def key_pair_for(
     user_id: uuid.UUID | None = None,
     rule: str = "os_compute_api:os-keypairs:show",
 ) -> KeyPair:
-    """Return one key pair of the caller or, for who may see them, of another user.  Raises NotFoundError,
-    ForbiddenError.
-    """
+    """Return a key pair of the caller, or of another user if allowed. Raises NotFoundError, ForbiddenError."""
     owner = key_pair_user(context, user_id, rule)
     row = KeyPair.objects.filter(user_id=owner, name=name).first()
     if row is None:
@@ -145,7 +145,7 @@ def key_pair_for(
 
 
 def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str) -> uuid.UUID:
-    """Return whose key pairs are meant: the caller's without ``user_id``.  Raises ForbiddenError for others'."""
+    """Return the owner of the requested key pairs, by default the caller. Raises ForbiddenError for other users."""
     if user_id is None or user_id == context.user_id:
         return context.user_id or NOBODY
     policy.enforce(context, rule, {"user_id": user_id})
@@ -155,7 +155,7 @@ def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str)
 def limits_for(context: RequestContext, *, own: bool = True) -> Limits:
     """Return the limits and the usage of the caller's project; ``key_pairs`` are the caller's own.
 
-    ``own``: where the caller has a limit of its own that leaves less, that and what the caller holds.
+    ``own``: where the caller's own limit leaves less than the project's, that limit and the caller's usage.
     """
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")

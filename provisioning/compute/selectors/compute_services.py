@@ -15,12 +15,12 @@ from provisioning.jobs import selectors as rpc
 
 COMPUTE, SCHEDULER, CONDUCTOR = "nova-compute", "nova-scheduler", "nova-conductor"
 SCHEDULING = "scheduler"
-"""The topic of the queue that a worker serves which places servers."""
+"""Topic of the queue whose workers schedule servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeService:
-    """One service on one machine.  The id of a host's agent is the host's."""
+    """A service on a machine. The id of a host's agent is the host's id."""
 
     id: uuid.UUID
     binary: str
@@ -39,7 +39,7 @@ class ComputeService:
 
 
 def number_of(ident: uuid.UUID) -> int:
-    """Return a whole number for an id, the same every time: what microversions before 2.53 have in its place."""
+    """Return the integer that replaces an id before microversion 2.53; it is the same every time."""
     return ident.int % 2**31
 
 
@@ -60,16 +60,16 @@ def service_of(host: Host, now: datetime) -> ComputeService:
 def compute_services_for(
     context: RequestContext, *, host: str | None = None, binary: str | None = None
 ) -> list[ComputeService]:
-    """Return the services, those of workers first, by binary and host.  Raises ForbiddenError."""
+    """Return the services sorted by binary and host, workers first. Raises ForbiddenError."""
     now = timezone.now()
     found = [*sorted(_workers(), key=_order), *(service_of(each, now) for each in hosts_for(context))]
     return [service for service in found if host in {None, service.host} and binary in {None, service.binary}]
 
 
 def compute_service_for(context: RequestContext, ident: uuid.UUID | int) -> ComputeService:
-    """Return the service with an id, or with a number as before 2.53.
+    """Return the service with an id, or with a number as before microversion 2.53.
 
-    Raises ForbiddenError, NotFoundError, and InvalidInputError for a number that several have.
+    Raises ForbiddenError, NotFoundError, and InvalidInputError for an ambiguous number.
     """
     found = [service for service in compute_services_for(context) if ident in (service.id, service.number)]
     if not found:
@@ -80,7 +80,7 @@ def compute_service_for(context: RequestContext, ident: uuid.UUID | int) -> Comp
 
 
 def _workers() -> Iterator[ComputeService]:
-    """The live workers: on each machine one conductor, and one scheduler where a worker places servers."""
+    """Yield the live workers: for each machine one conductor, and one scheduler if a worker schedules servers."""
     beats: dict[tuple[str, str], datetime] = {}
     for machine, topics, beat_at in rpc.live_groups():
         for binary in (CONDUCTOR, *([SCHEDULER] if SCHEDULING in topics else [])):

@@ -1,6 +1,6 @@
-"""The recorded decisions of the scheduler, for people: what each filter left, what was asked for, what there is.
+"""Recorded scheduling decisions, prepared for display: the results of the filters, the request and the hosts.
 
-Hosts are named only to those who may see them.
+Names of hosts are included only for callers who may see them.
 """
 
 import re
@@ -20,13 +20,13 @@ from provisioning.scheduler import Decision, FilterResult, HostState, Ranked, fu
 from provisioning.scheduler.explain import why
 
 SEEING_HOSTS = "os_compute_api:os-extended-server-attributes"
-ALL_TAKEN = "Other servers took what was left at the same moment."
-GAVE_UP = "The host did not finish in time, and the launch went on to another one."
-AGAIN = "No host but those that have failed it will do, so it was tried there again."
+ALL_TAKEN = "The remaining hosts were claimed by other servers concurrently."
+GAVE_UP = "The host did not finish in time, and the server was rescheduled."
+AGAIN = "Only hosts that had failed the request were suitable, so they were used again."
 LABELS: Mapping[str, str] = {
-    "ComputeFilter": "at work",
-    "RequestedHostFilter": "the host asked for",
-    "IgnoredHostsFilter": "hosts left out",
+    "ComputeFilter": "enabled and up",
+    "RequestedHostFilter": "requested host",
+    "IgnoredHostsFilter": "excluded hosts",
     "RequireZoneFilter": "zone",
     "AvailabilityZoneFilter": "zone",
     "ImagePropertiesFilter": "image",
@@ -35,8 +35,8 @@ LABELS: Mapping[str, str] = {
     "JsonFilter": "query",
     "AggregateInstanceExtraSpecsFilter": "aggregates",
     "RetryFilter": "failed before",
-    "SameHostFilter": "servers to be with",
-    "DifferentHostFilter": "servers to be apart from",
+    "SameHostFilter": "same host",
+    "DifferentHostFilter": "different host",
     "ServerGroupAffinityFilter": "server group",
     "ServerGroupAntiAffinityFilter": "server group",
     "NumInstancesFilter": "number of servers",
@@ -45,7 +45,7 @@ LABELS: Mapping[str, str] = {
     "RamFilter": "memory",
     "DiskFilter": "disk",
 }
-"""Filter → what it checks; an operator's own filter is shown by its name."""
+"""Filter → label of what it checks; custom filters are shown by their names."""
 _NAMELESS = HostState(
     NOBODY,
     "",
@@ -60,40 +60,40 @@ _NAMELESS = HostState(
     memory_mb_allocated=0,
     disk_gb_allocated=0,
 )
-"""Stands for the host that was found where it must not be named."""
+"""Replaces the chosen host where its name must not be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one filter, and for operators the first of the hosts that it rejected."""
+    """The result of a filter; for operators also the first hosts that it rejected."""
 
     result: FilterResult
     lost: tuple[str, ...] = ()
 
     @property
     def took(self) -> int:
-        """How many hosts it rejected."""
+        """Number of hosts that the filter rejected."""
         return self.result.before - self.result.after
 
     @property
     def more(self) -> int:
-        """How many of them are not named."""
+        """Number of rejected hosts that are not in ``lost``."""
         return self.took - len(self.lost)
 
     @property
     def label(self) -> str:
-        """What it checks, in a word or two."""
+        """Label of what the filter checks."""
         return LABELS.get(self.result.name) or re.sub(r"[^\w.]|_", " ", self.result.name)
 
     @property
     def why(self) -> str:
-        """Why it rejected hosts."""
+        """Why the filter rejected hosts."""
         return why(self.result) if self.took else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """How well a host suited, and the share of each weigher."""
+    """The weight of a host, and the part of each weigher."""
 
     host: str
     weight: float
@@ -102,34 +102,34 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One decision as the caller may see it."""
+    """A decision, reduced to what the caller may see."""
 
     attempt: int
     action: str
-    """What needed a place: ``create``, ``unshelve``, ``resize`` …"""
+    """Action of the decision: ``create``, ``unshelve``, ``resize`` …"""
     driver: str
     created_at: datetime
     seconds: float
     read_seconds: float
-    """Of ``seconds``, reading the hosts."""
+    """Part of ``seconds`` for reading the hosts."""
     asked: Mapping[str, Any]
     checks: tuple[Check, ...]
     found: bool
     sentence: str
-    """The whole decision in one line."""
+    """Summary of the decision in one line."""
     failure: str = ""
-    """Why the attempt failed after a host had been found; empty when it did not."""
+    """Why the attempt failed after a host had been chosen; empty when it did not."""
     host: str = ""
     weights: tuple[Weight, ...] = ()
 
     @property
     def hosts(self) -> int:
-        """How many hosts there were."""
+        """Number of hosts before filtering."""
         return self.checks[0].result.before if self.checks else 0
 
     @property
     def suitable(self) -> int:
-        """How many of them were suitable."""
+        """Number of hosts that passed all filters."""
         return self.checks[-1].result.after if self.checks else 0
 
     @property
@@ -139,7 +139,7 @@ class Explained:
 
     @property
     def took_none(self) -> tuple[str, ...]:
-        """What the filters check that rejected none."""
+        """Labels of the filters that rejected no host."""
         return tuple(dict.fromkeys(check.label for check in self.checks if not check.took))
 
     @property
@@ -150,22 +150,22 @@ class Explained:
 
     @property
     def drawn(self) -> bool:
-        """Whether the host was drawn among equals."""
+        """Whether the host was chosen at random among hosts of equal weight."""
         return len(self.weights) > 1 and len({weight.weight for weight in self.weights}) == 1
 
     @property
     def tone(self) -> str:
-        """``bad`` without a host, ``warn`` where the one that was found failed, else ``ok``."""
+        """``bad`` without a host, ``warn`` when the chosen host failed, otherwise ``ok``."""
         return "bad" if not self.found else "warn" if self.failure else "ok"
 
 
 def checks_of(filters: Iterable[FilterResult], losses: Mapping[str, Sequence[str]] | None = None) -> tuple[Check, ...]:
-    """Return the filters of a decision, with the hosts they rejected where those are given."""
+    """Return the filters of a decision, with the rejected hosts if given."""
     return tuple(Check(result, tuple((losses or {}).get(result.name, ()))) for result in filters)
 
 
 def decisions_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Explained]:
-    """Return how each attempt of a server, deleted or not, found its host, or why there was none, newest first.
+    """Return the scheduling decisions of a server, deleted or not, newest first.
 
     Raises NotFoundError.
     """
@@ -179,7 +179,7 @@ def decisions_for(context: RequestContext, instance_id: str | uuid.UUID) -> list
 
 
 def explained(row: SchedulingDecision, failure: str = "", *, seeing: bool) -> Explained:
-    """Return one decision; ``seeing``: with names of hosts."""
+    """Return one decision; ``seeing`` includes names of hosts."""
     return Explained(
         attempt=row.attempt,
         action=row.action,
@@ -216,14 +216,14 @@ def _weight(item: Mapping[str, Any]) -> Weight:
 
 
 def _nameless(text: str, row: SchedulingDecision) -> str:
-    """Take the name of the decision's host out of what the host said."""
+    """Replace the name of the decision's host in its own error message."""
     if not row.host_name:
         return text
     return re.sub(rf"(?<![\w.-]){re.escape(row.host_name)}(?![\w-])", "the host", text)
 
 
 def _failures(context: RequestContext, instance: Instance) -> dict[int, str]:
-    """Return attempt → why it failed once it had a host, for those that did."""
+    """Return attempt → reason, for attempts that failed after a host was chosen."""
     tries = attempts_for(context, instance.id)
     return {
         each.attempt: each.reason or GAVE_UP for each in tries if each.outcome == "failed" and each.step != "schedule"

@@ -1,4 +1,4 @@
-"""What the metrics say of the cloud as it is now: numbers, in a constant number of queries."""
+"""Current values of the cloud for the metrics, with a constant number of queries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,8 +16,10 @@ from provisioning.hosts.selectors import alive, wrong_clock
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Hosts of one zone, or one host: how many there are, are connected, are up, may get servers, have another time
-    than the portal; what they measure, may allocate and have allocated: vCPUs, MiB of memory, GiB of disk.
+    """Capacity of an availability zone or a host.
+
+    Numbers of hosts in total, connected, up, enabled, and with a wrong clock; ``total``, ``limit`` and ``allocated``
+    are vCPUs, MiB of memory and GiB of disk.
     """
 
     name: str
@@ -43,13 +45,13 @@ def capacity_by_host(now: datetime) -> list[Capacity]:
 
 
 def instances_by_state() -> dict[str, int]:
-    """Return how many servers that are not deleted are in each state; one query of an index."""
+    """Return the number of servers in each state, without deleted ones; one query on an index."""
     rows = Instance.objects.filter(deleted_at=None).values_list("vm_state").annotate(many=Count("*")).order_by()
     return {state.value: 0 for state in VmState if state != VmState.DELETED} | dict(rows)
 
 
 def tasks_overdue(now: datetime) -> int:
-    """Return how many servers have a task that is past its deadline; one query of an index."""
+    """Return the number of servers with an overdue task; one query on an index."""
     return Instance.objects.exclude(task_state=None).filter(task_deadline__lt=now).count()
 
 

@@ -1,6 +1,4 @@
-"""What was asked of a server and how it went: actions, their events, the timeline of its launch, the scheduler's
-decision.
-"""
+"""Queries of a server's history: actions, their events, the timeline of its launch, and the scheduling decision."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -21,14 +19,14 @@ from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
 TUNNEL = "open_tunnel"
-"""The action of a connection to a port of a server, and its only step."""
+"""Action of a tunnel to a server's port, and its only step."""
 LABELS: dict[str, str] = {
     "api_create": "Request accepted",
     "schedule": "Choose a host",
-    "claim": "Claim room on the host",
+    "claim": "Claim resources on the host",
     "allocate_network": "Allocate addresses",
     "block_device_mapping": "Connect volumes",
-    "hand_off": "Hand over to the host",
+    "hand_off": "Send to the host",
     steps.PLUG_NETWORK: "Plug the network",
     steps.FETCH_IMAGE: "Fetch the image",
     steps.CREATE_DISK: "Create the disk",
@@ -38,16 +36,16 @@ LABELS: dict[str, str] = {
     steps.START_GUEST: "Start the guest",
     steps.WAIT_FOR_BOOT: "Wait until it runs",
 }
-"""The steps of a launch in running order, and what a page calls them."""
+"""Steps of a launch in order of execution, with their labels on pages."""
 MAPPING = "block_device_mapping"
-"""The step that only servers with volumes have."""
+"""This step exists only for servers with volumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a launch as a page draws it.
+    """A step of a launch as a page shows it.
 
-    ``started`` None: it has not begun; ``finished`` None: it runs; seconds of duration.
+    ``started`` None: not begun; ``finished`` None: running; ``seconds``: duration.
     """
 
     name: str
@@ -57,7 +55,7 @@ class Step:
     finished: datetime | None = None
     seconds: float | None = None
     result: str = ""
-    """``Success``, ``Error``, or empty while it runs or waits."""
+    """``Success``, ``Error``, or empty before the end."""
     host: str = ""
     """For operators only."""
     detail: Mapping[str, str] = field(default_factory=dict)
@@ -74,8 +72,10 @@ class Step:
 
 
 def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]]:
-    """Return where the tunnels among the actions led (``address``, ``port``, ``connections`` and what passed), by the
-    action's number; no query when there is none.
+    """Return action id → target and traffic (``address``, ``port``, ``connections``, bytes) of the tunnels among the
+    actions.
+
+    No query without tunnels.
     """
     ids = [action.pk for action in actions if action.action == TUNNEL]
     rows = InstanceActionEvent.objects.filter(action__in=ids, name=TUNNEL).order_by("id") if ids else ()
@@ -83,8 +83,9 @@ def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]
 
 
 def running_steps_of(actions: Iterable[InstanceAction]) -> dict[int, Step]:
-    """Return the newest step that runs of those among the actions that go on, without hosts, by the action's number; no
-    query when none goes on.
+    """Return action id → newest running step, without hosts, of the unfinished actions among these.
+
+    No query without unfinished actions.
     """
     ids = [action.pk for action in actions if action.finished_at is None]
     rows = InstanceActionEvent.objects.filter(action__in=ids, finished_at=None).order_by("id") if ids else ()
@@ -101,10 +102,10 @@ def actions_for(
     changes_before: datetime | None = None,
     deleted: bool = True,
 ) -> list[InstanceAction]:
-    """Return what was asked of a server, newest first; of a deleted one too, unless ``deleted`` is False.
+    """Return a server's actions, newest first; also of a deleted server, unless ``deleted`` is False.
 
-    ``marker`` is a request id; ``changes_…`` are about the last time something happened in an action.  Raises
-    NotFoundError, and InvalidInputError for an unknown marker.
+    ``marker`` is a request id. ``changes_…`` compare with the last change of an action. Raises NotFoundError, and
+    InvalidInputError for an unknown marker.
     """
     instance = _known(context, instance_id, deleted=deleted)
     rows = InstanceAction.objects.filter(instance=instance).annotate(changed=Coalesce("finished_at", "started_at"))
@@ -124,7 +125,7 @@ def actions_for(
 def action_for(
     context: RequestContext, instance_id: str | uuid.UUID, request_id: str, *, deleted: bool = True
 ) -> tuple[InstanceAction, list[InstanceActionEvent]]:
-    """Return one action with its events, newest first; ``deleted`` as in ``actions_for``.  Raises NotFoundError."""
+    """Return an action with its events, newest first; ``deleted`` as in ``actions_for``. Raises NotFoundError."""
     instance = _known(context, instance_id, deleted=deleted)
     action = InstanceAction.objects.filter(instance=instance, request_id=request_id).order_by("-id").first()
     if action is None:
@@ -134,7 +135,7 @@ def action_for(
 
 
 def _known(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bool) -> Instance:
-    """Return a server of the caller's project, or any for an operator; deleted ones where the caller says so."""
+    """Return a server of the caller's project, or any server for an operator; ``deleted`` includes deleted ones."""
     rows = Instance.objects.filter(id=read_id(instance_id) or NOBODY)
     if not policy.allows(context, ALL_PROJECTS):
         rows = rows.filter(project_id=context.project_id or NOBODY)
@@ -145,9 +146,7 @@ def _known(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bo
 
 
 def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[Step]:
-    """Return the steps of the server's launch in running order, every attempt, and while it is being built those still
-    to come.
-    """
+    """Return the steps of the server's launch in order, of all attempts; during a build also the pending steps."""
     instance = instance_for(context, instance_id, deleted=True)
     rows = InstanceActionEvent.objects.filter(action__instance=instance, action__action="create")
     order = {name: index for index, name in enumerate(LABELS)}
@@ -186,7 +185,7 @@ def _to_come(instance: Instance, done: list[Step]) -> list[Step]:
 
 
 def decision_for(context: RequestContext, instance_id: str | uuid.UUID) -> SchedulingDecision | None:
-    """Return how the server's newest place was found, or why there was none; host names are for operators only."""
+    """Return the latest scheduling decision of a server; names of hosts are removed unless the caller may see them."""
     decision = (
         SchedulingDecision.objects.filter(instance=instance_for(context, instance_id, deleted=True))
         .order_by("-attempt")

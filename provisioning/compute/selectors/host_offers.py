@@ -1,4 +1,4 @@
-"""Whether the host of a server offers what another image would need, and what firmware an image boots by."""
+"""Whether a server's host meets the requirements of another image, and which firmware an image boots with."""
 
 from collections.abc import Mapping
 
@@ -13,13 +13,13 @@ from provisioning.scheduler import HostNeed
 from provisioning.scheduler.host_needs import offers
 
 UEFI = "COMPUTE_FIRMWARE_UEFI"
-"""The trait of hosts on which guests can boot by UEFI."""
+"""Trait of hosts on which guests can boot with UEFI."""
 
 
 def check_host_offers(instance: Instance, properties: Mapping[str, object]) -> None:
-    """Raise InvalidInputError for ``imageRef`` when the host that the server is on does not offer what an image needs.
+    """Raise InvalidInputError for ``imageRef`` when the server's host does not meet the requirements of an image.
 
-    A server without a host passes: the scheduler looks for one that does.
+    A server without a host passes, because the scheduler will choose a suitable one.
     """
     missing = missing_here(instance, properties)
     if missing is not None:
@@ -28,7 +28,7 @@ def check_host_offers(instance: Instance, properties: Mapping[str, object]) -> N
 
 
 def missing_here(instance: Instance, properties: Mapping[str, object]) -> HostNeed | None:
-    """Return the first thing that the server's host does not offer; None when it offers all that an image needs."""
+    """Return the first requirement of an image that the server's host does not meet, or None."""
     needs = host_needs(properties, instance.flavor)
     if not needs or instance.host_id is None:
         return None
@@ -37,15 +37,15 @@ def missing_here(instance: Instance, properties: Mapping[str, object]) -> HostNe
 
 
 def boot_properties(image: Image) -> dict[str, str]:
-    """Return an image's properties for a guest that boots from it, with the firmware that its data asks for.
+    """Return an image's properties for a guest that boots from it, including the firmware detected in its data.
 
-    The owner's own word counts before that; and where no host can boot by UEFI the guest is as if nothing were found.
+    The owner's property takes precedence; if no host supports UEFI, the detected firmware is ignored.
     """
     return with_found(text_of(image.properties), image.found_firmware)
 
 
 def boot_properties_of_volume(metadata: Mapping[str, object]) -> dict[str, str]:
-    """Return the same of a volume by what it keeps of its image."""
+    """Return the properties for a guest that boots from a volume, from the volume's image metadata."""
     said = text_of(metadata)
     return with_found(said, said.pop(FOUND, ""))
 

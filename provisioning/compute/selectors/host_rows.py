@@ -1,7 +1,7 @@
-"""The hosts as the scheduler sees them: plain rows in one statement, and beside them only the facts that are asked for.
+"""Hosts as rows for the scheduler, read with one statement, and only those additional facts that a decision needs.
 
-Ten thousand hosts are read for every decision, always anew: no models are made, ids stay as the driver gives them, and
-the database does the sums.
+Every decision reads up to ten thousand hosts. So no model instances are created, ids keep the driver's type, and the
+database calculates the sums.
 """
 
 import gc
@@ -32,22 +32,23 @@ _COLUMNS = (
     "aggregate_max_instances", "aggregate_max_io_ops",
 )  # fmt: skip
 _HARDWARE = ("architecture", "hypervisor_type", "hypervisor_version")
-"""Together as the fields of ``HostState``, up to its facts."""
+"""Fields of ``HostState``, together with ``_COLUMNS``, up to its facts."""
 _UNREAD = ("", "", 0)
 
 
 def hosts_for(spec: RequestSpec, options: Options) -> list[HostState]:
-    """Return every host as it is in the records now, with the facts that a decision on this request looks at."""
+    """Return all hosts with their current records, and the facts that a decision on this request needs."""
     return host_states(facts_needed(spec, options), image_id=spec.image_id)
 
 
 def host_states(
     facts: Collection[str] = (), *, image_id: uuid.UUID | None = None, only: uuid.UUID | None = None
 ) -> list[HostState]:
-    """Return every host, or ``only`` that one, as it is in the records now.
+    """Return all hosts, or ``only`` that one, with their current records.
 
-    ``facts`` names the fields of ``Facts`` that are to be known; each costs a statement or two.  ``image_id`` is the
-    image of which is to be known who has it.  Architecture and hypervisor are read where ``hardware`` is among them.
+    ``facts`` are the names of ``Facts`` to read; each costs one or two statements. ``image_id`` is the image for the
+    fact
+    ``with_image``. Architecture and hypervisor are read with ``hardware``.
     """
     hardware = "hardware" in facts
     rest = (*(() if hardware else _UNREAD), _facts(facts, image_id) if facts else NO_FACTS)
@@ -59,7 +60,7 @@ def host_states(
 
 @contextmanager
 def collecting_later() -> Iterator[None]:
-    """Make no search for garbage while ten thousand rows are made, none of which is any; it would cost a tenth."""
+    """Disable garbage collection while many rows are created, which saves a tenth of the time."""
     if not gc.isenabled():
         yield
         return
@@ -98,7 +99,7 @@ def _query(since: Value) -> QuerySet[Any, Any]:
 
 
 def _raw(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query as the driver gives them."""
+    """Return the rows of a query with the driver's types."""
     sql, params = query.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
@@ -120,7 +121,7 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
 
 
 def _io_ops() -> dict[RawId, int]:
-    """Return host → servers with a task that keeps its disks busy, by the index of those that have a task."""
+    """Return host → number of servers with a task that loads its disks; uses the index of servers with tasks."""
     return dict(_BUSY.raw())
 
 
@@ -144,7 +145,7 @@ _HAVING = Prepared(
 
 
 def _aggregate_metadata() -> dict[RawId, Mapping[str, frozenset[str]]]:
-    """Return host → key → values over all its aggregates; hosts of the same aggregates share one."""
+    """Return host → key → values of all its aggregates; hosts with the same aggregates share one mapping."""
     metadata: dict[int, dict[str, str]] = dict(Aggregate.objects.values_list("id", "metadata"))
     aggregates: dict[RawId, tuple[int, ...]] = {}
     for host_id, aggregate_id in _raw(
@@ -167,7 +168,7 @@ def _merged(metadata: list[dict[str, str]]) -> dict[str, frozenset[str]]:
 
 
 class _Lazily(Mapping[RawId, Mapping[str, str]]):
-    """Host → what its agent says of its processors, read from JSON where a filter asks for it."""
+    """Host → processor information of its agent; the JSON is decoded on access."""
 
     def __init__(self, texts: dict[RawId, str]) -> None:
         self._texts = texts
@@ -184,7 +185,7 @@ class _Lazily(Mapping[RawId, Mapping[str, str]]):
 
 @lru_cache(maxsize=256)
 def _decoded(text: str) -> Mapping[str, str]:
-    """Hosts are bought by the dozen: many say the same of their processors."""
+    """Decode JSON with a cache, because many hosts have the same processors."""
     found = json.loads(text)
     return found if isinstance(found, dict) else {}
 
@@ -194,7 +195,7 @@ def _cpu_info() -> _Lazily:
 
 
 def _traits() -> dict[RawId, frozenset[str]]:
-    """Return host → the traits that it reports, and those that its operators have given it."""
+    """Return host → its reported and custom traits."""
     rows = _raw(Host.objects.order_by().values_list("id", "traits", "custom_traits"))
     return {host_id: _names(reported) | _names(custom) for host_id, reported, custom in rows}
 

@@ -1,4 +1,4 @@
-"""Hosts with what servers take of them: for operators and for the scheduler."""
+"""Queries of hosts and of the resources that servers use on them, for operators and the scheduler."""
 
 import uuid
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from provisioning.scheduler import HostState
 
 
 def servers_on(host_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[tuple[str, uuid.UUID]]]:
-    """Return host → name and id of its servers that are not deleted, in one query; for operators."""
+    """Return host → names and ids of its servers that are not deleted, with one query; for operators."""
     found: dict[uuid.UUID, list[tuple[str, uuid.UUID]]] = {}
     rows = Instance.objects.filter(host__in=list(host_ids), deleted_at=None).order_by("created_at", "id")
     for host_id, name, server in rows.values_list("host_id", "name", "id"):
@@ -25,7 +25,7 @@ def servers_on(host_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[tuple[str,
 
 
 def workloads() -> dict[uuid.UUID, int]:
-    """Return host → how many of its servers have a task that goes on, in one query; for operators."""
+    """Return host → number of its servers with a task, with one query; for operators."""
     busy = Instance.objects.filter(host__isnull=False, task_state__isnull=False, deleted_at=None)
     counted = busy.order_by().values_list("host_id").annotate(many=Count("id"))
     return {host_id: many for host_id, many in counted if host_id is not None}
@@ -33,7 +33,7 @@ def workloads() -> dict[uuid.UUID, int]:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one project's servers take of a host: memory in MiB, disk in GiB."""
+    """Resources of one project's servers on a host: memory in MiB, disk in GiB."""
 
     project_id: uuid.UUID
     vcpus: int
@@ -42,14 +42,14 @@ class Share:
 
 
 def shares_of(host: Host) -> list[Share]:
-    """Return what each project's servers take of a host, in one query; for operators."""
+    """Return the resources of each project's servers on a host, with one query; for operators."""
     held = host.allocations.filter(instance__deleted_at=None).order_by("instance__project_id")
     sums = held.values_list("instance__project_id").annotate(Sum("vcpus"), Sum("memory_mb"), Sum("disk_gb"))
     return [Share(*row) for row in sums]
 
 
 def state_of(host: Host, now: datetime) -> HostState:
-    """Return one host that has been read as the scheduler sees it, without the facts beside its row."""
+    """Return a loaded host as the scheduler's row, without facts."""
     vcpus, memory, disk = limits_of(host)
     return HostState(
         raw_id=host.id,

@@ -1,4 +1,4 @@
-"""What a list of servers may be filtered and sorted by."""
+"""Filters and sort keys of lists of servers."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -18,39 +18,42 @@ from provisioning.network.models import FixedIP
 
 
 class Filters(TypedDict, total=False):
-    """What a list may be narrowed by; absent and None mean the same.  A pattern is a part of the text, or a regular
-    expression in the bounds of ``patterns``.
+    """Filters of a list; absent and None are equivalent. A pattern is a substring, or a regular expression within the
+    limits
+    of ``patterns``.
     """
 
     name: str | None
-    """A pattern, as ``hostname``, ``description``, ``key_name``, ``node``, ``reservation_id``, ``availability_zone``,
-    ``access_ip_v4``, ``access_ip_v6``, ``kernel_id`` and ``ramdisk_id``."""
+    """A pattern, as are ``hostname``, ``description``, ``key_name``, ``node``, ``reservation_id``,
+    ``availability_zone``,
+    ``access_ip_v4``, ``access_ip_v6``, ``kernel_id`` and ``ramdisk_id``.
+    """
     status: str | Sequence[str] | None
-    """The API's words."""
+    """Statuses of the API."""
     vm_state: str | None
     task_state: str | None
     image_id: str | None
     flavor_id: str | None
     """A flavor's id as in ``flavorRef``."""
     host: str | None
-    """A host's name; for operators, ignored from anyone else, as ``node``, ``project_id`` and ``deleted``."""
+    """Name of a host. Like ``node``, ``project_id`` and ``deleted`` it is ignored for other callers than operators."""
     node: str | None
     availability_zone: str | None
-    """The zone it is in, or while it is nowhere the one that was asked for."""
+    """Availability zone of its host; the requested zone for a server without a host."""
     user_id: uuid.UUID | None
     project_id: uuid.UUID | None
     reservation_id: str | None
     ids: Iterable[uuid.UUID] | None
     changes_before: datetime | None
-    """Those that did not change after then, deleted ones too."""
+    """Servers whose last change was not after then, including deleted ones."""
     changes_since: datetime | None
-    """Those that changed since then, deleted ones too."""
+    """Servers that have changed since then, including deleted ones."""
     deleted: bool | None
-    """True: deleted ones only; None: only with ``changes_…`` are deleted ones there."""
+    """True: only deleted servers; None: deleted servers only with ``changes_…``."""
     soft_deleted: bool | None
-    """Whether servers that wait for their end are shown too; for operators."""
+    """Whether soft-deleted servers are included; for operators."""
     ip: str | None
-    """A pattern of an IPv4 address, ``ip6`` of an IPv6 address."""
+    """A pattern for IPv4 addresses, ``ip6`` for IPv6 addresses."""
     ip6: str | None
     hostname: str | None
     description: str | None
@@ -66,11 +69,11 @@ class Filters(TypedDict, total=False):
     kernel_id: str | None
     ramdisk_id: str | None
     created_at: datetime | None
-    """To the second, as ``launched_at`` and ``terminated_at``."""
+    """With a precision of a second, as are ``launched_at`` and ``terminated_at``."""
     launched_at: datetime | None
     terminated_at: datetime | None
     tags: Sequence[str] | None
-    """Those with every tag; ``tags_any`` with one of them; ``not_tags`` and ``not_tags_any`` the others."""
+    """Servers with all tags; ``tags_any`` with any of them; ``not_tags`` and ``not_tags_any`` exclude these servers."""
     tags_any: Sequence[str] | None
     not_tags: Sequence[str] | None
     not_tags_any: Sequence[str] | None
@@ -109,12 +112,12 @@ SORT_KEYS: dict[str, str] = {
     "uuid": "id",
     "vm_state": "vm_state",
 }
-"""Keys a list may be sorted by, and their columns; those with an underscore are made."""
+"""Sort key → column; columns with an underscore are computed."""
 OPERATORS_ONLY = frozenset({"host", "node", "project_id", "deleted", "soft_deleted"})
 
 
 def narrowed(rows: QuerySet[Instance], given: Filters, *, operator: bool) -> QuerySet[Instance]:
-    """Return the rows that pass; InvalidInputError names a pattern out of bounds."""
+    """Apply the filters. Raises InvalidInputError for a pattern outside the limits."""
     filters: dict[str, Any] = {
         name: value for name, value in given.items() if value is not None and (operator or name not in OPERATORS_ONLY)
     }
@@ -125,7 +128,7 @@ def narrowed(rows: QuerySet[Instance], given: Filters, *, operator: bool) -> Que
 
 
 def _kept(rows: QuerySet[Instance], filters: dict[str, Any]) -> QuerySet[Instance]:
-    """Leave out what is deleted unless it is asked for, or changes are, which a deletion is."""
+    """Exclude deleted servers, unless they or changes are requested; a deletion is a change."""
     deleted, soft = filters.get("deleted"), filters.get("soft_deleted")
     if deleted:
         gone = Q(vm_state=VmState.DELETED)
@@ -141,12 +144,12 @@ def _words(value: str | Sequence[str] | None) -> list[str]:
 
 
 def known_statuses() -> frozenset[str]:
-    """Return every word of the API for how a server is."""
+    """Return all values of the API's ``status``."""
     return frozenset(usual for usual, _ in STATUSES.values()).union(*(each.values() for _, each in STATUSES.values()))
 
 
 def _has_status(value: str | Sequence[str]) -> Q:
-    """Match the states behind these words; one that no server has matches nothing."""
+    """Match the states with these statuses; an unknown status matches nothing."""
     found = NOTHING
     for word in _words(value):
         for vm_state, (usual, during) in STATUSES.items():
@@ -214,7 +217,7 @@ _PATTERNS = {
     for name in ("name", "hostname", "description", "key_name", "reservation_id", "access_ip_v4", "access_ip_v6")
 }
 SEARCHED = frozenset({*_PATTERNS, "availability_zone", "ip", "ip6"})
-"""Filters that look for a pattern, which no index finds."""
+"""Filters with patterns, for which there are no indexes."""
 INSTANCES = Listing[Instance](
     order=(Sort("created_at"), Sort("id")),
     filters={
@@ -245,4 +248,4 @@ INSTANCES = Listing[Instance](
     },
     no_marker="marker [{marker}] not found",
 )
-"""Lists of servers; filters that are not named here compare the column of their name."""
+"""Lists of servers; other filters compare the column with their name."""

@@ -1,4 +1,4 @@
-"""Servers as one caller sees them: its project's, or all for an operator who asks for all."""
+"""Queries of servers for a caller: those of its project, or all for an operator on request."""
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
 ALL_PROJECTS = "os_compute_api:servers:detail:get_all_tenants"
-"""The rule of who sees the servers of every project."""
+"""Policy rule to see the servers of all projects."""
 
 __all__ = [
     "ALL_PROJECTS",
@@ -47,19 +47,22 @@ def instances_for(
     rule: str = ALL_PROJECTS,
     **filters: Unpack[Filters],
 ) -> list[Instance]:
-    """Return servers with their host, newest first.
+    """Return servers with their hosts, newest first.
 
-    ``sort`` gives keys of SORT_KEYS; ``marker`` is the id of the last server of the page before, or with ``backwards``
-    of the first of the page behind; ``columns`` names
-    those that the caller will look at, ``host`` among them, where not all; ``rule`` is asked for ``all_projects``.
-    Raises ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or
-    marker and for a pattern out of bounds.
+    ``sort`` contains keys of SORT_KEYS. ``marker`` is the id of the last server of the previous page, or with
+    ``backwards``
+    of the first server of the next page. ``columns`` limits the loaded columns, which may include ``host``. ``rule`` is
+    checked for ``all_projects``.
+
+    Raises ForbiddenError for ``all_projects`` unless the caller is an operator, and InvalidInputError for an unknown
+    sort key
+    or marker and for a pattern outside the limits.
     """
     if all_projects:
         policy.enforce(context, rule)
     rows = Instance.objects.only(*columns) if columns else Instance.objects.select_related("host")
     if "host" in columns:
-        rows = rows.prefetch_related("host")  # many servers share a host: each is read and made once
+        rows = rows.prefetch_related("host")  # loads each host once
     if not all_projects:
         rows = rows.filter(project_id=context.project_id or NOBODY)
     operator = policy.allows(context, ALL_PROJECTS)
@@ -70,20 +73,20 @@ def instances_for(
 
 
 def count_for(context: RequestContext, **filters: Unpack[Filters]) -> int:
-    """Return how many servers of the caller's project ``instances_for`` would list without a limit."""
+    """Return the number of servers of the caller's project that ``instances_for`` would return without a limit."""
     rows = Instance.objects.filter(project_id=context.project_id or NOBODY)
     return narrowed(rows, filters, operator=policy.allows(context, ALL_PROJECTS)).count()
 
 
 def _seen(context: RequestContext, *, operator: bool) -> QuerySet[Instance]:
-    """Return the servers of the caller's project, all for an operator, deleted ones too."""
+    """Return the servers of the caller's project, or all for an operator, including deleted ones."""
     return Instance.objects.all() if operator else Instance.objects.filter(project_id=context.project_id or NOBODY)
 
 
 def instance_for(context: RequestContext, instance_id: str | uuid.UUID, *, deleted: bool = False) -> Instance:
-    """Return one server with its host: the caller's project's, any for an operator.
+    """Return a server with its host: one of the caller's project, or any for an operator.
 
-    Deleted servers are gone, except for an operator who says ``deleted``.  Raises NotFoundError.
+    Deleted servers are not found, except by an operator with ``deleted``. Raises NotFoundError.
     """
     key = read_id(instance_id) or NOBODY
     if not policy.allows(context, ALL_PROJECTS):
@@ -110,8 +113,9 @@ _OF_PROJECT = Prepared(
 
 
 def with_ended(context: RequestContext, since: datetime, *, ids: Collection[uuid.UUID] | None = None) -> list[Instance]:
-    """Return the servers of the caller's project with their host, those too that were deleted since then, softly or
-    not; of these ids only, when they are given.  What a list never shows of a server is read when it is looked at.
+    """Return the servers of the caller's project with their hosts, including those deleted or soft-deleted since then.
+
+    ``ids`` limits them to these servers. Columns that lists never show are deferred.
     """
     project_id = context.project_id or NOBODY
     if ids is None:
@@ -123,7 +127,7 @@ def with_ended(context: RequestContext, since: datetime, *, ids: Collection[uuid
 
 
 def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instance]:
-    """Return the same servers as rows, of which a list reads a part."""
+    """Return the same servers as ``with_ended``, as a query set."""
     rows = Instance.objects.defer(*_SELDOM).filter(project_id=context.project_id or NOBODY).prefetch_related("host")
     rows = rows.filter(Q(deleted_at=None) | Q(deleted_at__gte=since))
     return rows.exclude(vm_state=VmState.SOFT_DELETED, soft_deleted_at__lt=since)
@@ -161,13 +165,13 @@ _OF_IDS = Prepared(
 
 
 def has_its_name_alone(instance: Instance) -> bool:
-    """Whether no other server of its project is called the same: clients find it by its name."""
+    """Whether no other server of its project has the same name; clients find servers by name."""
     same = Instance.objects.filter(project_id=instance.project_id, name=instance.name, deleted_at=None)
     return not same.exclude(id=instance.id).exists()
 
 
 def fault_of(instances: Iterable[Instance]) -> dict[uuid.UUID, InstanceFault]:
-    """Return the newest fault of each of these servers that is in ERROR or deleted, in one query."""
+    """Return the newest fault of each of these servers that is in ERROR or deleted, with one query."""
     ids = [item.id for item in instances if item.vm_state in (VmState.ERROR, VmState.DELETED)]
     if not ids:
         return {}

@@ -1,13 +1,11 @@
-"""What the owner of a server calls its network interfaces."""
+"""Tags of a server's network interfaces."""
 
 from provisioning.compute.models import Instance
 from provisioning.network import selectors as network
 
 
 def tags_of_interfaces(instance: Instance) -> dict[str, str]:
-    """Return port id → tag, of the interfaces that have one; ``requested_networks`` follows the interfaces in their
-    order.
-    """
+    """Return port id → tag for tagged interfaces; ``requested_networks`` has the same order as the interfaces."""
     asked = instance.requested_networks
     if not any(entry.get("tag") for entry in asked):
         return {}

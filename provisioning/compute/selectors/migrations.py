@@ -1,4 +1,4 @@
-"""Resizes and migrations of servers."""
+"""Queries of resizes and migrations of servers."""
 
 import uuid
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ MIGRATIONS = Listing[Migration](order=(Sort("created_at"), Sort("id")), marker="
 
 @dataclass(frozen=True, slots=True)
 class MigrationFilters:
-    """What narrows a list of migrations; None: not asked for.  ``host`` is where one began or ended."""
+    """Filters of a list of migrations; None: not filtered. ``host`` matches source and destination."""
 
     host: str | None = None
     source_compute: str | None = None
@@ -37,7 +37,7 @@ class MigrationFilters:
     changes_before: datetime | None = None
 
     def condition(self) -> Q:
-        """Return the filters as a condition; what is no id is nobody's."""
+        """Return the filters as a condition; an invalid id matches nothing."""
         found = Q()
         for column in ("source_compute", "status", "migration_type"):
             value = getattr(self, column)
@@ -60,10 +60,11 @@ class MigrationFilters:
 def migrations_for(
     context: RequestContext, filters: MigrationFilters, *, limit: int | None = None, marker: str | None = None
 ) -> list[Migration]:
-    """Return migrations of all projects, or of the one that is asked for, the newest first.
+    """Return migrations of all projects, or of the requested one, newest first.
 
-    ``marker`` is the UUID of one.  Raises ForbiddenError, as Nova for all projects or another than the caller's by
-    anyone but operators, and InvalidInputError for an unknown marker.
+    ``marker`` is a UUID. Raises ForbiddenError, as in Nova, for all projects or another project than the caller's
+    unless the
+    caller is an operator, and InvalidInputError for an unknown marker.
     """
     policy.enforce(context, "os_compute_api:os-migrations:index")
     everything = policy.allows(context, EVERY_PROJECT)
@@ -74,13 +75,13 @@ def migrations_for(
 
 
 def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:
-    """Return host → the name of its hypervisor, for every host of these migrations that is still there; one query."""
+    """Return host → name of its hypervisor, for the existing hosts of these migrations; one query."""
     names = {name for row in migrations for name in (row.source_compute, row.dest_compute)}
     return dict(Host.objects.filter(name__in=names).values_list("name", "hypervisor_hostname"))
 
 
 def no_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> NoReturn:
-    """Say that this is no live migration that goes on.  Raises NotFoundError, for an unknown server too."""
+    """Raise the NotFoundError for operations on a running live migration, because there are none."""
     instance = instance_for(context, instance_id)
     wanted = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
     found = Migration.objects.filter(instance=instance, id=wanted).first()

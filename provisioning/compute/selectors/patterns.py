@@ -1,8 +1,9 @@
-"""Regular expressions that callers may look for, within bounds: a cloud must not be stopped by a pattern.
+"""Regular expressions from callers, limited so that a pattern cannot overload the database.
 
-Nova hands such filters to its database.  Here a plain word is looked for as a part, whatever its case; a pattern may
-have anchors, dots, sets, alternatives and groups, and two repetitions, none of them of a group.  Neither PostgreSQL nor
-RE2, which SQLite has here, tries one way after another: the time grows with the lengths of pattern and text.
+Nova passes such filters to its database. Here a plain word matches as a substring, regardless of case; a pattern may
+have
+anchors, dots, sets, alternatives and groups, and two repetitions, but not of groups. PostgreSQL and RE2, which SQLite
+uses here, do not backtrack: the time grows with the lengths of pattern and text.
 """
 
 import re
@@ -14,7 +15,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.patterns import as_in_postgresql
 
 LONGEST = 255
-"""Characters of a pattern: as many as a name may have."""
+"""Maximum number of characters of a pattern, that of a name."""
 MOST_REPETITIONS = 2
 
 _PLAIN = re.compile(r"(\^?)([^\\^$.|?*+()\[\]{}]*)(\$?)")
@@ -32,7 +33,7 @@ _PIECE = re.compile(
 
 
 def matching(column: str, pattern: str, field: str) -> Q:
-    """Match the rows whose column has the pattern in it; InvalidInputError naming ``field`` for one out of bounds."""
+    """Match the rows whose column contains the pattern. Raises InvalidInputError for ``field`` outside the limits."""
     plain = _PLAIN.fullmatch(pattern)
     if plain is None:
         return Q(**{f"{column}__iregex": checked(pattern, field)})
@@ -44,7 +45,7 @@ def matching(column: str, pattern: str, field: str) -> Q:
 
 
 def checked(pattern: str, field: str) -> str:
-    """Return a pattern that every database understands alike, without what changes nothing at its ends."""
+    """Return a pattern that all databases interpret alike, without redundant parts at its ends."""
     if "\0" in pattern or len(pattern) > LONGEST:
         raise _wrong(pattern, field)
     text = re.sub(r"(?<!\\)\.\*\$?$", "", re.sub(r"^\^?\.\*", "", pattern)) if "|" not in pattern else pattern
@@ -68,7 +69,7 @@ def checked(pattern: str, field: str) -> str:
 
 def _wrong(pattern: str, field: str) -> InvalidInputError:
     return InvalidInputError(
-        f"Invalid input for query parameters {field}. Value: {pattern[:64]}. It is not a pattern that is looked for:"
+        f"Invalid input for query parameters {field}. Value: {pattern[:64]}. It is not a supported pattern:"
         f" at most {LONGEST} characters and {MOST_REPETITIONS} repetitions, none of a group.",
         field=field,
     )

@@ -1,4 +1,4 @@
-"""How far the launches of several servers are, for lists: one query however many there are."""
+"""Progress of the launches of several servers, for lists, with one query."""
 
 import uuid
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from provisioning.compute.selectors.history import LABELS, MAPPING, Step
 from provisioning.compute.states import VmState
 
 SHOWN = tuple(name for name in LABELS if name != "api_create")
-"""The steps after the request was accepted; whoever sees the server knows of that one."""
+"""Steps after the acceptance of the request, which every listed server has passed."""
 
 
 def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
-    """Return the steps of the present attempt of each server that is being built, those to come included, without
+    """Return the steps of the current attempt of each server that is being built, including pending ones, without
     hosts.
     """
     building = {item.id: item for item in instances if item.vm_state == VmState.BUILDING}
@@ -27,7 +27,7 @@ def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
         key: [
             _step(name, events.get(name), building[key].attempt)
             for name in SHOWN
-            if name != MAPPING or name in events  # most servers have no volumes
+            if name != MAPPING or name in events  # only for servers with volumes
         ]
         for key, events in known.items()
     }

@@ -1,4 +1,4 @@
-"""What the scheduler must know of a server that needs a place."""
+"""The scheduler's request for a server."""
 
 import json
 import uuid
@@ -16,10 +16,9 @@ from provisioning.scheduler import RequestSpec
 def spec_of(
     instance: Instance, *, flavor: Mapping[str, Any] | None = None, excluded: Iterable[uuid.UUID] = ()
 ) -> RequestSpec:
-    """Return what the scheduler must know of a server, as it is at this moment; it may be one that is not kept.
+    """Return the scheduler's request for a server in its current state, which may be unsaved.
 
-    ``flavor`` is the size it is to have when that is another than its own; ``excluded`` are hosts that will not do,
-    beside those that have failed it.
+    ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those that failed the server.
     """
     wanted = instance.flavor if flavor is None else flavor
     room, hints, specs = room_of(wanted), instance.scheduler_hints, wanted.get("extra_specs", {})
@@ -47,17 +46,17 @@ def spec_of(
 
 
 def _said(properties: Mapping[str, Any], name: str, old_name: str) -> str:
-    """Return an image's property, also by the name that it had once."""
+    """Return an image property, also by its old name."""
     return str(properties.get(name) or properties.get(old_name) or "")
 
 
 def _query(hint: object) -> object:
-    """Return the condition of the hint ``query``, which callers write as JSON in a text."""
+    """Return the condition of the hint ``query``, which callers may pass as JSON text."""
     return json.loads(hint) if isinstance(hint, str) else hint
 
 
 def _hosts_of(instance: Instance, named: object) -> frozenset[uuid.UUID]:
-    """Return the hosts of the servers that a hint names."""
+    """Return the hosts of the servers in a hint."""
     if not named:
         return frozenset()
     return hosts_of_servers(instance.project_id, named if isinstance(named, list) else [named])

@@ -1,4 +1,4 @@
-"""Server groups: for their project, and for the scheduler."""
+"""Queries of server groups, for projects and the scheduler."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ from provisioning.identity import policy
 from provisioning.scheduler import GroupSpec
 
 ALL_PROJECTS = "os_compute_api:os-server-groups:index:all_projects"
-"""The rule of who sees the groups of every project."""
+"""Policy rule to see the groups of all projects."""
 
 
 def server_groups_for(
     context: RequestContext, *, all_projects: bool = False, limit: int | None = None, offset: int = 0
 ) -> list[ServerGroup]:
-    """Return the project's groups, oldest first; every project's for those who may see them and ask for it."""
+    """Return the project's groups, oldest first; those of all projects on request, if allowed."""
     rows = ServerGroup.objects.order_by("created_at", "id")
     if not (all_projects and policy.allows(context, ALL_PROJECTS)):
         rows = rows.filter(project_id=context.project_id or NOBODY)
@@ -27,7 +27,7 @@ def server_groups_for(
 
 
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
-    """Return one group.  Raises NotFoundError for none, and for another project's unless the caller sees every one."""
+    """Return a group. Raises NotFoundError, also for another project's group unless the caller may see all."""
     rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY)
     if not policy.allows(context, ALL_PROJECTS):
         rows = rows.filter(project_id=context.project_id or NOBODY)
@@ -38,7 +38,7 @@ def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
 
 
 def members_of(groups: Sequence[ServerGroup]) -> dict[uuid.UUID, list[uuid.UUID]]:
-    """Return group → its servers that are not deleted, oldest first, in one query."""
+    """Return group → its servers that are not deleted, oldest first, with one query."""
     members: dict[uuid.UUID, list[uuid.UUID]] = {group.id: [] for group in groups}
     rows = Instance.objects.filter(server_group__in=[group.id for group in groups], deleted_at=None)
     for group_id, server in rows.order_by("created_at", "id").values_list("server_group_id", "id"):
@@ -48,7 +48,7 @@ def members_of(groups: Sequence[ServerGroup]) -> dict[uuid.UUID, list[uuid.UUID]
 
 
 def group_of(instance: Instance) -> GroupSpec | None:
-    """Return the group of a server as the scheduler sees it: its other members that have a host, counted by host."""
+    """Return a server's group for the scheduler: the number of its other members on each host."""
     if instance.server_group_id is None:
         return None
     group = ServerGroup.objects.filter(id=instance.server_group_id).first()
@@ -61,7 +61,7 @@ def group_of(instance: Instance) -> GroupSpec | None:
 
 
 def hosts_of_servers(project_id: uuid.UUID, servers: Iterable[object]) -> frozenset[uuid.UUID]:
-    """Return the hosts of those of these servers that are the project's."""
+    """Return the hosts of those of these servers that belong to the project."""
     ids = [found for found in map(read_id, servers) if found is not None]
     rows = Instance.objects.filter(id__in=ids, project_id=project_id, deleted_at=None, host__isnull=False)
     return frozenset(rows.values_list("host_id", flat=True))

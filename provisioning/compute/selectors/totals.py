@@ -1,4 +1,4 @@
-"""Counting the history for the metrics: what was folded into totals, and what has ended since."""
+"""Counts of finished actions and steps for the metrics: the stored totals, and the rows not yet added to them."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from provisioning.compute.models import InstanceAction, InstanceActionEvent, Tot
 LAUNCH, STEP, ACTION = "launch", "step", "action"
 SUCCESS, ERROR, DELETED = "success", "error", "deleted"
 OTHER = "other"
-"""The name of what hosts may call as they like: labels are few."""
+"""Replaces names that hosts choose freely, to limit the number of labels."""
 STEPS = frozenset(
     {
         *("schedule", "claim", "allocate_network", "block_device_mapping", "hand_off", *steps.BUILD_STEPS),
@@ -20,7 +20,7 @@ STEPS = frozenset(
     }
 )
 GONE = "The server was deleted."
-"""What an action ends with that was cut off by a delete (``release.finish_delete``)."""
+"""Message of an action that was interrupted by a delete (``release.finish_delete``)."""
 TRIES = 5
 
 Key = tuple[str, str, str]
@@ -28,12 +28,12 @@ Key = tuple[str, str, str]
 
 
 def steps_to_count() -> QuerySet[InstanceActionEvent]:
-    """Return the steps that have ended and are in no total yet."""
+    """Return the finished steps that are not in a total yet."""
     return InstanceActionEvent.objects.filter(counted=False, finished_at__isnull=False)
 
 
 def actions_to_count() -> QuerySet[InstanceAction]:
-    """Return the actions that have ended and are in no total yet."""
+    """Return the finished actions that are not in a total yet."""
     return InstanceAction.objects.filter(counted=False, finished_at__isnull=False)
 
 
@@ -43,7 +43,7 @@ Row = tuple[int, str, str | None, datetime, datetime]
 
 
 def tally_steps(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
-    """Count steps, by name and result; those at an API and at a host's end belong to the actions."""
+    """Count steps by name and result, without steps of APIs and of whole commands, which duplicate actions."""
     for _, name, result, started, finished in rows:
         if name.startswith(("api_", "compute_")):
             continue
@@ -52,7 +52,7 @@ def tally_steps(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
 
 
 def tally_actions(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
-    """Count actions by name and result; a launch beside that by its outcome."""
+    """Count actions by name and result; launches also by outcome."""
     for _, name, message, started, finished in rows:
         outcome = SUCCESS if message is None else DELETED if message == GONE else ERROR
         _take(into, (ACTION, name, outcome), started, finished)
@@ -61,9 +61,9 @@ def tally_actions(rows: Iterable[Row], into: dict[Key, Tally]) -> None:
 
 
 def totals() -> dict[Key, Tally]:
-    """Return everything that was counted so far, by family, name and result.
+    """Return all counts by family, name and result.
 
-    What is folded away while this is read is counted once: it is read again then.
+    Reads again if rows were added to the totals concurrently, so that each is counted once.
     """
     before = _folded()
     for _ in range(TRIES):

@@ -1,4 +1,4 @@
-"""How long servers ran and how large they were: the accounting of projects, from the instances' own records."""
+"""Usage of projects for accounting: running times and sizes of servers, from the instances' own records."""
 
 import uuid
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ COLUMNS = ("id", "project_id", "name", "vm_state", "flavor", "launched_at", "ter
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From ``start`` to ``stop``, both in UTC; ``now`` is when it was asked."""
+    """A period from ``start`` to ``stop`` in UTC; ``now`` is the time of the request."""
 
     start: datetime
     stop: datetime
@@ -28,7 +28,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """One server in a period: ``hours`` within it, sizes of its copy of the flavor (MiB, GiB), its whole life."""
+    """Usage of a server in a period: ``hours`` within it, sizes of its flavor (MiB, GiB), its start and end."""
 
     id: uuid.UUID
     project_id: uuid.UUID
@@ -43,12 +43,12 @@ class ServerUsage:
     started_at: datetime
     ended_at: datetime | None
     uptime: int
-    """Seconds since the start, or to the end."""
+    """Seconds from the start to the end, or until now."""
 
 
 @dataclass(slots=True)
 class ProjectUsage:
-    """What one project used in a period: hours, and hours times vCPUs, MiB and GiB."""
+    """Usage of a project in a period: hours, and hours multiplied by vCPUs, MiB and GiB."""
 
     project_id: uuid.UUID
     hours: float = 0.0
@@ -58,7 +58,7 @@ class ProjectUsage:
     servers: list[ServerUsage] = field(default_factory=list)
 
     def add(self, server: ServerUsage, *, keep: bool) -> None:
-        """Count one server; ``keep`` lists it, too."""
+        """Add a server to the sums; ``keep`` also adds it to the list."""
         self.hours += server.hours
         self.vcpus += server.vcpus * server.hours
         self.memory_mb += server.memory_mb * server.hours
@@ -69,7 +69,7 @@ class ProjectUsage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A page of the accounting: projects by id, and the ids of the servers that were counted, in order."""
+    """A page of the accounting: projects by id, and the ids of the counted servers, in order."""
 
     projects: list[ProjectUsage]
     counted: list[uuid.UUID]
@@ -84,10 +84,11 @@ def usage_for(
     limit: int | None = None,
     marker: str | None = None,
 ) -> Usage:
-    """Count the servers that ran in a period, deleted ones included, by project and then by id, in one query.
+    """Return the usage of servers that ran in a period, including deleted ones, sorted by project and id, with one
+    query.
 
-    ``project_id`` None: of every project.  ``limit`` and ``marker`` (a server's id) take a part of the servers; a
-    project that continues on the next page is in both.  Raises ForbiddenError, InvalidInputError for the marker.
+    ``project_id`` None: all projects. ``limit`` and ``marker`` (a server's id) select a page of servers; a project that
+    continues on the next page is in both. Raises ForbiddenError, InvalidInputError for the marker.
     """
     _check(context, project_id)
     rows = _ran_within(period)
@@ -103,7 +104,7 @@ def usage_for(
 
 
 def rows_of_marker(marker: str, project_id: uuid.UUID | None) -> Instance:
-    """Return the server that a page begins behind; InvalidInputError when there is none."""
+    """Return the marker's server. Raises InvalidInputError when it does not exist."""
     key = read_id(marker)
     found = None
     if key is not None:
@@ -122,7 +123,7 @@ def _check(context: RequestContext, project_id: uuid.UUID | None) -> None:
 
 
 def _ran_within(period: Period) -> QuerySet[Instance]:
-    """Return servers that began before the period's end and did not end before its beginning."""
+    """Return servers that were launched before the period's end and not terminated before its beginning."""
     still = Q(terminated_at=None) | Q(terminated_at__gt=period.start)
     return Instance.objects.filter(still, launched_at__lt=period.stop)
 

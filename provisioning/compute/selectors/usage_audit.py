@@ -1,4 +1,4 @@
-"""What the audits of usage found."""
+"""Queries of the usage audits."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,14 +15,14 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """One period: the names of all hosts there are, and the rows that were written, by host."""
+    """Audits of a period: the names of all hosts, and the rows by host."""
 
     period: AuditPeriod
     hosts: list[str]
     rows: list[UsageAudit]
 
     def names(self, state: str) -> list[str]:
-        """Return the hosts whose audit is in this state."""
+        """Return the hosts whose audit has this state."""
         return [row.host for row in self.rows if row.state == state]
 
     @property
@@ -33,7 +33,7 @@ class AuditReport:
 
 
 def audit_for(context: RequestContext, before: datetime, rule: str) -> AuditReport:
-    """Return the audits of the period that ended last before a moment.  Raises ForbiddenError, InvalidInputError."""
+    """Return the audits of the last period that ended before a moment. Raises ForbiddenError, InvalidInputError."""
     policy.enforce(context, rule)
     try:
         period = completed_before(settings.INSTANCE_USAGE_AUDIT_PERIOD, before)

@@ -1,1 +1,1 @@
-"""Writes of compute that are no actions on servers: flavors, key pairs, aggregates, groups, tags, consoles."""
+"""Services of compute other than server actions: flavors, key pairs, aggregates, groups, tags, consoles."""

@@ -1,6 +1,7 @@
-"""What aggregates say of how much their hosts may be given, written to the hosts: claim and scheduler read rows only.
+"""Limits in the metadata of aggregates, copied to columns of their hosts, so that claims and the scheduler read hosts
+only.
 
-Of several aggregates of a host the smallest number holds, as in Nova.
+If a host is in several aggregates the smallest number applies, as in Nova.
 """
 
 import math
@@ -23,12 +24,12 @@ NUMBERS = {
     "max_io_ops_per_host": "aggregate_max_io_ops",
 }
 COLUMNS = RATIOS | NUMBERS
-"""Key of the metadata → column of the host."""
+"""Metadata key → column of the host."""
 _BATCH = 500
 
 
 def check_limits(metadata: Mapping[str, str | None]) -> None:
-    """Raise InvalidInputError for one of these keys whose value is no number that a host could obey."""
+    """Raise InvalidInputError for an invalid value of one of these keys."""
     for key, value in metadata.items():
         if key in COLUMNS and value is not None and number(key, value) is None:
             wanted = (
@@ -40,7 +41,7 @@ def check_limits(metadata: Mapping[str, str | None]) -> None:
 
 
 def number(key: str, value: object) -> float | None:
-    """Return what one of these keys says; None for what nobody can obey."""
+    """Return the number of one of these keys; None for an invalid value."""
     try:
         found = float(str(value))
     except ValueError:
@@ -53,9 +54,9 @@ def number(key: str, value: object) -> float | None:
 
 
 def write_limits(host_ids: Sequence[uuid.UUID]) -> None:
-    """Write to these hosts what their aggregates say now, inside the caller's transaction.
+    """Write the limits of their aggregates to these hosts, inside the caller's transaction.
 
-    The hosts are locked, in the order of their ids: of two aggregates that change at once the second sees the first.
+    The hosts are locked in order of id, so that of two concurrent changes the second one reads the result of the first.
     """
     ordered = sorted(host_ids)
     for start in range(0, len(ordered), _BATCH):

@@ -1,7 +1,8 @@
-"""Aggregates: hosts that operators put together; those of an aggregate with a zone are in that zone.
+"""Host aggregates; the hosts of an aggregate with an availability zone are in that zone.
 
-Locks: an aggregate, then its hosts by their ids.  Servers are placed on a locked host afterwards or before, and then
-seen.
+Lock order: the aggregate, then its hosts by id. Servers are also placed under the lock of their host, so that a change
+of
+zone sees them.
 """
 
 import uuid
@@ -28,7 +29,7 @@ ZONE = "availability_zone"
 
 @when_broken_off
 def create_aggregate(context: RequestContext, name: str, availability_zone: str | None = None) -> Aggregate:
-    """Make an aggregate without hosts.  Raises ForbiddenError, InvalidInputError, ConflictError for a name in use."""
+    """Create an aggregate without hosts. Raises ForbiddenError, InvalidInputError, ConflictError for a name in use."""
     policy.enforce(context, "os_compute_api:os-aggregates:create")
     text, zone = check_text(name, "name", shortest=1), _zone(availability_zone)
     try:
@@ -42,7 +43,7 @@ def create_aggregate(context: RequestContext, name: str, availability_zone: str 
 
 @when_broken_off
 def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping[str, str | None]) -> Aggregate:
-    """Change ``name``, ``availability_zone`` (None: none) or both.
+    """Change ``name``, ``availability_zone`` (None removes it) or both.
 
     Raises ForbiddenError, NotFoundError, InvalidInputError (also when hosts cannot change their zone), and
     ConflictError for a name in use.
@@ -65,11 +66,11 @@ def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping
 
 @when_broken_off
 def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
-    """Set these items and keep the others; None removes one.  ``availability_zone`` is the aggregate's zone.
+    """Set these items and keep all others; None removes one. ``availability_zone`` is the aggregate's zone.
 
-    What is said of allocation ratios and of the most servers of a host (``aggregate_limits``) holds for its hosts from
-    now on.  Raises ForbiddenError, NotFoundError, and InvalidInputError, also for such a value that is no number, and
-    when hosts cannot change their zone.
+    Allocation ratios and limits (``aggregate_limits``) apply to the hosts immediately. Raises ForbiddenError,
+    NotFoundError,
+    and InvalidInputError, also for an invalid limit and when hosts cannot change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:set_metadata")
     check_limits(metadata)
@@ -88,7 +89,7 @@ def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata:
 
 @when_broken_off
 def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
-    """Delete an aggregate without hosts.  Raises ForbiddenError, NotFoundError, InvalidInputError when it has any."""
+    """Delete an aggregate without hosts. Raises ForbiddenError, NotFoundError, InvalidInputError when it has hosts."""
     policy.enforce(context, "os_compute_api:os-aggregates:delete")
     with transaction.atomic():
         aggregate = _held(aggregate_id)
@@ -102,9 +103,9 @@ def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
 
 @when_broken_off
 def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
-    """Put a host in; it follows the aggregate's zone.
+    """Add a host to an aggregate; it moves to the aggregate's zone.
 
-    Raises ForbiddenError, NotFoundError, and ConflictError when it is there already, is in another zone by another
+    Raises ForbiddenError, NotFoundError, and ConflictError when it is already a member, is in another zone by another
     aggregate, or has servers that would change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:add_host")
@@ -124,7 +125,7 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
 
 @when_broken_off
 def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
-    """Take a host out; without another aggregate that has a zone it is in the default zone again.
+    """Remove a host from an aggregate; without another aggregate with a zone it returns to the default zone.
 
     Raises ForbiddenError, NotFoundError, and ConflictError when it has servers that would change their zone.
     """
@@ -144,12 +145,12 @@ def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> A
 
 
 def _zone(value: str | None) -> str:
-    """Return a zone's name, empty for None."""
+    """Return the validated name of a zone, empty for None."""
     return "" if value is None else check_zone(value)
 
 
 def _change_zone(aggregate: Aggregate, zone: str) -> None:
-    """Give the aggregate and its hosts another zone; the aggregate is saved by the caller."""
+    """Change the zone of the aggregate and its hosts."""
     if zone == aggregate.availability_zone:
         return
     where = f"Cannot update aggregate {aggregate.pk}."
@@ -163,7 +164,7 @@ def _change_zone(aggregate: Aggregate, zone: str) -> None:
 
 
 def _check_zone(hosts: Iterable[Host], aggregate: Aggregate, error: type[NovellaError], where: str) -> None:
-    """Refuse what would put a host into two zones."""
+    """Raise ``error`` if a host would be in two zones."""
     others = Aggregate.objects.filter(hosts__in=list(hosts)).exclude(pk=aggregate.pk)
     elsewhere = others.exclude(availability_zone__in=["", aggregate.availability_zone])
     named = sorted(set(elsewhere.values_list(ZONE, flat=True)))
@@ -172,7 +173,7 @@ def _check_zone(hosts: Iterable[Host], aggregate: Aggregate, error: type[Novella
 
 
 def _move(hosts: Iterable[Host], where: str, error: type[NovellaError]) -> None:
-    """Write where these held hosts belong now; refused when one that has servers would change its zone."""
+    """Write the zones of these locked hosts. Raises ``error`` if one with servers would change its zone."""
     zones = _zones_of([host.id for host in hosts])
     moving = [host for host in hosts if zones.get(host.id, DEFAULT_ZONE) != host.availability_zone]
     if has_servers([host.id for host in moving]):
@@ -190,7 +191,7 @@ def _zones_of(host_ids: list[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def _held(aggregate_id: int) -> Aggregate:
-    """Return the aggregate, and let nobody else change it before the caller's transaction ends."""
+    """Lock and return the aggregate. Raises NotFoundError."""
     rows = Aggregate.objects.select_for_update(no_key=True).filter(pk=aggregate_id)
     aggregate = rows.first() if 0 < aggregate_id <= MAX_INTEGER else None
     if aggregate is None:

@@ -1,7 +1,8 @@
-"""Snapshots for which a volume service asks the host of the guest: no pool of this cloud needs that.
+"""Assisted volume snapshots, which no pool of this cloud needs, are rejected.
 
-A service asks for one when the file that a guest writes is its to exchange (NFS and its like).  Here the storage host
-has every open volume behind a daemon of its own, and takes snapshots of what guests write by itself.
+A volume service requests them if the guest's host writes to an image file (NFS and similar). Here the storage host
+serves
+every attached volume with its own daemon, and takes snapshots of attached volumes itself.
 """
 
 from typing import NoReturn
@@ -12,7 +13,7 @@ from provisioning.compute.models import BlockDevice
 
 
 def refuse_assisted_snapshot(volume_id: str) -> NoReturn:
-    """Say why there is no such snapshot to be made or deleted, in Nova's order.  Raises InvalidInputError always."""
+    """Raise InvalidInputError for the creation or deletion of an assisted snapshot, after Nova's checks."""
     device = (
         BlockDevice.objects.filter(volume_id=read_id(volume_id) or NOBODY)
         .select_related("instance")

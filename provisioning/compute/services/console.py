@@ -1,4 +1,4 @@
-"""The console log of a server, asked of its host."""
+"""Console log of a server, requested from its host."""
 
 import uuid
 
@@ -9,11 +9,11 @@ from provisioning.compute import selectors
 from provisioning.hosts import calls
 
 TIMEOUT = 10.0
-"""Seconds a host has to answer."""
+"""Seconds that a host has to answer."""
 
 
 def console_output(context: RequestContext, instance_id: uuid.UUID | str, lines: int | None = None) -> str:
-    """Return the last ``lines`` lines that the guest wrote (None: all that is kept); hostile text.
+    """Return the last ``lines`` lines of the guest's output (None: all stored lines). The text is untrusted.
 
     Raises NotFoundError, ConflictError while no host has the guest, UnavailableError when its host does not answer.
     """

@@ -1,4 +1,4 @@
-"""The counters of a server, asked of its host."""
+"""Diagnostics of a server, requested from its host."""
 
 import uuid
 
@@ -11,15 +11,16 @@ from provisioning.compute.states import VmState
 from provisioning.hosts import calls
 
 TIMEOUT = 10.0
-"""Seconds a host has to answer."""
+"""Seconds that a host has to answer."""
 _THERE = {VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED, VmState.STOPPED}
 
 
 def diagnostics(context: RequestContext, instance_id: uuid.UUID | str) -> Diagnostics:
-    """Return what the hypervisor counts of a server.
+    """Return the hypervisor's counters of a server.
 
-    Raises NotFoundError, InstanceBusyError while no host has the guest, ConflictError when the host cannot tell,
-    UnavailableError when it does not answer.
+    Raises NotFoundError, InstanceBusyError while no host has the guest, ConflictError when the host has no diagnostics
+    of it,
+    UnavailableError when the host does not answer.
     """
     instance = selectors.instance_for(context, instance_id)
     if instance.host_id is None or instance.vm_state not in _THERE:

@@ -1,4 +1,4 @@
-"""Access lists: the projects that see a flavor which is not public."""
+"""Access of projects to flavors that are not public."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from provisioning.identity import policy
 
 
 def add_flavor_access(context: RequestContext, ref: str, project_id: uuid.UUID, *, private_only: bool = True) -> Flavor:
-    """Let a project see a flavor; ``private_only`` refuses a public one, which every project sees.
+    """Give a project access to a flavor; ``private_only`` rejects a public one, to which all projects have access.
 
     Raises ForbiddenError, NotFoundError, ConflictError when the project has access, or the flavor is public.
     """
@@ -33,9 +33,9 @@ def add_flavor_access(context: RequestContext, ref: str, project_id: uuid.UUID, 
 
 
 def remove_flavor_access(context: RequestContext, ref: str, project: uuid.UUID | str) -> Flavor:
-    """Hide a flavor from a project, which need not exist any more; its servers keep their copy.
+    """Revoke the access of a project, which need not exist; its servers keep their copies of the flavor.
 
-    ``project`` is text when it is no id at all.  Raises ForbiddenError, NotFoundError.
+    ``project`` is text when it is not a valid id. Raises ForbiddenError, NotFoundError.
     """
     policy.enforce(context, "os_compute_api:os-flavor-access:remove_tenant_access")
     flavor = selectors.flavor_for(context, ref, disabled=True)

@@ -1,4 +1,4 @@
-"""Extra specs of flavors; instances keep the copy they were made with."""
+"""Extra specs of flavors; instances keep a copy from their creation."""
 
 from collections.abc import Mapping
 
@@ -11,15 +11,15 @@ from provisioning.compute.models import Flavor
 from provisioning.identity import policy
 
 LONGEST = 255
-"""Characters of a key and of a value."""
+"""Maximum number of characters of a key and of a value."""
 
 
 def merge_extra_specs(
     context: RequestContext, ref: str, specs: Mapping[str, str | float], *, rule: str, known_only: bool = False
 ) -> Flavor:
-    """Add or change extra specs, the others stay; numbers are kept as text.
+    """Add or change extra specs and keep all others; numbers are stored as text.
 
-    ``rule`` is the operation's; ``known_only`` checks what stands in a namespace that the Compute API knows.  Raises
+    ``rule`` is the policy rule; ``known_only`` validates keys in the namespaces of the Compute API. Raises
     ForbiddenError, NotFoundError, InvalidInputError.
     """
     policy.enforce(context, rule)
@@ -40,7 +40,7 @@ def merge_extra_specs(
 
 
 def delete_extra_spec(context: RequestContext, ref: str, key: str) -> None:
-    """Remove one extra spec.  Raises ForbiddenError, NotFoundError."""
+    """Remove an extra spec. Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, "os_compute_api:os-flavor-extra-specs:delete")
     with transaction.atomic():
         flavor = _locked(ref)

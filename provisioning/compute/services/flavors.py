@@ -1,4 +1,4 @@
-"""Flavors: operators make and remove them; instances keep a copy, so removing one harms nobody."""
+"""Flavors, managed by operators. Instances keep a copy, so a flavor can be deleted while it is in use."""
 
 import re
 import uuid
@@ -17,12 +17,12 @@ from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)
 MOST_RXTX = 3.40282e38
-"""The largest number of single precision, Nova's limit."""
+"""Maximum of single precision, Nova's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlavorRequest:
-    """A new size: memory and swap in MiB, disks in GiB.  ``flavorid`` None: a UUID is made."""
+    """A flavor to create: memory and swap in MiB, disks in GiB. ``flavorid`` None: a random UUID."""
 
     name: str
     vcpus: int
@@ -38,7 +38,7 @@ class FlavorRequest:
 
 
 def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
-    """Make a flavor.  Raises ForbiddenError, InvalidInputError, ConflictError when the name or the id is taken."""
+    """Create a flavor. Raises ForbiddenError, InvalidInputError, ConflictError when the name or the id is in use."""
     policy.enforce(context, "os_compute_api:os-flavor-manage:create")
     name = check_text(request.name, "name", shortest=1)
     flavorid = str(uuid.uuid4()) if request.flavorid in (None, "", "auto") else str(request.flavorid)
@@ -67,7 +67,7 @@ def create_flavor(context: RequestContext, request: FlavorRequest) -> Flavor:
 
 
 def delete_flavor(context: RequestContext, ref: str) -> None:
-    """Remove a flavor.  Raises ForbiddenError, NotFoundError."""
+    """Delete a flavor. Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, "os_compute_api:os-flavor-manage:delete")
     selectors.flavor_for(context, ref, disabled=True).delete()
 
@@ -80,7 +80,7 @@ def update_flavor(
     is_public: bool | None = None,
     disabled: bool | None = None,
 ) -> Flavor:
-    """Change what is not the size itself; None leaves it.  ``disabled``: no launch may choose it.
+    """Update attributes other than the sizes; None keeps a value. ``disabled``: the flavor cannot be launched.
 
     Raises ForbiddenError, NotFoundError, InvalidInputError.
     """

@@ -1,4 +1,4 @@
-"""Forgetting a host that is gone for good: nothing of the cloud waits for its word any more."""
+"""Remove a host permanently, and release everything that waits for its reports."""
 
 import uuid
 
@@ -17,7 +17,7 @@ from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import policy
 
 SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
-"""Statuses of migrations that are over."""
+"""Final statuses of migrations."""
 MOVING = (
     "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete the instances"
     " first."
@@ -27,14 +27,16 @@ IN_USE = "Unable to delete compute service that is hosting instances. Migrate or
 
 @when_broken_off
 def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
-    """Remove a host that has no servers; its agent needs a new join token to come back, as a new host.
+    """Remove a host without servers; to return as a new host its agent needs a new join token.
 
-    In one transaction: 1. room, addresses and quota of deleted servers that waited for the host's word are given back;
-    2. the host is held, so that nothing is placed there meanwhile; 3. it leaves its aggregates and goes, with its
-    credential, the tokens made for its name, and commands and questions to it.
+    In one transaction:
 
-    Stop its agent first.  Raises ForbiddenError, NotFoundError, and ConflictError while it has servers, or one of
-    them is on its way from it or to it.
+    1. the allocations, addresses and quota of deleted servers that waited for the host's confirmation are released;
+    2. the host is locked, so that no server is placed on it;
+    3. the host is removed from its aggregates and deleted, with its credential, join tokens, commands and calls.
+
+    Stop its agent first. Raises ForbiddenError, NotFoundError, and ConflictError while it has servers or unfinished
+    migrations.
     """
     policy.enforce(context, "os_compute_api:os-services:delete")
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What an operator does to a host."""
+"""Changes of hosts by operators."""
 
 import re
 import uuid
@@ -26,12 +26,12 @@ MOST_CUSTOM_TRAITS = 100
 
 
 def enable_host(context: RequestContext, host_id: uuid.UUID) -> Host:
-    """Let the scheduler use the host again.  Raises ForbiddenError, NotFoundError."""
+    """Enable the host for the scheduler. Raises ForbiddenError, NotFoundError."""
     return change_host(context, host_id, enabled=True)
 
 
 def disable_host(context: RequestContext, host_id: uuid.UUID, reason: str = "") -> Host:
-    """Give the host no new servers; what runs there goes on.  Raises as ``enable_host``, and InvalidInputError."""
+    """Disable the host for new servers; existing ones keep running. Also raises InvalidInputError."""
     return change_host(context, host_id, enabled=False, reason=reason)
 
 
@@ -43,10 +43,10 @@ def change_host(
     reason: str = "",
     forced_down: bool | None = None,
 ) -> Host:
-    """Enable or disable a host, say that it is down whatever its agent says, or both; None leaves it as it is.
+    """Enable or disable a host, set or clear ``forced_down``, or both; None keeps a value.
 
-    Say so only of a host that is switched off or cut off: deletes, and what brings servers elsewhere, do not wait for
-    its word.  Raises ForbiddenError, NotFoundError, InvalidInputError.
+    Force down only a host that is powered off or isolated, because deletes and evacuations then do not wait for its
+    confirmation. Raises ForbiddenError, NotFoundError, InvalidInputError.
     """
     policy.enforce(context, "os_compute_api:os-services:update")
     columns: dict[str, Any] = {}
@@ -70,10 +70,10 @@ def change_host(
 
 @when_broken_off
 def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str, Any]) -> Host:
-    """Change a host's zone, its ratios of allocation, what is kept back of it (MiB, GiB) and its custom traits.
+    """Change a host's zone, its allocation ratios, its reserved resources (MiB, GiB) and its custom traits.
 
-    Raises ForbiddenError, NotFoundError, InvalidInputError naming the field, and ConflictError when the host has
-    servers or an aggregate that keep it in its zone.
+    Raises ForbiddenError, NotFoundError, InvalidInputError with the field, and ConflictError when the host's servers or
+    an aggregate prevent a change of the zone.
     """
     policy.enforce(context, "os_compute_api:os-services:update")
     columns = {name: _checked(name, value) for name, value in values.items()}
@@ -90,12 +90,12 @@ def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str
 
 
 def build_failed(host_id: uuid.UUID) -> None:
-    """Count that a build has failed there by the host's own fault; inside the caller's transaction."""
+    """Count a failed build that is the host's fault, inside the caller's transaction."""
     Host.objects.filter(id=host_id, failed_builds__lt=MAX_INTEGER).update(failed_builds=F("failed_builds") + 1)
 
 
 def build_succeeded(host: Host | None) -> None:
-    """Forget that builds failed there; a host where none has is not even asked for."""
+    """Reset the host's count of failed builds; no query when it is zero."""
     if host is not None and host.failed_builds:
         Host.objects.filter(id=host.id, failed_builds__gt=0).update(failed_builds=0)
 
@@ -114,7 +114,7 @@ def _check_free_to_move(host: Host) -> None:
 
 
 def check_zone(value: str) -> str:
-    """Return a zone's name; InvalidInputError for ':', which separates zone and host in a launch."""
+    """Return the name of a zone. Raises InvalidInputError for ':', which separates zone and host in a launch."""
     name = check_text(value, "availability_zone", shortest=1)
     if ":" in name:
         msg = f"Invalid input for availability_zone: {name!r} has a ':'."
@@ -128,7 +128,7 @@ def has_servers(host_ids: list[uuid.UUID]) -> bool:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return a value fit for one of a host's columns that operators change."""
+    """Return the validated value of a column that operators may change."""
     if name == "availability_zone":
         return check_zone(value)
     if name in RATIOS and not 0 < value <= 1000:
@@ -143,11 +143,11 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _custom_traits(names: Iterable[str]) -> list[str]:
-    """Return traits of an operator's own, sorted; InvalidInputError for other names than OpenStack lets them have."""
+    """Return custom traits, sorted. Raises InvalidInputError for a name that OpenStack does not allow."""
     found = sorted(set(names))
     wrong = [name for name in found if not CUSTOM_TRAIT.fullmatch(name)]
     if wrong or len(found) > MOST_CUSTOM_TRAITS:
-        said = f"{wrong[0]!r} is no such name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
+        said = f"{wrong[0]!r} is not such a name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
         raise InvalidInputError(
             f"A custom trait is CUSTOM_ and capital letters, digits and '_', 255 characters at most: {said}.",
             field="custom_traits",

@@ -1,4 +1,4 @@
-"""The hardware that an image asks for: its properties are changed together, and checked before they are written."""
+"""Hardware properties of an image, which are changed together and validated first."""
 
 from collections.abc import Mapping
 
@@ -12,10 +12,11 @@ from provisioning.images.models import Image
 
 
 def set_hardware(context: RequestContext, image_id: str, asked: Mapping[str, str]) -> Image:
-    """Give an image properties of ``asked``, and take away those that are empty there; others stay.
+    """Set hardware properties of an image; empty values remove a property, others stay.
 
-    Raises InvalidInputError, with the property as its field, for a value that is none and for such as contradict each
-    other: an image's record would take them, and a launch would not.  Further what ``services.patch`` raises.
+    Raises InvalidInputError, with the property as its field, for an invalid value and for contradictions, which an
+    image's
+    record could contain but a launch would reject. Also raises the errors of ``services.patch``.
     """
     try:
         hardware.read(asked, {}, 1)

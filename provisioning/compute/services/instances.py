@@ -1,4 +1,4 @@
-"""Changes of a server that touch no host: name, description, addresses."""
+"""Updates of a server without a command to its host: name, description, addresses."""
 
 import uuid
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from provisioning.network.addressing import read_address
 
 
 class Changes(TypedDict, total=False):
-    """What of a server its owner may change; absent: it stays."""
+    """Attributes that the owner may change; absent: unchanged."""
 
     name: str
     description: str | None
-    """None: removed."""
+    """None removes it."""
     hostname: str
     access_ip_v4: str
-    """Empty: removed."""
+    """Empty removes it."""
     access_ip_v6: str
     disk_config: str
     """``MANUAL`` or ``AUTO``."""
@@ -66,15 +66,12 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def update(context: RequestContext, instance_id: uuid.UUID | str, **changes: Unpack[Changes]) -> Instance:
-    """Change what a server is called, how it is described and where it is reached.
-
-    Raises NotFoundError, InvalidInputError, ConflictError.
-    """
+    """Update the attributes of a server. Raises NotFoundError, InvalidInputError, ConflictError."""
     return write(context, instance_id, check_changes(changes))
 
 
 def check_changes(changes: Changes) -> dict[str, Any]:
-    """Return the columns that such changes write; InvalidInputError names the field of one that cannot be made."""
+    """Return the columns of the changes. Raises InvalidInputError with the field of an invalid one."""
     return {name: _CHECKS[name](value) for name, value in changes.items()}
 
 
@@ -84,9 +81,9 @@ def write(
     columns: dict[str, Any] | Callable[[Instance], dict[str, Any]],
     after: Callable[[Instance], None] | None = None,
 ) -> Instance:
-    """Change columns of a server as it is then, in one transaction with what is done ``after``.
+    """Write columns of a server, calculated from its current state, in one transaction with ``after``.
 
-    Raises NotFoundError, what ``columns`` raises, and ConflictError for a server that does not come to rest.
+    Raises NotFoundError, the errors of ``columns``, and ConflictError for a server that keeps changing concurrently.
     """
     for _ in range(20):
         with transaction.atomic():
@@ -95,7 +92,7 @@ def write(
             if not changed:
                 return instance
             asked = Note(context, service="nova-api")
-            if state.update(instance, changed, asked):  # from here on nobody else changes it before the end
+            if state.update(instance, changed, asked):  # locks the row until the end of the transaction
                 if "hostname" in changed:
                     network.set_dns_name(instance.id, instance.hostname.lower())
                 guest_changes.changed(instance, changed)

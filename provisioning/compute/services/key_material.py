@@ -1,4 +1,4 @@
-"""Keys and certificates: made or imported, and their fingerprints."""
+"""Generates and imports keys and certificates, and calculates their fingerprints."""
 
 import base64
 import hashlib
@@ -20,28 +20,28 @@ from provisioning.common.errors import InvalidInputError
 MIN_RSA_BITS = 2048
 RSA_BITS = 3072
 LONGEST = 16_384
-"""Characters of an imported key or certificate."""
+"""Maximum number of characters of an imported key or certificate."""
 CERTIFICATE_LIFETIME = timedelta(days=3650)
 _NOT_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories of control characters, surrogates, and separators of lines and paragraphs."""
 _CERTIFICATE = "-cert-v01@"
-"""In the type of every OpenSSH certificate: ``ssh-ed25519-cert-v01@openssh.com``."""
+"""Part of the type of every OpenSSH certificate: ``ssh-ed25519-cert-v01@openssh.com``."""
 _UPN = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")
-"""The name of a Windows user, by which WinRM finds the account of a certificate."""
+"""OID of a Windows user's name (UPN), by which WinRM finds the account of a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A public key in OpenSSH's format or a certificate in PEM, its fingerprint, and what was made with it."""
+    """A public key in OpenSSH format or a certificate in PEM, its fingerprint, and the generated private key."""
 
     public_key: str
     fingerprint: str
     private_key: str | None = None
-    """In OpenSSH's format, or PKCS 8 for a certificate; None when the public half was imported."""
+    """In OpenSSH format, or PKCS 8 for a certificate; None for an imported public key."""
 
 
 def make_ssh(algorithm: str) -> Material:
-    """Make a pair of keys; ``algorithm`` is ``ed25519`` or ``rsa``.  Raises InvalidInputError."""
+    """Generate a key pair; ``algorithm`` is ``ed25519`` or ``rsa``. Raises InvalidInputError."""
     key: Ed25519PrivateKey | RSAPrivateKey
     if algorithm == "ed25519":
         key = Ed25519PrivateKey.generate()
@@ -49,7 +49,7 @@ def make_ssh(algorithm: str) -> Material:
         key = generate_private_key(public_exponent=65537, key_size=RSA_BITS)
     else:
         raise InvalidInputError(
-            f"Keys of kind {algorithm!r} cannot be made; use 'ed25519' or 'rsa'.", field="algorithm"
+            f"Keys of type {algorithm!r} cannot be generated; use 'ed25519' or 'rsa'.", field="algorithm"
         )
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
@@ -59,7 +59,7 @@ def make_ssh(algorithm: str) -> Material:
 
 
 def make_certificate(user: str) -> Material:
-    """Make a self-signed certificate with which this user signs in to a Windows guest by WinRM."""
+    """Create a self-signed certificate with which this user signs in to a Windows guest by WinRM."""
     key = generate_private_key(public_exponent=65537, key_size=RSA_BITS)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user[:64])])
     upn = f"{user[:64]}@localhost".encode()
@@ -80,9 +80,9 @@ def make_certificate(user: str) -> Material:
 
 
 def read_ssh(text: str) -> Material:
-    """Check an imported key and return it exactly as it was sent, with the fingerprint of its blob.
+    """Validate an imported key and return it unchanged, with the fingerprint of its blob.
 
-    Space and line feeds around the line are kept: clients compare what they sent with what is returned.  Security keys
+    Surrounding whitespace is kept, because clients compare the result with what they sent. Security keys
     (``sk-ssh-ed25519@openssh.com``, ``sk-ecdsa-sha2-nistp256@openssh.com``) keep their type, which ``sshd`` needs.
     Raises InvalidInputError for ``public_key``.
     """
@@ -103,7 +103,7 @@ def read_ssh(text: str) -> Material:
 
 
 def read_certificate(text: str) -> Material:
-    """Check an imported certificate in PEM and return it exactly as it was sent.  Raises InvalidInputError."""
+    """Validate an imported certificate in PEM and return it unchanged. Raises InvalidInputError."""
     if len(text) > LONGEST or "\0" in text:
         raise _invalid(f"a certificate has at most {LONGEST:,} characters.")
     try:
@@ -122,7 +122,7 @@ def _invalid(why: str) -> InvalidInputError:
 
 def _check_strength(key: RSAPublicKey) -> None:
     if key.key_size < MIN_RSA_BITS:
-        raise _invalid(f"an RSA key of {key.key_size} bits is too weak; {MIN_RSA_BITS} are the least.")
+        raise _invalid(f"an RSA key of {key.key_size} bits is too weak; at least {MIN_RSA_BITS} are required.")
 
 
 def _line(key: Ed25519PublicKey | RSAPublicKey | EllipticCurvePublicKey) -> str:
@@ -138,7 +138,7 @@ def _utf8_string(text: bytes) -> bytes:
 
 
 def _md5(line: str) -> str:
-    """Return the MD5 of the key's blob as hex pairs with colons: the Compute API's fingerprint."""
+    """Return the MD5 of the key's blob as hexadecimal pairs with colons, the Compute API's fingerprint."""
     return _pairs(hashlib.md5(base64.b64decode(line.split()[1]), usedforsecurity=False).digest())
 
 

@@ -1,4 +1,4 @@
-"""Key pairs: generated or imported; the private half leaves with the answer and is never kept."""
+"""Key pairs, generated or imported. A generated private key is returned once and never stored."""
 
 import re
 import uuid
@@ -30,12 +30,12 @@ def create_key_pair(
     *,
     user_id: uuid.UUID | None = None,
 ) -> tuple[KeyPair, str | None]:
-    """Keep an imported public key, or make a pair and return its private half.
+    """Store an imported public key, or generate a key pair and return its private key.
 
-    ``type`` is ``ssh`` (OpenSSH's formats; ``algorithm`` is ``ed25519`` or ``rsa``) or ``x509`` (a certificate in PEM).
-    ``user_id`` is whose it will be: the caller's, or another user's for operators.  Raises InvalidInputError (``name``,
+    ``type`` is ``ssh`` (OpenSSH formats; ``algorithm`` is ``ed25519`` or ``rsa``) or ``x509`` (a certificate in PEM).
+    ``user_id`` is the owner: the caller, or another user for operators. Raises InvalidInputError (``name``,
     ``public_key``, ``type``, ``user_id``), ForbiddenError, ConflictError for a name in use, OverQuotaError
-    (``key_pairs`` are counted per user).
+    (``key_pairs`` count for each user).
     """
     if context.user_id is None:
         raise ForbiddenError("A key pair belongs to a user.")
@@ -61,7 +61,7 @@ def create_key_pair(
 
 @when_broken_off
 def delete_key_pair(context: RequestContext, name: str, *, user_id: uuid.UUID | None = None) -> None:
-    """Forget a key pair; servers keep the key they were made with.  Raises NotFoundError, ForbiddenError."""
+    """Delete a key pair; servers keep the key they were created with. Raises NotFoundError, ForbiddenError."""
     row = selectors.key_pair_for(context, name, user_id=user_id, rule="os_compute_api:os-keypairs:delete")
     with transaction.atomic():
         deleted, _ = KeyPair.objects.filter(pk=row.pk).delete()
@@ -70,7 +70,7 @@ def delete_key_pair(context: RequestContext, name: str, *, user_id: uuid.UUID | 
 
 
 def _bounds(context: RequestContext, owner: uuid.UUID) -> Bounds | None:
-    """Return how many key pairs the owner may have as one more is asked for in this project."""
+    """Return the limits that apply to the owner's key pairs for a request in this project."""
     return Bounds(bounds_of(context.project_id, owner).least) if context.project_id else None
 
 
@@ -81,8 +81,8 @@ def _check_name(name: str) -> None:
             " (no blank at either end).",
             field="name",
         )
-    if name in (".", ".."):  # clients resolve them in a path, so what has such a name is never reached again
-        raise InvalidInputError(f"Invalid input for name: {name!r} cannot be part of an address.", field="name")
+    if name in (".", ".."):  # clients resolve them in URLs, so such a key pair could not be addressed
+        raise InvalidInputError(f"Invalid input for name: {name!r} cannot be part of a URL.", field="name")
 
 
 def _material(context: RequestContext, kind: str, public_key: str | None, algorithm: str) -> Material:

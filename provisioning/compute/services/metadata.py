@@ -1,4 +1,4 @@
-"""Metadata of servers: texts by name, which their owner may change while the server is at rest."""
+"""Metadata of servers, which their owner may change while the server has no task."""
 
 import uuid
 from collections.abc import Mapping
@@ -15,13 +15,11 @@ from provisioning.quotas import selectors as quotas
 from provisioning.quotas.services.limits import check_each
 
 _MAY_CHANGE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
-"""States in which metadata may change, when no task goes on."""
+"""States in which metadata may change."""
 
 
 def check_metadata(metadata: Mapping[str, Any], limits: Mapping[str, int]) -> dict[str, str]:
-    """Return metadata fit to be kept: keys of 1 to 255 characters, text values of at most 255, no more than the limit
-    of items.
-    """
+    """Return valid metadata: keys of 1 to 255 characters, text values of at most 255, within the limit of items."""
     check_each(limits, "metadata_items", len(metadata))
     for key, value in metadata.items():
         if not 1 <= len(key) <= 255:
@@ -52,7 +50,7 @@ def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata
 
 
 def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata: Mapping[str, str]) -> Instance:
-    """Add or change items of a server's metadata; the others stay.  Raises as ``set_metadata``."""
+    """Add or change items of a server's metadata and keep all others. Raises as ``set_metadata``."""
 
     def merged(instance: Instance) -> dict[str, Any]:
         _check_may_change(context, instance, "update metadata")
@@ -63,7 +61,7 @@ def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metada
 
 
 def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: str) -> Instance:
-    """Remove one item of a server's metadata.  Raises as ``set_metadata``."""
+    """Remove an item of a server's metadata. Raises as ``set_metadata``."""
 
     def without(instance: Instance) -> dict[str, Any]:
         if key not in instance.metadata:

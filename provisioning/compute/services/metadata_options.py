@@ -1,4 +1,4 @@
-"""Metadata options of servers: whether their metadata service asks for a token."""
+"""Metadata options of servers, such as whether their metadata service requires a token."""
 
 import uuid
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from provisioning.ec2 import metadata_options
 
 @when_broken_off
 def set_metadata_options(context: RequestContext, instance_id: uuid.UUID, columns: Mapping[str, Any]) -> None:
-    """Change columns of ``ec2.MetadataOptions``, and let the server's host know; NotFoundError."""
+    """Change columns of ``ec2.MetadataOptions`` and notify the server's host. Raises NotFoundError."""
     with transaction.atomic():
         state.lock([selectors.instance_for(context, instance_id).id])
         instance = selectors.instance_for(context, instance_id)

@@ -1,4 +1,4 @@
-"""Remote consoles of servers: one-time tokens that open them, and whether one may stay open."""
+"""Remote consoles of servers: one-time tokens that open them, and checks of open consoles."""
 
 import hashlib
 import secrets
@@ -26,19 +26,19 @@ from provisioning.identity.tokens import TokenData
 RULE = "os_compute_api:os-remote-consoles"
 Protocol = Literal["vnc", "serial"]
 OFFERED: dict[tuple[str, str], Protocol] = {("vnc", "novnc"): "vnc", ("serial", "serial"): "serial"}
-"""Protocol and type of the consoles there are."""
+"""Supported protocols and types of consoles."""
 EXCLUSIVE = frozenset({"serial"})
-"""Protocols whose console one window at a time can have."""
+"""Protocols that allow one connection at a time."""
 MOST_UNUSED = 10
-"""Tokens of one user for one server that wait to be used; the oldest goes when there is another one."""
+"""Maximum number of unused tokens of one user for one server; the oldest is deleted when it is exceeded."""
 LONGEST_VALUE = 128
-"""Characters; nothing longer was given out here."""
-_VOID = "This address of a console was used, has expired or is unknown. Ask for another one."
+"""Maximum length of a token; no longer one is ever issued."""
+_VOID = "This console URL was already used, has expired or is unknown. Request a new one."
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteConsole:
-    """A console that was asked for; ``token`` is a secret and opens it once."""
+    """A requested console; ``token`` is a secret and opens it once."""
 
     protocol: str
     console_type: str
@@ -47,9 +47,9 @@ class RemoteConsole:
 
 @dataclass(frozen=True, slots=True)
 class OpenConsole:
-    """A console that a token has opened; ``row`` is asked again whether it may stay so.
+    """A console opened with a token; ``row`` is checked again while it stays open.
 
-    ``takes_over``: the same user may still have it open in another window, which was told to leave.
+    ``takes_over``: the user may still have the console open in another window, which was notified to close.
     """
 
     row: ConsoleToken
@@ -62,10 +62,9 @@ class OpenConsole:
 def create_console(
     context: RequestContext, instance_id: uuid.UUID | str, protocol: str, console_type: str, asked_with: TokenData
 ) -> RemoteConsole:
-    """Give out a token for a console of a server; it ends with the token that the caller ``asked_with``.
+    """Issue a token for a console of a server; it ends together with the caller's token ``asked_with``.
 
-    Raises NotFoundError, InvalidInputError for a console that is not offered, ConflictError while there is no guest
-    that runs.
+    Raises NotFoundError, InvalidInputError for an unsupported console, ConflictError without a running guest.
     """
     instance = selectors.instance_for(context, instance_id)
     if (protocol, console_type) not in OFFERED:
@@ -92,10 +91,10 @@ def create_console(
 
 
 def use_token(token: str) -> OpenConsole:
-    """Open the console of a token, which is used up.
+    """Open the console of a token, which can be used once.
 
-    Raises NotAuthenticatedError for one that is unknown, used or past its end, or when the sign-in it was asked with
-    has ended; ForbiddenError, NotFoundError and ConflictError as ``still_open``.
+    Raises NotAuthenticatedError for a token that is unknown, used or expired, or whose caller's token has ended;
+    also ForbiddenError, NotFoundError and ConflictError as in ``still_open``.
     """
     row = _unused(token)
     if row is None:
@@ -106,23 +105,24 @@ def use_token(token: str) -> OpenConsole:
         if not ConsoleToken.objects.filter(digest=row.digest, used_at=None).update(used_at=now):
             raise NotAuthenticatedError(_VOID)
         row.used_at = now
-        if row.protocol in EXCLUSIVE:  # the window that has it looks again whether it may stay
+        if row.protocol in EXCLUSIVE:  # an open window of this console then checks whether it may stay open
             record(f"project:{console.instance.project_id}", "console", {"id": str(console.instance.id)})
     return replace(console, takes_over=row.protocol in EXCLUSIVE and _same(row).filter(used_at__lt=now).exists())
 
 
 def still_open(row: ConsoleToken) -> OpenConsole:
-    """Look whether the console of a token may be open now.
+    """Check whether the console of a token may be open now.
 
-    Raises NotAuthenticatedError when the sign-in it was asked with has ended, ForbiddenError when the user may not any
-    more, NotFoundError when the server is gone or was made anew, ConflictError when it does not run, ConsoleTakenError
-    when the user has opened it in another window since and only one can have it.
+    Raises NotAuthenticatedError when the token with which it was requested has ended, ForbiddenError when the user is
+    no
+    longer allowed, NotFoundError when the server was deleted or rebuilt, ConflictError when it does not run,
+    ConsoleTakenError when the user has opened an exclusive console in another window since.
     """
     context = token_store.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
     policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
     if _made_anew(row, instance):
-        raise NotFoundError(f"The guest of instance {instance.id} was made anew.")
+        raise NotFoundError(f"The guest of instance {instance.id} was rebuilt.")
     check_running(instance)
     if row.used_at is not None and row.protocol in EXCLUSIVE and _taken_over(row, row.used_at):
         raise ConsoleTakenError("You have opened this console in another window.")
@@ -130,7 +130,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
 
 
 def find_token(token: str) -> ConsoleToken:
-    """Return the record of a token that can still be used, with its server and host, without using it.
+    """Return a usable token with its server and host, without using it.
 
     Raises NotFoundError.
     """
@@ -141,7 +141,7 @@ def find_token(token: str) -> ConsoleToken:
 
 
 def flush() -> int:
-    """Remove tokens past their end; returns how many."""
+    """Delete expired tokens; returns their number."""
     removed, _ = ConsoleToken.objects.filter(expires_at__lt=timezone.now()).delete()
     return removed
 
@@ -163,7 +163,7 @@ def _same(row: ConsoleToken) -> QuerySet[ConsoleToken]:
 
 
 def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
-    """Whether the guest is another one than when the token was given out."""
+    """Whether the guest was replaced after the token was issued."""
     rebuilds = InstanceAction.objects.filter(instance=instance, action="rebuild", started_at__gt=row.created_at)
     return instance.attempt != row.attempt or rebuilds.exists()
 

@@ -1,4 +1,4 @@
-"""Whether the guest of a server is there to be spoken with."""
+"""Check that a server has a guest to connect to."""
 
 from compute_agent.contract.power import PowerState
 from provisioning.common.errors import ConflictError
@@ -17,7 +17,7 @@ _GOING = {
 
 
 def check_running(instance: Instance) -> None:
-    """Raise ConflictError unless the server has a guest that runs or is paused."""
+    """Raise ConflictError unless the server's guest is running or paused."""
     there = instance.host_id is not None and instance.vm_state not in _NO_GUEST and instance.task_state not in _GOING
     if not there or instance.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
         raise ConflictError(f"Instance {instance.id} is not ready")

@@ -1,4 +1,4 @@
-"""Server groups: made, deleted, and joined at a launch; and which scheduler hints this cloud obeys."""
+"""Server groups: creation, deletion, and membership at launch; also the supported scheduler hints."""
 
 from collections.abc import Mapping
 
@@ -23,21 +23,23 @@ from provisioning.scheduler import check_query, options_of
 from provisioning.scheduler.query import JsonFilter
 
 NEAR_SERVERS = ("same_host", "different_host")
-"""Hints that name servers."""
+"""Hints with servers."""
 QUERY = "query"
-"""The hint that is a condition on hosts."""
+"""Hint with a condition on hosts."""
 NOT_OFFERED = frozenset({"build_near_host_ip", "cidr", "target_cell"})
-"""Hints of the reference that need filters which this cloud has not; obeying half of a wish would be a lie."""
+"""Hints of the API reference without a filter in this cloud; they are rejected, because they would have no effect."""
 MOST_SERVERS = 1000
-"""Servers that one hint may name."""
+"""Maximum number of servers in a hint."""
 
 
 def check_hints(hints: Mapping[str, object]) -> dict[str, object]:
-    """Return the hints that are obeyed: ``group`` (an id), ``same_host`` and ``different_host`` (lists of ids), and
-    ``query`` (lists in each other).
+    """Return the supported hints: ``group`` (an id), ``same_host`` and ``different_host`` (lists of ids), and ``query``
+    (nested
+    lists).
 
-    What the reference does not know is ignored, as in Nova.  Raises InvalidInputError naming a hint that is wrong, or
-    that is not offered here.
+    Hints that the API reference does not have are ignored, as in Nova. Raises InvalidInputError with an invalid or
+    unsupported
+    hint.
     """
     offered = ["group", *NEAR_SERVERS, *([QUERY] if _has_queries() else [])]
     refused = sorted((NOT_OFFERED | {QUERY}).difference(offered) & hints.keys())
@@ -79,7 +81,8 @@ def _id(value: object, hint: str) -> str:
 def create_server_group(
     context: RequestContext, name: str, policy_name: str, max_server_per_host: int | None = None
 ) -> ServerGroup:
-    """Make a group of the caller's project; ``policy_name`` is Nova's, ``max_server_per_host`` goes with anti-affinity.
+    """Create a group in the caller's project; ``policy_name`` is Nova's, ``max_server_per_host`` requires
+    anti-affinity.
 
     Raises ForbiddenError, InvalidInputError, and OverQuotaError (``server_groups``).
     """
@@ -87,7 +90,7 @@ def create_server_group(
     if context.project_id is None or context.user_id is None:
         raise ForbiddenError("A server group needs a project: use a token that is scoped to one.")
     if policy_name not in ServerGroup.Policy.values:
-        raise InvalidInputError(f"Invalid input for policy: {policy_name[:64]!r} is none.", field="policy")
+        raise InvalidInputError(f"Invalid input for policy: {policy_name[:64]!r} is not a policy.", field="policy")
     if max_server_per_host is not None:
         if policy_name != ServerGroup.Policy.ANTI_AFFINITY:
             raise InvalidInputError("Only anti-affinity policy supports rules.", field="rules")
@@ -111,9 +114,9 @@ def create_server_group(
 
 @when_broken_off
 def delete_server_group(context: RequestContext, group_id: object) -> None:
-    """Delete a group; its servers stay, and are bound no more.  Raises ForbiddenError, NotFoundError.
+    """Delete a group; its servers become independent. Raises ForbiddenError, NotFoundError.
 
-    Servers are locked before their group, as where they are placed.
+    Servers are locked before their group, as in scheduling.
     """
     policy.enforce(context, "os_compute_api:os-server-groups:delete")
     group = selectors.server_group_for(context, group_id)
@@ -127,11 +130,10 @@ def delete_server_group(context: RequestContext, group_id: object) -> None:
 
 
 def group_for_launch(context: RequestContext, group_id: object, count: int = 1) -> ServerGroup:
-    """Return the group that ``count`` new servers of the caller's project are to join.
+    """Return the group that ``count`` new servers of the caller's project will join.
 
-    Inside a transaction the group is held until its end, so that two launches at once do not pass the quota
-    ``server_group_members`` together.  Raises InvalidInputError for a group that is none of the project's, and
-    OverQuotaError.
+    Inside a transaction the group is locked until its end, so that concurrent launches cannot exceed the quota
+    ``server_group_members``. Raises InvalidInputError for a group outside the project, and OverQuotaError.
     """
     rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY)
     if connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""Tags of servers: the list on the server and the rows for filters are written together."""
+"""Tags of servers; the list on the server and the rows for filters are written together."""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +11,13 @@ from provisioning.compute.services.instances import write
 from provisioning.compute.states import VmState
 
 MOST = 50
-"""Tags of one server."""
+"""Maximum number of tags of a server."""
 LONGEST = 60
 _MAY_CHANGE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
 
 
 def check_tags(tags: Sequence[str]) -> list[str]:
-    """Return tags fit to be kept, each once; InvalidInputError for ``tags``."""
+    """Return valid tags without duplicates. Raises InvalidInputError for ``tags``."""
     kept = list(dict.fromkeys(tags))
     if len(kept) > MOST:
         raise InvalidInputError(f"The number of tags exceeded the per-server limit {MOST}", field="tags")
@@ -32,25 +32,25 @@ def check_tags(tags: Sequence[str]) -> list[str]:
 
 
 def write_tag_rows(instances: Iterable[Instance]) -> None:
-    """Write the rows of new servers, inside the caller's transaction."""
+    """Write the tag rows of new servers, inside the caller's transaction."""
     rows = [InstanceTag(instance=instance, tag=tag) for instance in instances for tag in instance.tags]
     if rows:
         InstanceTag.objects.bulk_create(rows)
 
 
 def set_tags(context: RequestContext, instance_id: uuid.UUID | str, tags: Sequence[str]) -> Instance:
-    """Replace a server's tags.  Raises NotFoundError, InvalidInputError, InstanceBusyError, ConflictError."""
+    """Replace a server's tags. Raises NotFoundError, InvalidInputError, InstanceBusyError, ConflictError."""
     kept = check_tags(tags)
     return _change(context, instance_id, lambda _: kept, "update tags")
 
 
 def delete_tags(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Remove a server's tags.  Raises as ``set_tags``."""
+    """Remove a server's tags. Raises as ``set_tags``."""
     return _change(context, instance_id, lambda _: [], "delete tags")
 
 
 def add_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> bool:
-    """Add one tag and return True; False when the server had it.  Raises as ``set_tags``."""
+    """Add a tag and return True; False when the server already has it. Raises as ``set_tags``."""
     added = False
 
     def with_it(tags: list[str]) -> list[str]:
@@ -63,7 +63,7 @@ def add_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> 
 
 
 def delete_tag(context: RequestContext, instance_id: uuid.UUID | str, tag: str) -> Instance:
-    """Remove one tag.  Raises as ``set_tags``, and NotFoundError for a tag that the server has not."""
+    """Remove a tag. Raises as ``set_tags``, and NotFoundError for a tag that the server does not have."""
 
     def without(tags: list[str]) -> list[str]:
         if tag not in tags:

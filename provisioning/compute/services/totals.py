@@ -1,4 +1,6 @@
-"""Folding the history that has ended into totals, so that metrics are cheap to read and nobody waits for a hot row."""
+"""Adds finished actions and steps to stored totals, so that metrics are cheap to read and no transaction waits for a
+counter's row.
+"""
 
 from typing import Any
 
@@ -13,11 +15,11 @@ from provisioning.compute.selectors.totals import Key
 
 BATCH = 1000
 MOST_BATCHES = 50
-"""Of one round; the next round takes the rest."""
+"""Maximum for one run; the next run continues."""
 
 
 def fold() -> int:
-    """Count what has ended, each step and each action once; returns how many rows that were."""
+    """Add finished actions and steps to the totals, each once; returns the number of rows."""
     folded = 0
     for _ in range(MOST_BATCHES):
         many = _fold_some()
@@ -29,7 +31,7 @@ def fold() -> int:
 
 @when_broken_off
 def _fold_some() -> int:
-    """Count some rows and mark them, in one transaction; rows that another one holds are left to it."""
+    """Count and mark a batch of rows in one transaction; rows locked by another transaction are skipped."""
     with transaction.atomic():
         found: dict[Key, Tally] = {}
         steps = list(_held(totals.steps_to_count()).values_list(*totals.STEP_COLUMNS)[:BATCH])
@@ -44,7 +46,7 @@ def _fold_some() -> int:
 
 
 def _held(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return rows in order, which nobody else folds at this moment."""
+    """Return rows in order of id, without those that another transaction has locked."""
     skip = connection.features.has_select_for_update_skip_locked
     return rows.select_for_update(skip_locked=skip).order_by("id")
 

@@ -1,7 +1,7 @@
-"""Tunnels to TCP ports of guests: who may have one, where it leads, and the record of it.
+"""Tunnels to TCP ports of guests: permissions, targets and records.
 
-Connections of one person to one port that follow each other within some minutes are one entry of the server's log: a
-browser makes many.  Each is told in a notification of its own.
+A browser opens many connections, so those of one user to one port within some minutes share an action record. Each
+connection has its own notifications.
 """
 
 import ipaddress
@@ -25,15 +25,15 @@ from provisioning.network.selectors import PortAddress
 
 RULE = "novella:servers:tunnel"
 ACTION = TUNNEL
-"""Of the record, its step and the notifications."""
+"""Name of the action record, its step and the notifications."""
 LAST_PORT = 65_535
 SAME_VISIT = timedelta(minutes=5)
-"""After a connection, another one of the same person to the same port belongs to the same entry."""
+"""A connection of the same user to the same port within this time belongs to the same action record."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunnelTarget:
-    """A TCP port at a fixed address of a server, as it was when the tunnel was asked for."""
+    """A TCP port at a fixed address of a server, as requested."""
 
     instance: Instance
     port_id: uuid.UUID
@@ -43,7 +43,7 @@ class TunnelTarget:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A tunnel that was written down."""
+    """A recorded tunnel."""
 
     context: RequestContext
     target: TunnelTarget
@@ -53,17 +53,18 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Bytes that went through."""
+    """Transferred bytes."""
 
     to_guest: int
     from_guest: int
 
 
 def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str, address: str) -> TunnelTarget:
-    """Return where a tunnel leads; an empty address is the server's first, IPv4 before IPv6.
+    """Return the target of a tunnel; an empty address selects the server's first one, IPv4 before IPv6.
 
-    Raises NotFoundError for a server or an address that is not there, ForbiddenError, InvalidInputError for what is no
-    port or no address, ConflictError while there is no guest that runs.
+    Raises NotFoundError for an unknown server or address, ForbiddenError, InvalidInputError for an invalid port or
+    address,
+    ConflictError without a running guest.
     """
     instance = _allowed(context, instance_id)
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
@@ -75,17 +76,17 @@ def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str,
 
 
 def check_still_allowed(context: RequestContext, target: TunnelTarget) -> None:
-    """Look whether a tunnel may stay open.  Raises as ``target_for``, ConflictError when the guest is another one."""
+    """Check whether a tunnel may stay open. Raises as ``target_for``, and ConflictError when the guest was replaced."""
     instance = _allowed(context, target.instance.id)
     check_running(instance)
     if (instance.attempt, instance.host_id) != (target.instance.attempt, target.instance.host_id):
-        raise ConflictError(f"The guest of instance {instance.id} was made anew or moved.")
+        raise ConflictError(f"The guest of instance {instance.id} was replaced or moved.")
     if not any((row.port_id, row.address) == (target.port_id, target.address) for row in _addresses(instance)):
-        raise NotFoundError(f"Instance {instance.id} has the address {target.address} no more.")
+        raise NotFoundError(f"Instance {instance.id} no longer has the address {target.address}.")
 
 
 def record_opened(context: RequestContext, target: TunnelTarget) -> Opening:
-    """Write the tunnel into the server's log, and tell of it."""
+    """Write the tunnel to the server's action records, and send a notification."""
     now = timezone.now()
     with transaction.atomic():
         step = _recent(context, target)
@@ -106,7 +107,7 @@ def record_opened(context: RequestContext, target: TunnelTarget) -> Opening:
 
 
 def record_closed(opening: Opening, passed: Passed) -> None:
-    """Write down the end of a tunnel and what has passed; nothing when the server's log is gone."""
+    """Record the end of a tunnel and the transferred bytes; no effect when the action record was deleted."""
     now = timezone.now()
     with transaction.atomic():
         step = InstanceActionEvent.objects.select_for_update().filter(id=opening.step_id).first()
@@ -147,7 +148,7 @@ def _address(instance: Instance, wanted: str) -> PortAddress:
 
 
 def _recent(context: RequestContext, target: TunnelTarget) -> InstanceActionEvent | None:
-    """Return the step of the entry that one more connection belongs to."""
+    """Return the step of a recent action record to which a new connection belongs."""
     rows = InstanceActionEvent.objects.select_for_update().filter(
         action__instance=target.instance,
         action__action=ACTION,

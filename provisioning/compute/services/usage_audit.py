@@ -1,4 +1,4 @@
-"""The audit of usage: for each finished period and host one row that says how many servers ran there."""
+"""Usage audit: a row for each ended period and host with the number of servers."""
 
 import time
 from datetime import datetime
@@ -16,14 +16,15 @@ from provisioning.notifications.messages import is_wanted
 
 DONE = "DONE"
 BATCH = 500
-"""Servers that are told of at a time."""
+"""Servers in one batch of notifications."""
 
 
 def audit_usage(now: datetime) -> int:
-    """Write what is missing of the period that ended last, and return how many rows that were.
+    """Write the missing rows of the last ended period, and return their number.
 
-    Each server that was there is told of as ``instance.exists``.  Three queries whatever the number of hosts, and two
-    for each ``BATCH`` servers; two workers at once write each row once.
+    Sends ``instance.exists`` for each server of the period. Runs three queries regardless of the number of hosts, and
+    two for
+    each ``BATCH`` servers. Concurrent workers write each row once.
     """
     began = time.monotonic()
     period = completed_before(settings.INSTANCE_USAGE_AUDIT_PERIOD, now)
@@ -54,7 +55,7 @@ def audit_usage(now: datetime) -> int:
 
 
 def _tell(period: AuditPeriod, hosts: list[str]) -> None:
-    """Send ``instance.exists`` of every server that was there on one of the hosts."""
+    """Send ``instance.exists`` for every server that existed on one of the hosts."""
     if not is_wanted("instance.exists"):
         return
     still = Q(deleted_at=None) | Q(deleted_at__gt=period.beginning)
