@@ -1,1 +1,1 @@
-"""Periodic work that keeps servers and records in order: overdue tasks, silent hosts, shelved and deleted servers."""
+"""Periodic maintenance of servers and records: overdue tasks, silent hosts, shelved and deleted servers."""

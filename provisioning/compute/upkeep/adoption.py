@@ -1,4 +1,4 @@
-"""Letting a record that is older than its guest follow the guest: its number, its host, its state."""
+"""Update records that are older than their guests: attempt, host and state follow the guest."""
 
 import logging
 import uuid
@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 RULE = "os_compute_api:os-admin-actions:reset_state"
 SAID = (
-    "The cloud's records of this server were older than the server itself, and follow it again. Image, size and"
-    " interfaces may have been changed since: compare them with the server."
+    "The cloud's records of this server were older than the server itself and have been updated from it. Image, size"
+    " and interfaces may have been changed since: compare them with the server."
 )
-CANNOT = "The record cannot follow this guest: the server is deleted, was never built, or something is done with it."
+CANNOT = "The record cannot follow this guest: the server is deleted, was never built, or has a task."
 _AFTER: dict[str, Any] = {
     **OFF_THE_SHELF,
     "old_flavor": None,
@@ -54,15 +54,17 @@ _STATE_OF = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUS
 
 
 def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
-    """Deal with a guest that is newer than its record, in the caller's transaction.
+    """Process a guest that is newer than its record, in the caller's transaction.
 
-    On the record's own host the record follows it.  Elsewhere it is left alone and recorded, and what older records
-    ordered there is withdrawn; the record follows when an operator has attested that records are lost and no other host
-    may have a guest of it.
+    On the record's own host the record follows the guest. Otherwise the guest is left unchanged and recorded, and
+    unfinished
+    commands of older records to its host are withdrawn. The record then follows automatically if an operator has
+    restored
+    records recently and no other host may have a guest of the server.
     """
     power = power_state_of(guest.power_state) or PowerState.NOSTATE
     if guest.attempt > newer_guests.MOST:
-        log.warning("Host %s claims an attempt of instance %s that no record can have had.", host_id, instance.id)
+        log.warning("Host %s reports an impossible attempt of instance %s.", host_id, instance.id)
         return
     here = instance.host_id == host_id and instance.vm_state != VmState.DELETED
     if here and (guest.attempt == instance.guest_attempt or _is_ordered(instance, guest.attempt)):
@@ -77,15 +79,18 @@ def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> Non
     newer_guests.hold_back(host_id, instance)
     newer_guests.note(host_id, instance, guest.attempt, power, OPEN)
     log.warning(
-        "Host %s has a guest of instance %s that is newer than its record; it is left alone.", host_id, instance.id
+        "Host %s has a guest of instance %s that is newer than its record; it stays unchanged.", host_id, instance.id
     )
     if newer_guests.was_lost(instance, host_id, guest.attempt):
         settle(instance)
 
 
 def settle(instance: Instance) -> None:
-    """Let the record follow a guest on another host where nothing speaks against it: no other host has one, and its
-    host's word opens no volume and ends no image of a shelved disk.
+    """Let the record follow a guest on another host if nothing prevents it.
+
+    No other host may have a guest of the server, and the server may have no volumes and no shelved image, because a
+    host's
+    report alone must neither open a volume nor delete an image.
     """
     rows = newer_guests.open_of(instance.id)
     alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE
@@ -99,8 +104,9 @@ def settle(instance: Instance) -> None:
 
 
 def _has_data(instance: Instance) -> bool:
-    """Whether a server has data that its host does not hold: a host that lies would get the volumes, and the image of
-    the shelf, which may be the only disk, would be removed.
+    """Whether a server has volumes or a shelved image, to which a malicious host would otherwise gain access, or which
+    would
+    be deleted although it may be the only copy of the disk.
     """
     volumes = block_devices.volumes_of(instance.id)
     return instance.snapshot_image_id is not None or any(device.attachment_id for device in volumes)
@@ -108,9 +114,9 @@ def _has_data(instance: Instance) -> bool:
 
 @when_broken_off
 def adopt(context: RequestContext, row: NewerGuest) -> None:
-    """Let the record follow this guest, as an operator decides.  What its former host has of it is removed there.
+    """Let the record follow this guest, by decision of an operator. The guest on the previous host is destroyed.
 
-    Raises ForbiddenError, and ConflictError for a server that is deleted, was never built, or is busy.
+    Raises ForbiddenError, and ConflictError for a server that is deleted, was never built, or has a task.
     """
     policy.enforce(context, RULE)
     with transaction.atomic():
@@ -125,14 +131,14 @@ def adopt(context: RequestContext, row: NewerGuest) -> None:
 
 @when_broken_off
 def discard(context: RequestContext, row: NewerGuest) -> None:
-    """Remove this guest with its disk, as an operator decides.  Raises ForbiddenError, ConflictError."""
+    """Destroy this guest and its disk, by decision of an operator. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():
         newer_guests.remove(row, _locked(row))
 
 
 def acknowledge(context: RequestContext, row: NewerGuest) -> None:
-    """Show it no longer.  Raises ForbiddenError, and ConflictError while the guest is left alone."""
+    """Hide the entry. Raises ForbiddenError, and ConflictError while the guest is undecided."""
     policy.enforce(context, RULE)
     closed = NewerGuest.objects.filter(pk=row.pk).exclude(outcome=OPEN)
     if not closed.update(acknowledged_at=timezone.now()):
@@ -140,22 +146,22 @@ def acknowledge(context: RequestContext, row: NewerGuest) -> None:
 
 
 def _locked(row: NewerGuest) -> Instance:
-    """Lock the server and return it; ConflictError when the guest is not left alone any more."""
+    """Lock the server and return it. Raises ConflictError when the guest is no longer undecided."""
     state.lock([row.instance_id])
     if not NewerGuest.objects.filter(pk=row.pk, outcome=OPEN).exists():
-        raise ConflictError("This guest is not left alone any more.")
+        raise ConflictError("This guest is already decided.")
     return Instance.objects.select_related("host").get(id=row.instance_id)
 
 
 def _is_ordered(instance: Instance, attempt: int) -> bool:
-    """Return whether a guest of an attempt below the record's has been ordered to do something since the records were
-    restored: the order is carried out on it.
+    """Whether the server has a task since the records were restored whose command the guest, with its lower attempt,
+    will get.
     """
     return attempt < instance.attempt and instance.task_state not in (None, TaskState.SPAWNING)
 
 
 def _insist(host_id: uuid.UUID, instance: Instance, attempt: int) -> None:
-    """Order the end of a server under a number that its host takes: a delete cannot be taken back."""
+    """Send a destroy command with an attempt that the host accepts, because a delete cannot be undone."""
     number = max(attempt, instance.attempt) + 1
     if state.update(instance, {"attempt": number}):
         newer_guests.note(host_id, instance, attempt, PowerState.NOSTATE, REMOVED)
@@ -163,7 +169,7 @@ def _insist(host_id: uuid.UUID, instance: Instance, attempt: int) -> None:
 
 
 def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
-    """Take over the number of a guest on the record's own host, and its state where the record's cannot be so."""
+    """Set the record to its guest's attempt on the same host, and to its state if the recorded one is impossible."""
     changes = _numbers(instance, attempt)
     if instance.task_state is None and instance.vm_state in AT_REST:
         before = instance.attempt
@@ -191,13 +197,15 @@ def _move_to(instance: Instance, row: NewerGuest) -> None:
 
 
 def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
-    """Return the columns of a record whose guest bears this attempt; its own number never goes back."""
+    """Return the columns of a record for a guest with this attempt; the record's own attempt never decreases."""
     number = max(instance.attempt, attempt)
     return {"attempt": number, "guest_attempt": attempt if attempt != number else None}
 
 
 def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
-    """Put a record into the state of its guest, and end what the older record says is done; False when it moved."""
+    """Set a record to the state of its guest and end the tasks of the old record; False when it has changed
+    concurrently.
+    """
     target, image_id, before = _STATE_OF.get(power, VmState.STOPPED), instance.snapshot_image_id, instance.attempt
     was, columns = copy(instance), {**_AFTER, **changes, "power_state": int(power)}
     if instance.launched_at is None:
@@ -219,7 +227,7 @@ def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: 
 
 
 def _connect_volumes(instance: Instance, host: Host) -> None:
-    """Let the guest's host open the volumes that the record says are the server's."""
+    """Connect the server's recorded volumes to the guest's host."""
     keys = [device.attachment_id for device in block_devices.volumes_of(instance.id) if device.attachment_id]
     for attachment in Attachment.objects.filter(id__in=keys).exclude(host_id=host.id).order_by("id"):
         try:

@@ -1,4 +1,4 @@
-"""Confirms by the clock what nobody has confirmed or reverted."""
+"""Periodic job that confirms resizes."""
 
 from datetime import timedelta
 
@@ -17,9 +17,9 @@ BATCH = 100
 
 @periodic("compute.confirm_resizes", every=10.0)
 def confirm_resizes() -> int:
-    """Confirm the resizes that have waited for RESIZE_CONFIRM_WINDOW seconds; returns how many.  0 seconds: never.
+    """Confirm the resizes that have waited for RESIZE_CONFIRM_WINDOW seconds (0: never); returns their number.
 
-    Those of EC2, which nobody has to confirm, are confirmed whatever the setting is.
+    Resizes requested through the EC2 API, which has no confirmation, are always confirmed.
     """
     confirm_changed_types()
     window = settings.RESIZE_CONFIRM_WINDOW
@@ -31,7 +31,7 @@ def confirm_resizes() -> int:
     for instance_id in waiting.order_by("resized_at").values_list("id", flat=True)[:BATCH]:
         try:
             ConfirmResize.begin(system_context(), instance_id)
-        except NovellaError:  # it has been confirmed, reverted or deleted since, or its host is down
+        except NovellaError:  # confirmed, reverted or deleted concurrently, or its host is down
             continue
         confirmed += 1
     return confirmed

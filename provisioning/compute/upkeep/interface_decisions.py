@@ -1,4 +1,4 @@
-"""Decisions of operators about interfaces in which a guest and its record differ."""
+"""Decisions of operators about differences between the interfaces of a guest and of its record."""
 
 import msgspec
 from django.db import transaction
@@ -15,13 +15,13 @@ from provisioning.compute.upkeep.kept_interfaces import EXTRA, GIVEN_BACK, MISSI
 from provisioning.identity import policy
 from provisioning.network.selectors.instances import TAP_LENGTH
 
-OTHERWISE = "The guest and the record differ in another way by now."
-BUSY = "Something is done with the server; try again later."
+OTHERWISE = "The difference between guest and record has changed."
+BUSY = "The server has a task; try again later."
 
 
 @when_broken_off
 def let_have(context: RequestContext, row: InterfaceDifference) -> None:
-    """Give the server the interface that its guest has.  Raises ForbiddenError, and ConflictError with the reason."""
+    """Add the guest's interface to the server's record. Raises ForbiddenError, and ConflictError with the reason."""
     policy.enforce(context, RULE)
     with transaction.atomic():
         instance = _locked(row, EXTRA)
@@ -33,7 +33,7 @@ def let_have(context: RequestContext, row: InterfaceDifference) -> None:
 
 @when_broken_off
 def take_out(context: RequestContext, row: InterfaceDifference) -> None:
-    """Take the interface out of the guest.  Raises ForbiddenError, ConflictError."""
+    """Unplug the interface from the guest. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():
         instance, said = _locked(row, EXTRA), _said(row)
@@ -50,7 +50,7 @@ def take_out(context: RequestContext, row: InterfaceDifference) -> None:
 
 @when_broken_off
 def plug_in(context: RequestContext, row: InterfaceDifference) -> None:
-    """Plug the interface into the guest again.  Raises ForbiddenError, ConflictError."""
+    """Plug the interface into the guest again. Raises ForbiddenError, ConflictError."""
     policy.enforce(context, RULE)
     with transaction.atomic():
         send_attach(_locked(row, MISSING), str(row.port_id))
@@ -58,14 +58,14 @@ def plug_in(context: RequestContext, row: InterfaceDifference) -> None:
 
 
 def acknowledge(context: RequestContext, row: InterfaceDifference) -> None:
-    """Show it no longer.  Raises ForbiddenError, and ConflictError while the guest and the record differ."""
+    """Hide the entry. Raises ForbiddenError, and ConflictError while the guest and the record differ."""
     policy.enforce(context, RULE)
     if not InterfaceDifference.objects.filter(pk=row.pk, kind=GIVEN_BACK).delete()[0]:
         raise ConflictError("Decide first.")
 
 
 def _locked(row: InterfaceDifference, kind: InterfaceDifference.Kind) -> Instance:
-    """Lock the server and return it; ConflictError when it differs otherwise by now, or is busy."""
+    """Lock the server and return it. Raises ConflictError when the difference has changed or the server has a task."""
     state.lock([row.instance_id])
     instance = Instance.objects.select_related("host").filter(id=row.instance_id, host_id=row.host_id).first()
     if instance is None or not InterfaceDifference.objects.filter(pk=row.pk, kind=kind).exists():

@@ -1,7 +1,7 @@
-"""Interfaces in which guests and records differ, by what hosts say that their guests have.
+"""Differences between the interfaces in guests, as hosts report them, and in the records.
 
-A server gets an interface back that its guest has by records which are lost, as long as an operator attests the loss.
-Whatever else differs is left as it is, and kept for the doctor.  Addresses of guests without records are held back.
+An interface that only the guest has is restored to the record if an operator has restored records recently. All other
+differences are stored for the doctor and not changed. Addresses of guests without records are reserved.
 """
 
 import logging
@@ -39,17 +39,17 @@ log = logging.getLogger(__name__)
 
 EXTRA, MISSING, GIVEN_BACK = InterfaceDifference.Kind
 MOST_INTERFACES = 32
-"""Interfaces of one guest that are looked at: a host is not trusted to be brief."""
+"""Maximum number of interfaces read of a guest; hosts are not trusted."""
 MOST_OF_ONE, MOST_LETTERS = 50, 50
-"""Addresses, groups and pairs of one interface that are believed, and letters of each."""
+"""Maximum number of addresses, groups and pairs read of an interface, and of their characters."""
 _MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
-"""A MAC address of one interface; one with the lowest bit set is a group's."""
+"""A unicast MAC address; multicast addresses have the lowest bit of the first byte set."""
 MOST_STRANGERS = 200
-"""Guests without records, of one answer of a host, whose addresses are held back."""
+"""Maximum number of guests without records in one report whose addresses are reserved."""
 NOT_KNOWN = "The host does not know which port it is."
-NOT_ATTESTED = "No operator has run after_restore within a day: a host alone gives no server an interface."
-TAKEN_OUT = "It was attached or detached since the records were restored."
-BACK = "Its port was lost with the records, and is there again."
+NOT_ATTESTED = "No operator has run after_restore within a day: a host's report alone does not add an interface."
+TAKEN_OUT = "It has been attached or detached since the records were restored."
+BACK = "Its port was lost with the records, and has been restored."
 _COMPARED = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
 )  # fmt: skip
@@ -62,13 +62,13 @@ _RECORDED = Prepared(
 
 
 def tell_guests() -> Iterable[str]:
-    """Let every host be told what its guests' interfaces may do, as soon as it has said which they have."""
+    """Send the interfaces to every host again, after the host has next reported the interfaces of its guests."""
     many = Host.objects.update(guests_untold=True)
-    yield f"Interfaces of guests: {many} hosts are told again what they may do."
+    yield f"Interfaces of guests: sent again to {many} hosts."
 
 
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-    """Look at the interfaces of a host's guests; ``complete`` as in ``reconcile.compare``."""
+    """Compare the interfaces of a host's guests with the records; ``complete`` as in ``reconcile.compare``."""
     said = {key: guest for guest in guests if guest.interfaces is not None and (key := read_id(guest.instance_id))}
     known = _known(host_id, {read_id(guest.instance_id) for guest in guests} if complete else None)
     if not said:
@@ -86,9 +86,9 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 
 def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> set[uuid.UUID]:
-    """Return the servers of a host that differ by what was last seen, and forget those that have left it.
+    """Return the servers of a host with known differences, and delete entries of servers that have left it.
 
-    ``there``: the guests that it has, when it has said all.
+    ``there``: the host's guests, if the report is complete.
     """
     known, gone = set[uuid.UUID](), list[int]()
     rows = InterfaceDifference.objects.filter(host_id=host_id)
@@ -104,7 +104,7 @@ def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> se
 
 
 def _recorded(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, set[str]]]:
-    """Return server → MAC address → addresses, without interfaces that are being taken out."""
+    """Return server → MAC address → addresses, without interfaces that are being detached."""
     found: dict[uuid.UUID, dict[str, set[str]]] = {}
     for key, mac, leaving, address in _RECORDED(ids=sorted(ids)):
         if not leaving and key is not None:
@@ -117,9 +117,7 @@ def _of(guest: GuestState) -> dict[str, set[str]]:
 
 
 def _interfaces(guest: GuestState) -> list[GuestInterface]:
-    """Return what is believed of a host: MAC addresses that an interface can have, and no more of them and of what
-    belongs to each than there can be.
-    """
+    """Return the plausible part of the reported interfaces: valid MAC addresses, and limited numbers of everything."""
     return [
         replace(
             each,
@@ -142,7 +140,7 @@ def _is_sound(pair: AddressPair) -> bool:
 
 @when_broken_off
 def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: bool, tell: bool) -> bool:
-    """Compare one server with its guest; False when no record places the server there."""
+    """Compare a server with its guest; False when no record assigns the server to the host."""
     with transaction.atomic():
         state.lock([key])
         instance = Instance.objects.select_related("host").filter(id=key, host_id=host_id).first()
@@ -158,7 +156,7 @@ def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: 
 
 
 class _Difference(NamedTuple):
-    """One interface in which a guest and its record differ, or did until now."""
+    """An interface in which a guest and its record differ, or differed until it was restored."""
 
     port_id: uuid.UUID | None
     kind: InterfaceDifference.Kind
@@ -171,7 +169,9 @@ class _Difference(NamedTuple):
 
 
 def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference]:
-    """Give a server at rest back what it can have, and return what differs and what was given, by MAC addresses."""
+    """Restore interfaces to a server without a task, and return all differences and restored interfaces, by MAC
+    address.
+    """
     since, found = newer_guests.attested_since(), dict[str, _Difference]()
     ports = {port.mac_address.lower(): port for port in network_selectors.interfaces_of(instance.id)}
     has = {each.mac_address: each for each in _interfaces(guest)}
@@ -191,11 +191,11 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
 
 
 def _give_addresses_back(port: Port, addresses: Sequence[str]) -> str:
-    """Give a port the addresses that its guest has and that are free; say which, and which the guest loses."""
+    """Add the guest's addresses that are available to the port; return a sentence about these and the rejected ones."""
     given, refused = network.give_addresses_back(port, addresses)
-    said = [f"Addresses given back: {', '.join(given)}."] if given else []
+    said = [f"Restored addresses: {', '.join(given)}."] if given else []
     if refused:
-        said.append(f"Addresses taken from it, since they are in use elsewhere or not to be had: {', '.join(refused)}.")
+        said.append(f"Removed addresses, which are in use elsewhere or not available: {', '.join(refused)}.")
     return " ".join(said)[:255]
 
 
@@ -206,14 +206,14 @@ def _is_at_rest(instance: Instance, attempt: int) -> bool:
 
 
 def _is_settled(instance: Instance) -> bool:
-    """Return whether nothing of the server has changed so lately that an audit may be older."""
+    """Whether the server has not changed for so long that no audit can be older than the last change."""
     newest = Port.objects.filter(device_id=instance.id).aggregate(newest=Max("updated_at"))["newest"]
     changed = max(moment for moment in (newest, instance.updated_at) if moment is not None)
     return changed < timezone.now() - SETTLED
 
 
 def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -> str:
-    """Return why a server is not given an interface on the word of its host; empty: it may be."""
+    """Return why an interface is not restored; empty if it can be."""
     port_id = read_id(said.port_id)
     if port_id is None:
         return NOT_KNOWN
@@ -224,9 +224,10 @@ def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -
 
 
 def give_back(instance: Instance, said: GuestInterface) -> str:
-    """Give a locked server the interface that its guest has, in the caller's transaction; return why not, or nothing.
+    """Add the guest's interface to a locked server, in the caller's transaction; return the reason of a failure, or
+    nothing.
 
-    A port that the records have at another server, whose guest is known not to have it, is taken from that one.
+    A port that the records assign to another server, whose guest does not have it, is removed from that server.
     """
     port_id, host = read_id(said.port_id), instance.host
     if port_id is None or host is None:
@@ -251,7 +252,7 @@ def give_back(instance: Instance, said: GuestInterface) -> str:
     entry: dict[str, object] = {"network_id": kept.network_id, "port_id": None, "fixed_ip": None}
     tag = {"tag": said.tag} if said.tag else {}
     write_interfaces(instance, [*instance.requested_networks, {**entry, **tag}])
-    log.warning("Instance %s has the interface %s again, which its guest has.", instance.id, port_id)
+    log.warning("Instance %s got the interface %s back, which its guest has.", instance.id, port_id)
     return ""
 
 
@@ -263,7 +264,7 @@ def _pairs(said: GuestInterface) -> list[Mapping[str, str]]:
 
 
 def _take_from_other(instance: Instance, port_id: uuid.UUID) -> None:
-    """Take a port from a server of the project whose guest was seen without it."""
+    """Remove a port from another server of the project whose guest does not have it."""
     missing = InterfaceDifference.objects.filter(port_id=port_id, kind=MISSING).exclude(instance=instance)
     for row in missing.select_related("instance").filter(instance__project_id=instance.project_id):
         take_interface(row.instance, port_id)
@@ -281,7 +282,7 @@ def _keep(instance: Instance, differ: Mapping[str, _Difference]) -> None:
 
 
 def _hold_back(guest: GuestState) -> None:
-    """Keep the addresses of a guest without a record from being given to another one."""
+    """Reserve the addresses of a guest without a record, so that no other port gets them."""
     for each in _interfaces(guest):
         network_id = read_id(each.network_id)
         if network_id is not None:

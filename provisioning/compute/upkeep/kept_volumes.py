@@ -1,4 +1,4 @@
-"""Volumes that guests have by attachments which were lost with records: their servers get them back."""
+"""Restores volumes to servers whose guests have them open although the attachments were lost with records."""
 
 import logging
 import uuid
@@ -12,9 +12,9 @@ log = logging.getLogger(__name__)
 
 
 def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> None:
-    """Let a locked server have the volume that its guest has, in the caller's transaction.
+    """Attach the guest's volume to a locked server, in the caller's transaction.
 
-    Nothing changes for a volume of another project: a host alone does not give it away.
+    Ignored for a volume of another project, because a host's report alone does not justify it.
     """
     if volume.project_id != instance.project_id:
         log.warning("The guest of instance %s has the volume %s of another project.", instance.id, volume.id)
@@ -24,17 +24,17 @@ def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> Non
         device.attachment_id, device.plugged, device.leaving = attachment.id, True, False
         device.save()
         state.announce_all(instance, [{}])
-        log.warning("Instance %s has the volume %s again, which its guest has.", instance.id, volume.id)
+        log.warning("Instance %s got the volume %s back, which its guest has.", instance.id, volume.id)
 
 
 def was_given(instance: Instance, volume_id: uuid.UUID) -> bool:
-    """Return whether the history of a server names the volume: it was attached or detached by these records."""
+    """Whether the server's history contains the volume: current records attached or detached it."""
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__volume_id=str(volume_id))
     return steps.exists()
 
 
 def _device(instance: Instance, volume: Volume) -> BlockDevice:
-    """Return the disk of the volume, or a new one with the next free name; the guest may call it otherwise."""
+    """Return the disk of the volume, or a new one with the next free name, which may differ from the guest's."""
     devices = block_devices.devices_of(instance.id)
     for each in devices:
         if each.volume_id == volume.id:

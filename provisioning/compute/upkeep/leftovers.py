@@ -1,4 +1,4 @@
-"""Removing what is left on hosts of servers that are over."""
+"""Removes remains of deleted servers from hosts."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from provisioning.compute.states import VmState
 from provisioning.hosts.models import Leftover
 
 ASK_AGAIN = timedelta(minutes=5)
-"""How long a host that was asked to remove something is left in peace."""
+"""Minimum time between two requests to a host to remove the same server."""
 ORDERS_AT_ONCE = 50
 
 
 def is_left_over(row: Leftover, instance: Instance) -> bool:
-    """Say whether a server is over, or elsewhere, so that nothing of it is needed on the host."""
+    """Whether a server is deleted or on another host, so that nothing of it is needed on this host."""
     if is_newer_here(row, instance):
         return False
     if instance.vm_state == VmState.DELETED:
@@ -30,16 +30,16 @@ def is_left_over(row: Leftover, instance: Instance) -> bool:
 
 
 def is_newer_here(row: Leftover, instance: Instance) -> bool:
-    """Say whether the host has seen more of a server than its record has, or may have: then nothing is removed."""
+    """Whether the host may have a newer attempt of the server than its record; then nothing is removed."""
     if row.generation is None:
         return bool(instance.lost_attempts)
     return row.generation > instance.attempt or newer_guests.was_lost(instance, row.host_id, row.generation)
 
 
 def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
-    """Ask a host, in the caller's transaction, to remove what is left of servers that are over.
+    """Send destroy commands, in the caller's transaction, for remains of deleted servers on a host.
 
-    What no record knows is left alone.
+    Remains without a record are ignored.
     """
     known = Instance.objects.in_bulk({row.subject_id for row in rows if row.subject_id is not None})
     over = {row.subject_id: known[row.subject_id] for row in rows if _is_over(row, known)}
@@ -55,7 +55,7 @@ def _is_over(row: Leftover, known: Mapping[uuid.UUID, Instance]) -> bool:
 
 
 def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid.UUID]:
-    """Yield the servers about which the host was asked lately, or is being asked."""
+    """Yield the servers for which the host has a recent or unfinished destroy command."""
     wanted = [each for each in ids if each is not None]
     yield from (
         host_commands.destroys_awaited()
@@ -68,5 +68,5 @@ def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid
 
 
 def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:
-    """Order the end of all that a host has of a server; it refuses when it has something newer."""
+    """Send a destroy command for a server; the host rejects it if it has a newer attempt."""
     send_destroy(instance.id, host_id, instance.attempt)

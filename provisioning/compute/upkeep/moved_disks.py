@@ -1,8 +1,9 @@
-"""Guests that went over to the new data of a volume, or to another volume, by records which are lost.
+"""Guests that have switched to the new data of a volume, or to another volume, while records of that were lost.
 
-A guest that has gone over never goes back, so what it has is what its server has.  A move or an exchange that the
-records still know ends as if its host had reported it; one that they do not know is made again when the host of the
-data has named the attachment (``lost_moves``), as long as an operator attests the loss.
+A guest that has switched never returns to the old data, so the records follow the guest. A move or swap that the
+records
+still contain ends as if its host had reported it. One that they do not contain is recorded again after the host of
+the data has reported the attachment (``lost_moves``), if an operator has restored records recently.
 """
 
 import logging
@@ -25,9 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def follow(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-    """Look at the attachments by which a host says that its guests have volumes; ``complete`` as in
-    ``reconcile.compare``.
-    """
+    """Compare the attachments that a host reports for its guests; ``complete`` as in ``reconcile.compare``."""
     has = {key: _of(guest) for guest in guests if guest.attachments and (key := read_id(guest.instance_id)) is not None}
     if not has:
         return
@@ -64,7 +63,7 @@ def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: u
         if device.volume_id == volume_id and _is_of_copy(device):
             lost_moves.claim(volume_id, by, instance.host_name)
     elif device.swap_attachment_id == by or _is_of_move(instance, device, volume_id, row):
-        log.warning("The guest of instance %s has gone over to attachment %s.", instance.id, by)
+        log.warning("The guest of instance %s has switched to attachment %s.", instance.id, by)
         lost_moves.decide(volume_id)
         SwapVolume().gone_over(instance, device, by)
         if device.volume_id == volume_id:
@@ -72,16 +71,18 @@ def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: u
 
 
 def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, row: Attachment) -> bool:
-    """Whether an attachment is kept for the guest on the new data of its disk's volume; the server has it then."""
+    """Whether an attachment exists for the guest on the new data of its disk's volume; it is then assigned to the
+    server.
+    """
     if device.volume_id != volume_id or device.swap_volume_id is not None:
         return False
     return lost_moves.give(row, volume_id, instance.id)
 
 
 def _is_of_copy(device: BlockDevice) -> bool:
-    """Whether an operator attests that records are lost, and those of the disk are older than that.
+    """Whether the records were restored recently and the disk's attachment is older than that.
 
-    An audit may be older than the end of a move by these records.
+    Otherwise an audit may simply be older than the end of a move.
     """
     since = newer_guests.attested_since()
     rows = Attachment.objects.filter(id=device.attachment_id or NOBODY)

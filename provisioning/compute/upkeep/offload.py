@@ -1,4 +1,4 @@
-"""Takes shelved servers off their hosts when they have stood there long enough."""
+"""Periodic job that offloads shelved servers."""
 
 from datetime import timedelta
 
@@ -18,7 +18,8 @@ BATCH = 100
 
 @periodic("compute.offload", every=10.0)
 def offload_shelved() -> int:
-    """Take off what has been shelved for SHELVED_OFFLOAD_TIME seconds, where the host can do it now; returns how many.
+    """Offload servers that have been shelved for SHELVED_OFFLOAD_TIME seconds and whose host is up; returns their
+    number.
 
     -1 seconds: never.
     """
@@ -33,7 +34,7 @@ def offload_shelved() -> int:
     for instance_id in waiting.order_by("shelved_at").values_list("id", flat=True)[:BATCH]:
         try:
             Offload.begin(system_context(), instance_id)
-        except NovellaError:  # it has been taken off its shelf, or deleted, since
+        except NovellaError:  # unshelved or deleted concurrently
             continue
         taken += 1
     return taken

@@ -1,4 +1,4 @@
-"""Looks after what has been silent too long, so that no instance is stuck and nothing that was taken is lost."""
+"""Ends or repeats overdue tasks, so that no instance stays stuck and no resource is leaked."""
 
 import logging
 import uuid
@@ -38,23 +38,24 @@ log = logging.getLogger(__name__)
 
 INTERVAL = 5.0
 BATCH = 200
-"""Instances of one round; the next round takes the others."""
+"""Maximum number of instances in one run; the next run continues."""
 ASK_AGAIN = timedelta(seconds=60)
-"""How long a host that failed to remove something is left in peace."""
+"""Minimum time before a host that failed to remove a server is asked again."""
 LONGEST_ABSENCE = timedelta(hours=20)
-"""After more than this what the records say is under way comes too late: they may be a copy, and hosts recognize a
-command that comes again for a day only (``compute_agent.engine.store.KEEP_DONE``).
+"""After a longer downtime deadlines are not extended: the records may be an old copy, and hosts recognize repeated
+commands
+for a day only (``compute_agent.engine.store.KEEP_DONE``).
 """
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
-VOLUMES_LATE = "The server's volumes were not there in time."
+VOLUMES_LATE = "The server's volumes were not ready in time."
 TOO_LONG = "The launch made no progress for too long."
-CUT_OFF = "What was going on with the server was cut off, and nobody knows how far it came."
+CUT_OFF = "The server's task was interrupted, and its result is unknown."
 
 
 @periodic("compute.reaper", every=INTERVAL)
 def reap() -> None:
-    """One round: overdue tasks, deletes that wait for hosts that are down, places that nobody gave back."""
+    """Process overdue tasks, deletes that wait for hosts that are down, and allocations that were not released."""
     _make_up_for_absence()
     for instance in overdue():
         _guarded(instance, _look_after)
@@ -68,7 +69,7 @@ def reap() -> None:
 
 @when_broken_off
 def _make_up_for_absence() -> None:
-    """Move the deadlines of what hosts do by the time in which nobody looked after them."""
+    """Extend the deadlines of tasks on hosts by the time in which no reaper was running."""
     gap = absence("compute.reaper")
     if gap is None or gap > LONGEST_ABSENCE:
         return
@@ -80,27 +81,27 @@ def _make_up_for_absence() -> None:
 
 
 def overdue() -> list[Instance]:
-    """Return the instances whose task is past its deadline, the oldest first."""
+    """Return the instances with overdue tasks, oldest deadline first."""
     rows = Instance.objects.select_related("host").exclude(task_state=None)
     return list(rows.filter(task_deadline__lt=timezone.now()).order_by("task_deadline")[:BATCH])
 
 
 @when_broken_off
 def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
-    """Do the work in a transaction of its own; one instance's trouble does not keep the others waiting."""
+    """Call ``work`` in its own transaction; an unexpected error is logged and does not block other instances."""
     try:
         with transaction.atomic():
             work(instance)
-    except (OperationalError, InterfaceError):  # the database's trouble, and so everybody's
+    except (OperationalError, InterfaceError):  # the database fails for all instances
         raise
     except Exception:
-        log.exception("The reaper could not look after instance %s.", instance.id)
+        log.exception("The reaper failed for instance %s.", instance.id)
 
 
 def _look_after(found: Instance) -> None:
     rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
     instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
-    if instance is None:  # the task has ended since; there may be another one
+    if instance is None:  # the task has ended concurrently
         return
     task = TaskState(instance.task_state) if instance.task_state else None
     if (task == TaskState.SPAWNING or task in of_task) and (_waits_its_turn(instance) or _has_said_so(instance)):
@@ -115,7 +116,7 @@ def _look_after(found: Instance) -> None:
 
 
 def _act(instance: Instance, task: TaskState | None) -> None:
-    """Do what follows from silence in this task."""
+    """Handle the timeout of this task."""
     action = of_task.get(task) if task else None
     if task == TaskState.SPAWNING:
         _spawning(instance)
@@ -126,9 +127,11 @@ def _act(instance: Instance, task: TaskState | None) -> None:
 
 
 def _cut_off(instance_id: uuid.UUID) -> None:
-    """End a task that nothing else ends, because no kind and no command belongs to it: the server is in error."""
+    """Set a server to ERROR whose task no action, build or command can end."""
     instance = Instance.objects.select_related("host").get(id=instance_id)
-    log.error("Nothing goes on with instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state)
+    log.error(
+        "No job or command for the task of instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state
+    )
     if state.advance(instance, "reset_error", attempt=instance.attempt) is None:
         return
     record_fault(instance, CUT_OFF)
@@ -138,7 +141,7 @@ def _cut_off(instance_id: uuid.UUID) -> None:
 
 
 def _waits_its_turn(instance: Instance) -> bool:
-    """Wait on while the host is alive and has not begun what it was told; says whether that is so."""
+    """Extend the deadline while the host is up and the command is still queued there; returns whether that is so."""
     command = host_commands.working_at(instance.id, instance.attempt)
     until = commands.waits_there(command, instance.host) if command is not None else None
     if until is None or rejected.heard_of(SERVER, instance.id, instance.attempt):
@@ -148,7 +151,7 @@ def _waits_its_turn(instance: Instance) -> bool:
 
 
 def _has_said_so(instance: Instance) -> bool:
-    """Give us time to deal with what the host has said, when it says that all went well; says whether it has."""
+    """Extend the deadline while a success report of the host waits to be processed; returns whether there is one."""
     if not rejected.awaited(SERVER, instance.id, instance.attempt):
         return False
     state.extend_deadline(instance)
@@ -156,7 +159,7 @@ def _has_said_so(instance: Instance) -> bool:
 
 
 def _before_hand_off(instance: Instance) -> None:
-    """The job was lost, or waits for the word of the host that was tried before."""
+    """Handle a build without a command: its job was lost, or the previous host has not confirmed the removal."""
     allocation = Allocation.objects.filter(instance=instance).first()
     if allocation is not None and allocation.attempt < instance.attempt:
         fail(instance, NOT_CONFIRMED)
@@ -177,12 +180,12 @@ def _before_hand_off(instance: Instance) -> None:
 
 
 def _spawning(instance: Instance) -> None:
-    """The host has not said how the build ended."""
+    """Handle a build whose host has not reported the end."""
     host, now = instance.host, timezone.now()
     if host is None:
         fail(instance, TOO_LONG, clean=True)
     elif instance.guest_attempt == instance.attempt and is_alive(host, now):
-        log.warning("Instance %s runs on its host, whose report of that is lost.", instance.id)
+        log.warning("Instance %s runs on its host, but the report was lost.", instance.id)
         well = Outcome(well=True, begun_at=instance.updated_at, ended_at=now, power=PowerState.RUNNING)
         finished(instance, BuildRequest(instance=guest_spec(instance)), well, now)
         host_commands.withdraw_of_tasks(instance.id)
@@ -204,9 +207,9 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return instances that are over while a host that is up holds room for them and is not being asked itself.
+    """Return deleted or hostless instances with an allocation on a host that is up and has no recent destroy command.
 
-    A server in ERROR that is still on its host is not over: its disks are there.
+    A server in ERROR that still has a host is excluded, because the host has its disks.
     """
     now = timezone.now()
     lately = host_commands.to_destroy().filter(created_at__gte=now - ASK_AGAIN)

@@ -1,5 +1,7 @@
-"""Comparing what a host has with the records: guests of older attempts are removed, records follow what is newer than
-they are, power states are brought up to date, and owners are notified when their guest is gone.
+"""Compares the guests that a host reports with the records.
+
+Guests of older attempts are destroyed, records follow newer guests, power states are updated, and owners are notified
+when their guest is missing.
 """
 
 import logging
@@ -28,30 +30,31 @@ from provisioning.compute.upkeep import adoption
 log = logging.getLogger(__name__)
 
 MOST_NAMED = 10
-"""Guests of one audit that the log names."""
+"""Maximum number of guests of an audit that are logged by name."""
 SETTLED = timedelta(seconds=60)
-"""An audit may be older than the last report about an instance: one that changed so lately is left alone."""
+"""An audit may be older than the last report about an instance; instances changed within this time are skipped."""
 _LIVE = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
     VmState.SHELVED, VmState.SOFT_DELETED,
 )  # fmt: skip
 _MOVED = (VmState.ACTIVE, VmState.PAUSED)
-"""Without a guest they are found stopped; the others keep their state."""
+"""States that become ``stopped`` without a guest; the others stay."""
 GONE = (
-    "Its guest is gone from the host: somebody or something has removed it there. Starting the server makes the guest"
-    " again from its disk, if that is still there; else rebuild or delete it."
+    "Its guest is missing on the host: it was removed outside the cloud. Starting the server creates the guest"
+    " again from its disk, if the disk still exists; otherwise rebuild or delete it."
 )
 
 
 @when_broken_off
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-    """Bring records and guests together.
+    """Compare a host's guests with the records and resolve differences.
 
-    A guest of an instance that is deleted, was never built or is placed elsewhere is ordered to be destroyed, unless
-    it is newer than the record (``newer_guests``).  One of an instance without a task gives its power state, and one
-    without a guest is found stopped.  ``complete`` (a ``Hello``): the list is all there is now; the list of an audit
-    may be stale, so it moves only what has been quiet for a while.  Guests of instances that the records do not know at
-    all are left alone, and logged: the records may be the ones that are lost.
+    A guest of an instance that is deleted, was never built or is on another host is destroyed, unless it is newer than
+    the
+    record (``newer_guests``). For an instance without a task the guest's power state is recorded; without a guest it is
+    stopped. ``complete`` (a ``Hello``): the list is current; the list of an audit may be stale, so that recently
+    changed
+    instances are skipped. Guests of unknown instances are only logged, because records may have been lost.
     """
     seen: dict[uuid.UUID, GuestState] = {}
     senseless = []
@@ -77,12 +80,12 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
             _take_missing(host_id, missing, quiet)
         if complete:
             newer_guests.gone(host_id, set(seen))
-    _log_many("Host %s has %s guests of unknown instances; they are left alone: %s", host_id, strangers)
-    _log_many("Host %s has %s guests with ids that are none: %s", host_id, senseless)
+    _log_many("Host %s has %s guests of unknown instances; they stay unchanged: %s", host_id, strangers)
+    _log_many("Host %s has %s guests with invalid ids: %s", host_id, senseless)
 
 
 def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quiet: datetime | None) -> None:
-    """Deal with one guest that is not as its record says."""
+    """Process a guest that differs from its record."""
     if newer_guests.is_newer(instance, host_id, guest.attempt):
         adoption.take_newer(host_id, instance, guest)
     elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
@@ -92,13 +95,13 @@ def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quie
     elif quiet is None or instance.updated_at < quiet:
         if not newer_guests.is_current(instance, guest.attempt):
             if not instance.lost_attempts or instance.task_state is not None:
-                return  # an observation of an older guest says nothing about the one that the record means
+                return  # a report about an older guest does not describe the recorded one
             state.update(instance, {"guest_attempt": guest.attempt})
         sync_power(instance, power_state_of(guest.power_state))
 
 
 def _log_many(text: str, host_id: uuid.UUID, names: Sequence[str]) -> None:
-    """Log what a host says in one line: a host that makes up guests pushes nothing else out of the log."""
+    """Log the reported guests in one line of limited length, so that a faulty host cannot flood the log."""
     if names:
         log.warning(
             text, host_id, len(names), ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
@@ -106,7 +109,7 @@ def _log_many(text: str, host_id: uuid.UUID, names: Sequence[str]) -> None:
 
 
 class _Known(NamedTuple):
-    """What a look at an instance needs."""
+    """The columns of an instance for the comparison."""
 
     id: uuid.UUID
     host_id: uuid.UUID | None
@@ -128,7 +131,7 @@ _HERE = Prepared(
 
 
 def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
-    """Whether there is anything to be done about a guest: nearly all are as the records say, and are not read."""
+    """Whether a guest differs from its record. Most do not, so that their instances are not loaded."""
     if known.host_id != host_id or known.vm_state == VmState.DELETED:
         return True
     if guest.attempt > known.attempt:
@@ -144,19 +147,19 @@ def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetim
 
 
 def _take_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: datetime | None) -> None:
-    """Deal with instances that should have a guest here and have none."""
+    """Process instances without a guest on their host."""
     here = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
     absent = here.filter(Among("id", missing))
     lost = absent.filter(Q(vm_state__in=_MOVED) | ~Q(power_state=PowerState.NOSTATE.value))
     for instance in (lost.filter(updated_at__lt=quiet) if quiet else lost).order_by("id"):
-        log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
+        log.warning("Host %s no longer has a guest of instance %s.", host_id, instance.id)
         sync_power(instance, PowerState.NOSTATE)
         adoption.settle(instance)
     _tell_owners(absent)
 
 
 def _tell_owners(absent: QuerySet[Instance]) -> None:
-    """Write down for the owners, once, that their guests are gone; whatever they do next is written behind it."""
+    """Write an action record about the missing guest, once, for the owners; later actions are listed after it."""
     newest = InstanceAction.objects.filter(instance_id=OuterRef("id")).order_by("-started_at", "-id")
     gone = absent.filter(power_state=PowerState.NOSTATE.value)
     untold = gone.annotate(told=Subquery(newest.values("message")[:1]))
@@ -177,7 +180,7 @@ def _tell_owners(absent: QuerySet[Instance]) -> None:
 
 
 def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
-    """Order the guest's end, unless that is under way."""
+    """Send a destroy command, unless one is unfinished."""
     if not host_commands.destroys_awaited().filter(host_id=host_id, subject_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
         send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1))

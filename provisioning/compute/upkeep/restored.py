@@ -1,4 +1,4 @@
-"""Servers after their records were restored: numbers leap ahead, and what the copy says is under way ends."""
+"""Servers after their records were restored from a backup: attempts are raised, and tasks of the backup ended."""
 
 import uuid
 from collections.abc import Sequence
@@ -19,17 +19,18 @@ from provisioning.hosts.models import HostCommand
 from provisioning.hosts.restored import LEAP
 
 BATCH = 500
-CUT_OFF = "The cloud's records were restored from a copy in which this was under way."
+CUT_OFF = "The cloud's records were restored from a backup in which this was in progress."
 _OF_INTERFACES = [str(body.__struct_config__.tag) for body in (AttachInterfaceRequest, DetachInterfaceRequest)]
 _AWAITED = (TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
-"""Tasks that wait for a host to say what it has; the time for that begins again."""
+"""Tasks whose end depends on the host's report; their timeouts begin again."""
 
 
 def restore_servers() -> list[str]:
-    """Withdraw every command about a server, raise every attempt, and end every task but those that hosts settle.
+    """Withdraw all commands about servers, raise all attempts, and end all tasks except those that hosts settle.
 
-    Commands of the copy were carried out long ago, or are not wanted any more.  Interfaces that were being attached or
-    detached are the exception: nothing else brings guests and ports together, and doing it twice changes nothing.
+    The commands in the backup were carried out long ago or are obsolete. Commands to attach and detach interfaces are
+    sent
+    again: nothing else synchronizes guests and ports, and they are idempotent.
     """
     busy = list(Instance.objects.select_related("host").exclude(task_state=None).exclude(vm_state=VmState.DELETED))
     for instance in busy:
@@ -42,12 +43,12 @@ def restore_servers() -> list[str]:
     _end_tasks([instance.id for instance in busy])
     return [
         f"Commands about servers: {withdrawn} withdrawn.",
-        f"Servers: the attempts of {raised} raised by {LEAP}, {len(busy)} tasks of the copy ended.",
+        f"Servers: the attempts of {raised} raised by {LEAP}, {len(busy)} tasks of the backup ended.",
     ]
 
 
 def _repeat(sent: Sequence[HostCommand]) -> None:
-    """Send commands once more, under the raised attempts of their servers."""
+    """Send commands again with the raised attempts of their servers."""
     servers = Instance.objects.in_bulk({command.subject_id for command in sent})
     for command in sent:
         server = servers.get(command.subject_id)
@@ -56,7 +57,7 @@ def _repeat(sent: Sequence[HostCommand]) -> None:
 
 
 def _raise_attempts() -> int:
-    """Raise the attempt of every server, and keep which numbers may have been given out since the copy was made."""
+    """Raise the attempt of every server, and store the range of attempts that may have been used since the backup."""
     batch, count = list[Instance](), 0
     rows = Instance.objects.only("id", "attempt", "guest_attempt", "lost_attempts", "host_id", "vm_state", "task_state")
     for instance in rows.order_by("id").iterator(chunk_size=BATCH):
@@ -79,7 +80,7 @@ def _write(batch: list[Instance]) -> None:
 
 
 def _end_tasks(ids: list[uuid.UUID]) -> None:
-    """End what waits for nobody now, and let the reaper end the rest in its way."""
+    """Fail the tasks that no job will continue, and let the reaper end the others."""
     now = timezone.now()
     for instance in Instance.objects.select_related("host").filter(id__in=ids):
         if is_waiting(instance):

@@ -1,4 +1,4 @@
-"""Orders that go on beside an instance's tasks and stay without a word past their deadline."""
+"""Overdue commands that no task of an instance waits for."""
 
 from datetime import timedelta
 
@@ -15,16 +15,16 @@ from provisioning.hosts.models import HostCommand
 
 
 def overdue(most: int) -> list[Instance]:
-    """Return the instances, at most so many, that a side command is overdue for."""
+    """Return at most ``most`` instances with an overdue command of this kind."""
     ids = list(host_commands.beside_overdue().order_by("deadline").values_list("subject_id", flat=True)[:most])
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
 
 def end(found: Instance) -> None:
-    """End what was ordered beside the tasks of an instance and is overdue, inside the caller's transaction.
+    """End an instance's overdue commands that no task waits for, inside the caller's transaction.
 
-    What waits its turn on a host that is alive is waited for, and so is a command that only its host can end
-    (``TasklessAction.ends_by_report``).  A command of an older attempt means nothing any more.
+    The deadline is extended for commands queued on a host that is up, and for those that only the host can end
+    (``TasklessAction.ends_by_report``). Commands of older attempts end without effect.
     """
     state.lock([found.id])
     instance = Instance.objects.select_related("host").get(id=found.id)

@@ -1,4 +1,4 @@
-"""Tells the open pages of a project when a host of its servers goes silent, and when it answers again."""
+"""Notifies the pages of projects when a host of their servers stops answering and when it answers again."""
 
 import uuid
 
@@ -13,13 +13,15 @@ from provisioning.hosts.selectors import alive
 from provisioning.jobs.registry import periodic
 
 KIND = "host"
-"""The kind of these events: ``instances`` in their payload are the servers that are shown otherwise now."""
+"""Kind of these events; ``instances`` in the payload are the servers whose display changes."""
 IN_ONE_EVENT = 200
 
 
 @periodic("compute.silent_hosts", every=5.0)
 def announce_silent_hosts() -> int:
-    """Tell of each host once that it went silent (or was forced down) or that it is back; returns how many hosts."""
+    """Send an event once for each host that stopped answering (or was forced down) or is up again; returns the number
+    of hosts.
+    """
     now = timezone.now()
     there = alive(now)
     gone = list(Host.objects.filter(announced_alive=True).exclude(there).values_list("id", flat=True))

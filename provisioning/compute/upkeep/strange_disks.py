@@ -1,8 +1,9 @@
-"""Volumes that guests have as disks and no attachment says so.
+"""Volumes that guests have open without an attachment.
 
-Those of hosts that were said to be dead and came back, and those that operators took by force, are taken out, so that
-no two servers write to one volume.  One that its guest has by records which are lost stays: the server gets it back as
-soon as the host of the volume's data has named the attachment.
+Volumes of hosts that were forced down and are back, and volumes that operators detached by force, are unplugged, so
+that
+no two servers write to one volume. If the records of the attachment were lost, the volume stays, and is attached again
+when the volume's host has reported the attachment.
 """
 
 import logging
@@ -28,9 +29,9 @@ log = logging.getLogger(__name__)
 
 
 def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-    """Look at what a host says that its guests have; ``complete`` as in ``reconcile.compare``.
+    """Unplug volumes that the host's guests should not have; ``complete`` as in ``reconcile.compare``.
 
-    A volume that the records do not know at all is left alone: the records may be the ones that are lost.
+    A volume without a record is ignored, because the record may have been lost.
     """
     has = {
         key: {volume for each in guest.volumes if (volume := read_id(each)) is not None}
@@ -47,7 +48,7 @@ def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bo
 
 
 def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Return server → its volumes; one that is about to take another's place is both."""
+    """Return server → its volumes; during a migration both the volume and its copy."""
     found: dict[uuid.UUID, set[uuid.UUID]] = {}
     rows = Attachment.objects.filter(instance_id__in=ids)
     for key, volume_id, other in rows.values_list("instance_id", "volume_id", "volume__migration_of"):
@@ -71,13 +72,13 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
             if _may_be_rightful(instance, volume):
                 continue
             log.warning(
-                "The guest of instance %s has the volume %s and should not; it is taken out.", instance.id, volume.id
+                "The guest of instance %s has volume %s without an attachment; unplugging it.", instance.id, volume.id
             )
             send_removal(instance, volume.id)
 
 
 def locked_at_rest(host_id: uuid.UUID, instance_id: uuid.UUID, *, complete: bool) -> Instance | None:
-    """Return a server of a host, locked; None while something goes on with it, or what its host said may be older."""
+    """Lock and return a server of a host; None while it has a task or command, or when the report may be outdated."""
     state.lock([instance_id])
     instance = Instance.objects.select_related("host").filter(id=instance_id, host_id=host_id).first()
     if instance is None or instance.task_state is not None or instance.vm_state == VmState.DELETED:
@@ -88,10 +89,11 @@ def locked_at_rest(host_id: uuid.UUID, instance_id: uuid.UUID, *, complete: bool
 
 
 def _may_be_rightful(instance: Instance, volume: Volume) -> bool:
-    """Whether the server may have the volume by records that are lost: then nobody takes it from the running guest.
+    """Whether the server may have the volume according to lost records; then the volume is not unplugged.
 
-    Either the records of the volume were restored and its host has said nothing since, or these records never gave it
-    to the server, and no other guest can have it open.
+    Either the records of the volume were restored and its host has not reported since, or these records never attached
+    it to
+    the server, and no other guest can have it open.
     """
     if older_records.is_unheard(volume):
         return True

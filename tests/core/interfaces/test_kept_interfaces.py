@@ -275,7 +275,7 @@ def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_n
     assert agent.specs is not None
     assert lost not in [fixed.address for fixed in agent.specs[str(running.id)].ports[0].fixed_ips]
     (found,) = look("guest_interfaces")
-    assert f"taken from it, since they are in use elsewhere or not to be had: {lost}." in found.sentence
+    assert f"Removed addresses, which are in use elsewhere or not available: {lost}." in found.sentence
 
 
 @pytest.mark.slow
