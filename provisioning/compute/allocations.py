@@ -1,4 +1,4 @@
-"""Room on hosts: claimed and given back by conditional updates, so that no load can take more than there is."""
+"""Allocations of host resources, claimed and released by conditional updates, so that a host is never overcommitted."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _HARD = (ServerGroup.Policy.AFFINITY, ServerGroup.Policy.ANTI_AFFINITY)
 
 
 def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
-    """Raise what a host has allocated, inside the caller's transaction; False when the room is taken by now, the host
-    has as many servers as it may have, or has left the zone that was asked for (empty: any).
+    """Claim resources of a host, inside the caller's transaction.
+
+    Returns False when the host no longer has them free, has reached its limit of servers, or is not in ``zone`` (empty:
+    any).
     """
     asked = {"zone": zone} if zone else {}
     take = _take(_most_servers(), of_zone=bool(zone))
@@ -34,7 +36,7 @@ def take_room(room: Room, host_id: uuid.UUID, zone: str = "") -> bool:
 
 @cache
 def _take(most: float | None, *, of_zone: bool) -> PreparedUpdate:
-    """Return the claim, where the settings let a host have so many servers."""
+    """Return the prepared claim. ``most``: see ``_most_servers``."""
 
     def claim(
         host_id: Value, vcpus: Value, memory_mb: Value, disk_gb: Value, zone: Value | None = None
@@ -62,14 +64,16 @@ def _take(most: float | None, *, of_zone: bool) -> PreparedUpdate:
 
 
 def _most_servers() -> float | None:
-    """Return how many servers the settings let a host have whose aggregates say nothing; None: nobody counts them."""
+    """Return the default limit of servers of a host, for hosts whose aggregates set none; None: servers are not
+    counted.
+    """
     options = options_of(settings)
     judges = [judge for judge in options.driver.filters(options) if isinstance(judge, NumInstancesFilter)]
     return min(judge.most for judge in judges) if judges else None
 
 
 def _may_have_more(most: float | None) -> Q:
-    """Return the condition that a host has fewer servers than its aggregates, or else the settings, let it have."""
+    """Return the condition that a host has fewer servers than the limit of its aggregates, or the default limit."""
     if most is None:
         return Q()
     by_aggregates = Q(aggregate_max_instances__isnull=False, instances_allocated__lt=F("aggregate_max_instances"))
@@ -78,11 +82,13 @@ def _may_have_more(most: float | None) -> Q:
 
 
 def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) -> tuple[uuid.UUID | None, int]:
-    """Take room on the first of these hosts that has it, where the instance's group lets it be.
+    """Claim resources on the first of these hosts that has them free, if the instance's server group allows the host.
 
-    Inside the caller's transaction, behind ``state.lock``: the group is held until its end, so that of servers which
-    are to be apart, or together, one is placed after the other.  Returns the host, None when there is none, and how
-    many were tried.
+    Call it inside a transaction, after ``state.lock``. The server group stays locked until the transaction ends, so
+    that the
+    members of an affinity or anti-affinity group are placed one after the other. Returns the host, or None, and the
+    number
+    of hosts that were tried.
     """
     group, zone, tried = hold_group(instance), instance.availability_zone, 0
     for host_id in host_ids:
@@ -93,8 +99,9 @@ def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) ->
 
 
 def hold_group(instance: Instance) -> GroupSpec | None:
-    """Let nobody else place a server of the instance's group before the caller's transaction ends; return the group as
-    it is now.  None: it has none, or one that forbids nothing.
+    """Lock the instance's server group until the caller's transaction ends, and return its current state.
+
+    None for an instance without a group, or with one whose policy is soft.
     """
     if instance.server_group_id is None:
         return None
@@ -105,7 +112,7 @@ def hold_group(instance: Instance) -> GroupSpec | None:
 
 
 def hold(instance: Instance, host_id: uuid.UUID) -> None:
-    """Write down for whom the room was taken, in the same transaction, behind the transition that only one can make."""
+    """Record the allocation of claimed resources, in the transaction of the claim and after the state transition."""
     room = room_of(instance.flavor)
     Allocation.objects.create(
         instance=instance,
@@ -118,7 +125,9 @@ def hold(instance: Instance, host_id: uuid.UUID) -> None:
 
 
 def occupy(instance: Instance, host_id: uuid.UUID) -> None:
-    """Account for a guest that is on a host already, whatever room there is, and give back what was held elsewhere."""
+    """Allocate the resources of a guest that is already on a host, even beyond its limits, and release the previous
+    allocation.
+    """
     give_back(instance.id)
     hold(instance, host_id)
     room = room_of(instance.flavor)
@@ -127,9 +136,7 @@ def occupy(instance: Instance, host_id: uuid.UUID) -> None:
 
 
 def give_back(instance_id: uuid.UUID) -> bool:
-    """Give back what the instance holds, inside the caller's transaction; a repeat is harmless.  Returns whether it
-    held anything.
-    """
+    """Release the instance's allocation, inside the caller's transaction. Idempotent; returns whether there was one."""
     allocation = Allocation.objects.filter(instance_id=instance_id).first()
     if allocation is None:
         return False
@@ -146,14 +153,14 @@ def give_back(instance_id: uuid.UUID) -> bool:
     return True
 
 
-# ----- a server that becomes larger or smaller on its host ------------------------------------------------------------
+# ----- resize on the same host ---------------------------------------------------------------------------------------
 
 
 def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:
-    """Raise what the instance holds on its host to at least ``wanted``, inside the caller's transaction.
+    """Raise the instance's allocation to at least ``wanted``, inside the caller's transaction; nothing is lowered.
 
-    False when the host has not got the room, takes nothing more, or holds nothing for the instance; then nothing was
-    written.  What the instance holds more of stays.
+    Returns False, with nothing written, when the host lacks the resources, is disabled, or has no allocation of the
+    instance.
     """
     held = Allocation.objects.filter(instance_id=instance_id).first()
     if held is None:
@@ -170,7 +177,7 @@ def raise_room(instance_id: uuid.UUID, wanted: Room) -> bool:
 
 
 def lower_room(instance_id: uuid.UUID, wanted: Room) -> None:
-    """Give back what the instance holds beyond ``wanted``, inside the caller's transaction; a repeat is harmless."""
+    """Lower the instance's allocation to at most ``wanted``, inside the caller's transaction. Idempotent."""
     held = Allocation.objects.filter(instance_id=instance_id).first()
     if held is None:
         return
@@ -182,7 +189,7 @@ def lower_room(instance_id: uuid.UUID, wanted: Room) -> None:
 
 
 def _fits(more: Room, wanted: Room) -> Q:
-    """Return the condition that a host has so much more; what does not grow is not looked at."""
+    """Return the condition that a host has the additional resources; resources that do not grow are ignored."""
     fits = Q()
     if more.vcpus:
         fits &= Q(vcpus_total__gte=wanted.vcpus, vcpus_allocated__lte=vcpus_limit() - more.vcpus)
@@ -194,7 +201,7 @@ def _fits(more: Room, wanted: Room) -> Q:
 
 
 def raise_attempt(instance_id: uuid.UUID, before: int, after: int) -> None:
-    """Let the place of a server follow its attempt, which was raised without leaving the host."""
+    """Update the attempt in the allocation of a server that stays on its host."""
     Allocation.objects.filter(instance_id=instance_id, attempt=before).update(attempt=after)
 
 

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ComputeConfig(AppConfig):
-    """The compute records."""
+    """App of the compute records."""
 
     name = "provisioning.compute"
     label = "compute"

@@ -1,4 +1,4 @@
-"""The disks of servers that are there: what hosts are told of them, and how volumes are given back."""
+"""Disks of existing servers: their description in commands to hosts, and the release of volumes."""
 
 import logging
 import uuid
@@ -31,28 +31,28 @@ BEING_MADE = (VolumeStatus.CREATING, VolumeStatus.DOWNLOADING)
 
 
 def devices_of(instance_id: uuid.UUID) -> list[BlockDevice]:
-    """Return a server's disks in their order."""
+    """Return a server's disks, in order of position."""
     return list(_OF_SERVER(instance_id=instance_id))
 
 
 def volumes_of(instance_id: uuid.UUID) -> list[BlockDevice]:
-    """Return those that are volumes."""
+    """Return the server's disks that are volumes."""
     return [device for device in devices_of(instance_id) if device.is_volume]
 
 
 def roots_among(attachment_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of the attachments from which their servers boot: they cannot be detached."""
+    """Return the attachments of boot volumes, which cannot be detached."""
     rows = BlockDevice.objects.filter(attachment_id__in=attachment_ids, boot_index=0)
     return {key for key in rows.values_list("attachment_id", flat=True) if key} if attachment_ids else set()
 
 
 def boots_from_volume(instance: Instance) -> bool:
-    """Whether its root disk is a volume: then it has no image, and takes no room of its host for it."""
+    """Whether the root disk is a volume. Such a server has no image and allocates no disk space for it on its host."""
     return instance.image_id is None
 
 
 def check_zone(instance: Instance, volume: Volume) -> None:
-    """Raise DifferentZoneError for a volume of another zone where that is not allowed (CROSS_AZ_ATTACH)."""
+    """Raise DifferentZoneError for a volume in another availability zone, unless CROSS_AZ_ATTACH allows it."""
     if settings.CROSS_AZ_ATTACH:
         return
     zone = instance.host.availability_zone if instance.host else instance.availability_zone
@@ -64,11 +64,11 @@ def check_zone(instance: Instance, volume: Volume) -> None:
         )
 
 
-# ----- as hosts are told ----------------------------------------------------------------------------------------------
+# ----- descriptions for hosts ----------------------------------------------------------------------------------------
 
 
 def guest_disks(instance: Instance, devices: Sequence[BlockDevice]) -> list[GuestDisk]:
-    """Write the volumes that are connected to the server's host and not on their way out."""
+    """Describe the volumes that are connected to the server's host and not being detached."""
     wanted = {device.attachment_id: device for device in devices if device.attachment_id and not device.leaving}
     if not wanted:
         return []
@@ -81,7 +81,7 @@ def guest_disks(instance: Instance, devices: Sequence[BlockDevice]) -> list[Gues
 
 
 def guest_disk(device: BlockDevice, attachment: Attachment) -> GuestDisk:
-    """Write a volume as the server has it."""
+    """Describe a volume as a disk of its server."""
     return volumes.guest_disk(
         attachment,
         device=device.device_name.removeprefix("/dev/"),
@@ -93,12 +93,12 @@ def guest_disk(device: BlockDevice, attachment: Attachment) -> GuestDisk:
 
 
 def is_connected(attachment: Attachment, instance: Instance) -> bool:
-    """Whether the server's host may open the volume now."""
+    """Whether the volume is connected to the server's host."""
     return bool(attachment.connection) and attachment.host_id is not None and attachment.host_id == instance.host_id
 
 
 def local_disks(instance: Instance, devices: Iterable[BlockDevice]) -> list[LocalDisk] | None:
-    """Write the empty disks on the host when the launch said what they are to be; None: as the flavor says."""
+    """Describe the ephemeral and swap disks of a launch with explicit ones; None: the flavor describes them."""
     local = [device for device in devices if not device.is_volume]
     if not local:
         return None
@@ -124,7 +124,7 @@ def _short(device: BlockDevice) -> str:
 
 
 def plugged(devices: Iterable[BlockDevice]) -> None:
-    """Hear that the server of these volumes was built: its guest has every one that its host was told of."""
+    """Record, after a build, that the guest has all volumes of its server."""
     for device in devices:
         if device.attachment_id is not None and not device.plugged and not device.leaving:
             attachments.complete(device.attachment_id, device.device_name)
@@ -132,7 +132,9 @@ def plugged(devices: Iterable[BlockDevice]) -> None:
 
 
 def disconnect(instance_id: uuid.UUID) -> None:
-    """Take a server's volumes from the host that it leaves; they stay the server's, and wait for its next host."""
+    """Disconnect a server's volumes from the host that it leaves; they stay attached to the server and wait for its
+    next host.
+    """
     for device in volumes_of(instance_id):
         if device.attachment_id is None:
             continue
@@ -148,17 +150,18 @@ def disconnect(instance_id: uuid.UUID) -> None:
 
 
 def take(device: BlockDevice) -> None:
-    """Take a volume from its server: it can be attached again."""
+    """Remove a volume from its server; the volume becomes available."""
     BlockDevice.objects.filter(id=device.id).delete()
     if device.attachment_id is not None:
         attachments.release(device.attachment_id)
 
 
 def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
-    """Give a server's volumes back once no host has anything of it; those that go with it are deleted, but
-    for one that is being taken out.
+    """Detach a server's volumes once no host has anything of it, and delete those with ``delete_on_termination``.
 
-    ``failed``: its launch has failed, and only those that the launch has made go, whether or not they are there yet.
+    A volume that was being detached is never deleted. ``failed``: the launch has failed; only volumes that the launch
+    created
+    are deleted, even if they are still being created.
     """
     devices = devices_of(instance_id)
     if not devices:
@@ -175,15 +178,15 @@ def _goes(device: BlockDevice, *, failed: bool) -> bool:
 
 
 def delete_volume(volume: Volume) -> None:
-    """Delete a volume in the name of the cloud, also one that is still being made; one that has snapshots stays."""
+    """Delete a volume on behalf of the cloud, even if it is still being created; a volume with snapshots is kept."""
     try:
         services.delete_volume(in_project(volume.project_id), volume.id, force=volume.status in BEING_MADE)
     except (ConflictError, InvalidInputError, NotFoundError) as error:
-        log.warning("Volume %s was to go with its server, and stays: %s", volume.id, error.message)
+        log.warning("Volume %s could not be deleted with its server: %s", volume.id, error.message)
 
 
 def in_project(project_id: uuid.UUID, user_id: uuid.UUID | None = None, request_id: str = "") -> RequestContext:
-    """Return the cloud itself as it acts in a project for one of its servers."""
+    """Return the context in which the cloud acts in a project on behalf of one of its servers."""
     return RequestContext(
         user_id=user_id, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()
     )

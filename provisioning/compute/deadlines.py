@@ -1,4 +1,4 @@
-"""How long each task may take before the reaper looks after it: every task_state has a deadline and a setting."""
+"""Deadlines of tasks, after which the reaper acts: each task_state has a setting with its timeout."""
 
 from datetime import datetime, timedelta
 
@@ -11,13 +11,14 @@ SETTING_OF: dict[T, str] = {
     **dict.fromkeys((T.SCHEDULING, T.NETWORKING), "CAST_TIMEOUT"),
     **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING), "BUILD_TIMEOUT"),
 }
-"""task_state → the setting that says its seconds, without its ``NOVELLA_``; TASK_TIMEOUTS overrides it for one task.
-Each server action adds its tasks when it is registered.
+"""task_state → name of the setting with its timeout in seconds, without ``NOVELLA_``. TASK_TIMEOUTS overrides it for
+single
+tasks. Server actions add their tasks when they are registered.
 """
 
 
 def seconds_of(task_state: str) -> int:
-    """Return how many seconds a task may last; jobs of the queue no longer than a build."""
+    """Return the timeout of a task in seconds; CAST_TIMEOUT is limited to BUILD_TIMEOUT."""
     own: int | None = settings.TASK_TIMEOUTS.get(str(T(task_state).value))
     if own is not None:
         return own
@@ -27,15 +28,15 @@ def seconds_of(task_state: str) -> int:
 
 
 def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
-    """Return when the reaper looks after an instance that entered ``task_state`` now."""
+    """Return the deadline of an instance that enters ``task_state`` now."""
     return None if task_state is None else now + timedelta(seconds=seconds_of(task_state))
 
 
 def check() -> None:
-    """Stop the start with a sentence when NOVELLA_TASK_TIMEOUTS names a task that there is not."""
+    """Raise ImproperlyConfigured when NOVELLA_TASK_TIMEOUTS contains an unknown task."""
     unknown = sorted(set(settings.TASK_TIMEOUTS) - set(T.values))
     if unknown:
         raise ImproperlyConfigured(
-            f"NOVELLA_TASK_TIMEOUTS names {', '.join(unknown)}, which is no task_state; there are"
+            f"NOVELLA_TASK_TIMEOUTS names {', '.join(unknown)}, which is not a task_state; the task states are"
             f" {', '.join(T.values)}."
         )

@@ -1,4 +1,4 @@
-"""What a guest's disks are called: ``vda`` and on by their bus, each name once in a server."""
+"""Device names of a guest's disks: a prefix of the bus and a letter (``vda``), unique in a server."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -15,32 +15,33 @@ _PATH = re.compile(r"(/dev/)?(x?[a-z]?d?)([a-z]+)[0-9]*")
 
 
 def hardware_of(properties: Mapping[str, object], flavor: Mapping[str, Any]) -> Hardware:
-    """Return the hardware of a server by its image's properties and its copy of a flavor."""
+    """Return the hardware of a server from its image properties and its copy of the flavor."""
     return lenient(properties, flavor["extra_specs"], flavor["vcpus"])
 
 
 def root_device(instance: Instance) -> str:
-    """Return the path of a root disk on the server's host in the guest."""
+    """Return the device path of a local root disk in the guest."""
     return f"/dev/{hardware_of(instance.image_properties, instance.flavor).root_device}"
 
 
 def of_flavor(
     flavor: Mapping[str, Any], devices: Collection[BlockDevice], hardware: Hardware, *, local_root: bool
 ) -> set[str]:
-    """Return the names that the disks take which are not among ``devices``: the root disk, the flavor's ephemeral disk
-    and its swap, in the order in which hosts make them, and the CD-ROM of the seed.
+    """Return the names of the disks that are not among ``devices``: the root disk, the flavor's ephemeral and swap
+    disks, in
+    the order in which hosts create them, and the config drive.
     """
     local = [device for device in devices if not device.is_volume]
     swap = any(device.guest_format == "swap" for device in local)
     empty = any(device.guest_format != "swap" for device in local)
     many = local_root + bool(flavor["ephemeral_gb"] and not empty) + bool(flavor["swap_mb"] and not swap)
-    first = 0 if local_root else 1  # a root disk that is a volume has the first name itself
+    first = 0 if local_root else 1  # a boot volume has the first name
     prefix = PREFIXES[hardware.disk_bus]
     return {hardware.seed_device, *(f"{prefix}{letter}" for letter in ascii_lowercase[first : first + many])}
 
 
 def taken(instance: Instance, devices: Collection[BlockDevice]) -> set[str]:
-    """Return the names that a server's disks have; ``devices``: all that are recorded."""
+    """Return the device names in use in a server; ``devices`` are all its recorded disks."""
     local_root = instance.image_id is not None
     named = {device.device_name.removeprefix("/dev/") for device in devices}
     hardware = hardware_of(instance.image_properties, instance.flavor)
@@ -48,15 +49,16 @@ def taken(instance: Instance, devices: Collection[BlockDevice]) -> set[str]:
 
 
 def check_path(path: str) -> None:
-    """Raise InvalidInputError for what is no name of a device."""
+    """Raise InvalidInputError for an invalid device path."""
     if path and _PATH.fullmatch(path) is None:
         raise InvalidInputError(f"The supplied device path ({path[:64]}) is invalid.", field="device")
 
 
 def choose(devices: Iterable[BlockDevice], taken: set[str], hardware: Hardware = DEFAULT) -> None:
-    """Give each device that has none a name of its bus that is not ``taken``, or the one it was asked for when that is
-    such a name, or ``vdX`` on another bus; ``taken`` grows.  A volume without a bus gets that of the server's disks.
-    Raises TooManyDisksError.
+    """Set the name of each device: the requested one if it is free on the device's bus, otherwise the first free one.
+
+    ``vdX`` is translated to the device's bus. Names are added to ``taken``. Volumes without a bus get the bus of the
+    server's disks. Raises TooManyDisksError.
     """
     for device in sorted(devices, key=lambda each: (not each.is_root, each.is_volume, each.position)):
         if not device.disk_bus and device.device_type in {"", "disk"} and hardware.disk_bus != DEFAULT.disk_bus:
@@ -69,7 +71,7 @@ def choose(devices: Iterable[BlockDevice], taken: set[str], hardware: Hardware =
                 f"The maximum allowed number of disk devices ({MOST_DISKS}) to attach to a single instance has been"
                 " exceeded."
             )
-        same = f"{prefix}{wanted.removeprefix('vd')}" if wanted.startswith("vd") else wanted  # on its own bus
+        same = f"{prefix}{wanted.removeprefix('vd')}" if wanted.startswith("vd") else wanted  # on the device's bus
         name = same if same in free else free[0]
         taken.add(name)
         device.device_name = f"/dev/{name}"

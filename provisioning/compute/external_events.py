@@ -1,4 +1,4 @@
-"""What other services tell about servers (Compute API reference, "Create external events")."""
+"""Events about servers from other services (Compute API reference, "Create external events")."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _TOPIC = "external_events"
 
 
 class Delivery(Enum):
-    """What became of an event."""
+    """Result of an event."""
 
     DELIVERED = "delivered"
     NO_SUCH_SERVER = "no such server"
@@ -36,7 +36,7 @@ class Delivery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExternalEvent:
-    """One event; ``tag`` is what it is about: a port, a volume, or for ``power-update`` POWER_ON or POWER_OFF."""
+    """An external event. ``tag`` is the id of a port or volume, or for ``power-update`` POWER_ON or POWER_OFF."""
 
     server_id: str
     name: str
@@ -45,10 +45,9 @@ class ExternalEvent:
 
 
 def deliver(context: RequestContext, events: Sequence[ExternalEvent]) -> list[Delivery]:
-    """Record events and return what became of each, in their order.
+    """Record events and return the result of each, in their order.
 
-    ``power-update`` starts a server that is stopped or stops one that is active; one that is in another state, or busy,
-    is left as it is.
+    ``power-update`` starts a stopped server or stops an active one; in other states, and during tasks, it is ignored.
     """
     ids = {found for event in events if (found := read_id(event.server_id)) is not None}
     servers = Instance.objects.filter(id__in=ids).exclude(vm_state=VmState.DELETED).in_bulk()
@@ -83,7 +82,7 @@ def _entry(context: RequestContext, event: ExternalEvent, server: Instance) -> E
 
 
 def _power(context: RequestContext, event: ExternalEvent) -> None:
-    """Switch a server as an event says; nobody waits for it, so what stands against it is told in the log alone."""
+    """Start or stop a server as the event demands; errors are only logged, because no caller waits."""
     server = Instance.objects.filter(id=read_id(event.server_id) or NOBODY).first()
     if server is None or server.task_state is not None:
         return
@@ -94,11 +93,11 @@ def _power(context: RequestContext, event: ExternalEvent) -> None:
         elif event.tag == "POWER_OFF" and server.vm_state == VmState.ACTIVE:
             Stop.begin(own, server.id)
     except NovellaError as error:
-        log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)
+        log.warning("Instance %s: %s %s failed: %s", server.id, event.name, event.tag, error.message)
 
 
 def _extended(event: ExternalEvent) -> None:
-    """Have the guest's host bring the disk to how its volume is now."""
+    """Update the disk on the guest's host after its volume was extended."""
     with transaction.atomic():
         server_id = read_id(event.server_id) or NOBODY
         state.lock([server_id])

@@ -1,4 +1,4 @@
-"""Which extra specs the Compute API knows, and what their values may be (microversion 2.86)."""
+"""Known extra specs of flavors and the validation of their values (microversion 2.86)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ _RESOURCES = (
     "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC", "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC", r"CUSTOM_[A-Z0-9_]+",
 )  # fmt: skip
 _TRAITS = r"(CUSTOM|COMPUTE|HW|MISC|OWNER|STORAGE)_[A-Z0-9_]+"
-"""The families of the standard traits, and one's own."""
+"""Prefixes of the standard traits, and of custom ones."""
 _CAPABILITIES = (
     "id", "uuid", "service_id", "host", "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used",
     "local_gb_used", "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "free_ram_mb", "free_disk_gb",
@@ -67,7 +67,7 @@ _DEEP_CAPABILITIES = (
 
 @dataclass(frozen=True, slots=True)
 class KnownSpec:
-    """One kind of extra spec: a pattern of its name, and what its value is."""
+    """One kind of extra spec: a pattern for its name, and the constraints of its value."""
 
     name: re.Pattern[str]
     kind: Literal["text", "number", "boolean"] = "text"
@@ -77,7 +77,7 @@ class KnownSpec:
     most: int | None = None
 
     def check(self, value: str) -> None:
-        """Raise InvalidInputError, in the reference's words, for a value that this spec cannot have."""
+        """Raise InvalidInputError, with Nova's message, for an invalid value."""
         if self.kind == "number":
             self._check_number(value)
         elif self.kind == "boolean" and strutils.bool_from_string(value, default=None) is None:
@@ -97,9 +97,9 @@ class KnownSpec:
 
 
 def check(key: str, value: str) -> None:
-    """Raise InvalidInputError when a known extra spec has a wrong value, or a known namespace has no such key.
+    """Raise InvalidInputError for an invalid value of a known extra spec, or an unknown key in a known namespace.
 
-    Keys without a namespace, and those in namespaces of others, may have any value.
+    Keys without a namespace, and keys in unknown namespaces, may have any value.
     """
     for known in KNOWN:
         if known.name.fullmatch(key):
@@ -137,7 +137,7 @@ def _known() -> Iterator[KnownSpec]:
 
 
 def _quotas() -> Iterator[KnownSpec]:
-    """Yield what may stand behind ``quota:``."""
+    """Yield the specs of the namespace ``quota:``."""
     kinds = "quota:(cpu|memory|disk_io|vif)"
     yield KnownSpec(re.compile(f"{kinds}_(limit|shares_share)"), "number", least=0)
     yield KnownSpec(re.compile(f"{kinds}_reservation"), "number")
@@ -159,14 +159,14 @@ NAMESPACES = tuple(
 
 
 def aggregate_specs(specs: Mapping[str, object]) -> dict[str, str]:
-    """Return what extra specs ask of the metadata of a host's aggregates; others are no business of the scheduler."""
+    """Return the extra specs that the metadata of a host's aggregates must match."""
     return {name.removeprefix(_AGGREGATES): str(specs[name]) for name in specs if name.startswith(_AGGREGATES)}
 
 
 def capabilities(specs: Mapping[str, object]) -> dict[str, str]:
-    """Return what extra specs ask of the host itself: ``capabilities:…``, and names of capabilities without a scope.
+    """Return the extra specs that the host itself must match: ``capabilities:…`` and unscoped names of capabilities.
 
-    Other keys without a scope are an operator's own notes, and no wish.
+    Other keys without a scope are ignored.
     """
     asked = {}
     for name, value in specs.items():

@@ -1,4 +1,4 @@
-"""Which flavor and which image a caller may use, and whether they fit; errors name the field of the Compute API."""
+"""Checks of the flavor and the image of a request; errors contain the field name of the Compute API."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ZERO_DISK = "Only volume-backed servers are allowed for flavors with zero disk."
 
 
 def check_flavor(context: RequestContext, ref: str) -> Flavor:
-    """Return a flavor that the caller may use; InvalidInputError."""
+    """Return a flavor that the caller may use. Raises InvalidInputError."""
     try:
         return selectors.flavor_for(context, ref)
     except NotFoundError as error:
@@ -28,7 +28,7 @@ def check_flavor(context: RequestContext, ref: str) -> Flavor:
 
 
 def check_image(context: RequestContext, image_id: str) -> Image:
-    """Return an image that the project may boot from, with the kernel and the ramdisk it names; InvalidInputError."""
+    """Return an image from which the project may boot; checks its kernel and ramdisk. Raises InvalidInputError."""
     try:
         image = images.usable_image_for(context, image_id)
         companions(image, context.project_id or image.project_id)
@@ -37,14 +37,14 @@ def check_image(context: RequestContext, image_id: str) -> Image:
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="imageRef") from error
     if image.properties.get(ENCRYPTED):
-        raise InvalidInputError(f"The image has {ENCRYPTED}: create an encrypted volume of it.", field="imageRef")
+        raise InvalidInputError(f"The image has {ENCRYPTED}: create an encrypted volume from it.", field="imageRef")
     return image
 
 
 def may_be_without_disk(context: RequestContext, flavor: Flavor) -> bool:
-    """Return whether the caller may launch a server with a local root disk of a flavor that has no size for it.
+    """Whether the caller may launch a server with a local root disk from a flavor without a disk size.
 
-    Its disk is as large as any image is; Nova's rule.
+    Such a root disk has the size of the image. The policy rule is Nova's.
     """
     return flavor.root_gb > 0 or policy.allows(context, ZERO_DISK_RULE)
 
@@ -84,8 +84,9 @@ def check_fit(flavor: Flavor, image: Image) -> None:
 
 
 def check_disk(flavor: Mapping[str, Any], image: Image) -> None:
-    """Raise InvalidInputError for ``imageRef`` when a disk made from the image would take more of the host than what an
-    instance with this copy of a flavor holds there for its root disk.
+    """Raise InvalidInputError for ``imageRef`` when the image's disk is larger than the root disk of the instance,
+    given by
+    its copy of the flavor.
     """
     room, needed = root_gb(flavor), math.ceil(max(image.virtual_size or 0, image.size or 0) / GIB)
     if needed > room:

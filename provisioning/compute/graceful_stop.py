@@ -1,4 +1,4 @@
-"""How long a guest may take to shut down by itself before it is forced (``os_shutdown_timeout`` of its image)."""
+"""Seconds for the graceful shutdown of a guest (image property ``os_shutdown_timeout``) before it is forced off."""
 
 from django.conf import settings
 
@@ -6,13 +6,13 @@ from provisioning.compute.models import Instance
 
 PROPERTY = "os_shutdown_timeout"
 USUAL = 60
-"""Seconds, as Nova's default."""
+"""Seconds, Nova's default."""
 LEFT_FOR_THE_REST = 30
-"""Seconds of the deadline of a stop that are not the guest's."""
+"""Seconds of the command's deadline that are reserved for the forced stop."""
 
 
 def seconds_of(instance: Instance) -> int:
-    """Return the seconds that the guest has; no more than its command may take."""
+    """Return the seconds for the graceful shutdown, limited by the deadline of the command."""
     said = str(instance.image_properties.get(PROPERTY) or "").strip()
     wanted = int(said) if said.isascii() and said.isdigit() else USUAL
     return min(wanted, max(settings.POWER_TIMEOUT - LEFT_FOR_THE_REST, USUAL))

@@ -1,4 +1,4 @@
-"""The agent inside a guest, by which some actions work: the image's property says whether there is one, as in Nova."""
+"""The agent inside a guest, which some actions need. As in Nova, an image property declares it."""
 
 from oslo_utils import strutils
 
@@ -9,11 +9,11 @@ PROPERTY = "hw_qemu_guest_agent"
 
 
 def has_guest_agent(instance: Instance) -> bool:
-    """Whether the server's image says that its guest has an agent."""
+    """Whether the server's image declares a guest agent."""
     return bool(strutils.bool_from_string(instance.image_properties.get(PROPERTY, "")))
 
 
 def check_guest_agent(instance: Instance, cannot: str) -> None:
-    """Raise ConflictError when there is none; ``cannot`` says what cannot be done then."""
+    """Raise ConflictError without a guest agent; ``cannot`` is the start of the message."""
     if not has_guest_agent(instance):
         raise ConflictError(f"{cannot}: the server's image has no guest agent (property {PROPERTY}).")

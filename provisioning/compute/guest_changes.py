@@ -1,4 +1,4 @@
-"""Columns of a server that its guest reads: when they change, its host is notified."""
+"""Columns of a server that its guest can read; its host is notified when they change."""
 
 from collections.abc import Callable, Collection
 
@@ -6,16 +6,16 @@ from provisioning.common.wired import Wired
 from provisioning.compute.models import Instance
 
 METADATA_OPTIONS = "metadata_options"
-"""Not a column: how the metadata service answers a server."""
+"""Not a column: the server's options of the metadata service."""
 READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password", METADATA_OPTIONS})
-"""Columns of a server that its metadata service shows, or follows."""
+"""Columns of a server that the metadata service shows or uses."""
 
 NOTIFY = Wired[Callable[[Instance], None]]("The receivers of changes of guests")
 """Called in the transaction of the change, with the server."""
 
 
 def changed(instance: Instance, columns: Collection[str]) -> None:
-    """Say that columns of a server were written."""
+    """Report that columns of a server were written."""
     if not READ_BY_GUESTS.isdisjoint(columns):
         for notify in NOTIFY:
             notify(instance)

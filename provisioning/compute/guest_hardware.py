@@ -1,7 +1,7 @@
-"""Whether an image and a size go together as a guest, and what they need of its host.
+"""Checks that an image and a flavor are compatible, and their requirements on hosts.
 
-Demands contradict each other by the rules of Nova's API (``nova.virt.hardware``): HTTP 400.  A demand that no host
-offers is no contradiction: the scheduler finds no valid host, and says why.
+Contradictions follow Nova's rules (``nova.virt.hardware``) and are errors (HTTP 400). A requirement that no host meets
+is not a contradiction: the scheduler then finds no valid host, and reports the reason.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ _TRAITS: Mapping[str, str] = {
     "COMPUTE_SECURITY_TPM_1_2": "a TPM 1.2",
     "COMPUTE_SECURITY_TPM_2_0": "a TPM 2.0",
 }
-"""Traits of a guest's hardware → how the reasons name them; others by what they mean and the value."""
+"""Hardware trait → its name in reasons; other traits are shown by meaning and value."""
 _CLASSES_OF_FLAVORS = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
-"""Resources that the scheduler gives each guest by its size."""
+"""Resource classes that the flavor determines."""
 Texts = Mapping[str, object]
 
 
 def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
-    """Raise InvalidInputError, for ``imageRef`` or ``flavorRef``, when no guest can be as both demand.
+    """Raise InvalidInputError, for ``imageRef`` or ``flavorRef``, when the image and the flavor contradict each other.
 
-    ``properties`` are those of the image, or of the volume's image; ``flavor`` may be an instance's copy of one.
+    ``properties`` are those of the image, or of the volume's image. ``flavor`` may be an instance's copy.
     """
     specs, vcpus = _of_flavor(flavor)
     for source, texts in ((FLAVOR, specs), (IMAGE, properties)):
@@ -55,7 +55,7 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
 
 
 def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
-    """Return what a host must offer for such a guest, beside room.  Demands that a launch refuses are ignored."""
+    """Return the requirements on a host other than resources. Demands that a launch rejects are ignored."""
     specs, vcpus = _of_flavor(flavor)
     found = [
         need
@@ -86,7 +86,7 @@ def _need(said: Said, flavor: Texts) -> HostNeed | None:
 
 
 def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> Iterator[HostNeed]:
-    """Yield a need for each trait, by the name that the image or the flavor has asked for it with."""
+    """Yield a requirement for each trait, named as in the image or flavor."""
     for trait, text in asked.demands():
         name, _, value = text.partition("=")
         known = property_of(IMAGE, name)
@@ -102,7 +102,7 @@ def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> I
 
 
 class _Both:
-    """The properties of an image and the extra specs of a flavor, under the one name without its prefix."""
+    """Image properties and flavor extra specs, looked up by their name without prefix."""
 
     def __init__(self, properties: Texts, specs: Texts) -> None:
         self.properties, self.specs = properties, specs
@@ -120,7 +120,7 @@ class _Both:
         return any(strutils.bool_from_string(value, default=False) for value in (self.flavor(name), self.image(name)))
 
     def full(self, name: str) -> str:
-        """Return the name as the image has it, or else the flavor."""
+        """Return the full name of the property in the image, or else in the flavor."""
         return f"hw_{name}" if self.image(name) else f"hw:{name}"
 
 
@@ -130,7 +130,7 @@ _LOOSE = {"", "shared"}
 
 
 def _contradictions(both: _Both, asked: hardware.Hardware) -> Iterator[tuple[str, str]]:
-    """Yield names of properties that contradict others, and how; in Nova's order."""
+    """Yield names of contradicting properties with the reasons, in Nova's order."""
     for name in (*_SWITCHES, *_AGREE):
         if both.image(name) and both.flavor(name) and not _same(name, both):
             yield f"hw_{name}", f"the flavor contradicts with hw:{name}={both.flavor(name)}"
@@ -162,7 +162,7 @@ def _of_processors(both: _Both) -> Iterator[tuple[str, str]]:
         yield "hw_cpu_thread_policy", "the flavor contradicts with hw:cpu_thread_policy"
     explicit = [name for name in both.specs if name.startswith("resources") and name.endswith((":PCPU", ":VCPU"))]
     if policy and explicit:
-        yield explicit[0], "cannot be together with a cpu_policy"
+        yield explicit[0], "cannot be combined with a cpu_policy"
     if policy in _LOOSE and not any(name.endswith(":PCPU") for name in explicit):
         for name, wanted in (("cpu_thread_policy", bool(threads)), ("cpu_realtime", both.is_on("cpu_realtime"))):
             if wanted:

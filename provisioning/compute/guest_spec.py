@@ -1,4 +1,4 @@
-"""The guest as its host is told of it: everything a command needs that makes one or changes what it is made of."""
+"""Specification of a guest in commands to its host."""
 
 import uuid
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
 
 IMAGE, KERNEL, RAMDISK = "image_id", "kernel_id", "ramdisk_id"
-"""The image of an instance, and the properties by which it names what boots it, when it does not boot itself."""
+"""Keys of an instance's images: its own image, and the properties with its kernel and ramdisk."""
 
 
 def guest_spec(
@@ -43,12 +43,13 @@ def guest_spec(
     password: str | None = None,
     with_bits: bool = False,
 ) -> InstanceSpec:
-    """Write the guest as it is to be: the image as it was when the root disk was asked for, the interfaces as they are
-    now.
+    """Return the specification of the guest, with the image as recorded at launch or rebuild, and the current
+    interfaces.
 
-    ``zone``: its availability zone, when it is not yet on a host.  ``rescue``: what it boots from instead.
-    ``password``: the administrator's, in place of the one that is kept.  ``with_bits``: a host is to fetch its images;
-    NotFoundError when one of them is not there any more.
+    ``zone``: the availability zone of a server without a host. ``rescue``: the image to boot instead. ``password``: the
+    administrator's, instead of the stored one. ``with_bits``: the host has to download the images; raises NotFoundError
+    when
+    one was deleted.
     """
     images, devices = _images(instance), block_devices.devices_of(instance.id)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
@@ -88,7 +89,7 @@ def guest_spec(
 
 
 def flavor_ref(flavor: Mapping[str, Any]) -> FlavorRef:
-    """Write a size, an instance's copy of its flavor, as hosts are told of it."""
+    """Return the contract's flavor for an instance's copy of its flavor."""
     return FlavorRef(
         name=flavor["name"],
         vcpus=flavor["vcpus"],
@@ -101,7 +102,7 @@ def flavor_ref(flavor: Mapping[str, Any]) -> FlavorRef:
 
 
 def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> ImageRef:
-    """Write an image as hosts are told of it, with other ``properties`` than its own when they are given."""
+    """Return the contract's image reference; ``properties`` replace those of the image."""
     said = image.properties if properties is None else properties
     return ImageRef(
         id=str(image.id),
@@ -117,11 +118,9 @@ def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> Imag
 
 
 def _images(instance: Instance) -> dict[str, Image | None]:
-    """Return the image of an instance that does not boot from a volume, and the kernel and ramdisk that boot it,
-    whatever has become of them.
-    """
+    """Return the instance's image, unless it boots from a volume, and its kernel and ramdisk; None for deleted rows."""
     properties = instance.image_properties
-    on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # it comes back from the copy of its disk
+    on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # built from its shelved image
     root = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id}
     if block_devices.boots_from_volume(instance):
         root = {}
@@ -135,10 +134,10 @@ _IMAGES = Prepared(lambda ids: Image.objects.filter(Among("id", ids)), ids=Ids()
 
 
 def _image_of(instance: Instance, row: Image | None) -> ImageRef:
-    """Write the image of an instance; of one whose record is gone, what the instance remembers."""
+    """Return the reference of the instance's image; if its row was deleted, from the instance's own columns."""
     properties = text_of(instance.image_properties)
     if row is not None:
-        brought = row.properties.get(PROPERTY)  # by the copy from which a server comes back from its shelf
+        brought = row.properties.get(PROPERTY)  # stored with the shelved image
         return image_ref(row, properties | ({PROPERTY: str(brought)} if brought else {}) if properties else None)
     return ImageRef(
         id=str(instance.image_id) if instance.image_id else "",
@@ -169,6 +168,6 @@ def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:
 
 
 def _tagged(ports: list[PortRef], instance: Instance) -> list[PortRef]:
-    """Write on the interfaces what their owner calls them."""
+    """Add the owner's tags to the interfaces."""
     tags = tags_of_interfaces(instance)
     return [msgspec.structs.replace(port, tag=tags[port.id]) if port.id in tags else port for port in ports]

@@ -1,4 +1,4 @@
-"""Usage of compute by projects and users, counted from the records, and the records without a limit."""
+"""Compute usage of projects and users, counted from the records, and the list of records without a limit."""
 
 import uuid
 from collections.abc import Iterator
@@ -18,12 +18,14 @@ _HISTORY = "The history of a server, and servers are limited."
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield what each server holds until it is deleted, the ports that go with one and their addresses, each key pair
-    and server group.
+    """Yield the usage of each server that is not deleted, of its ports and addresses, and of each key pair and server
+    group.
 
-    While a server is resized it holds the larger of both sizes.  While it is built all is reserved, its ports as
-    many as were asked for, each with one address until it is there; afterwards it holds the ports and addresses there
-    are, which may stay for a while behind a deleted server whose host is down.
+    During a resize a server counts with the larger of both flavors. During a build everything is reserved: the
+    requested
+    number of ports, each with one address until the ports exist. Afterwards the existing ports and addresses count;
+    those
+    of a deleted server whose host is down may remain for a while.
     """
     being_built: dict[uuid.UUID, Holding] = {}
     for server, project, user, vm_state, flavor, other, interfaces in _SERVERS(scope_id):
@@ -53,7 +55,7 @@ _GROUPS = Counted(lambda: ServerGroup.objects.values_list("project_id", "id", "u
 
 
 def _ports() -> QuerySet[Port, tuple[uuid.UUID, uuid.UUID, int, int]]:
-    """Return the servers with the numbers of their ports and addresses."""
+    """Return servers with the numbers of their ports and addresses."""
     counts = {"many": Count("pk", distinct=True), "addresses": Count("fixed_ips")}
     rows = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
     return rows.values_list("project_id", "device_id").annotate(**counts).order_by()
@@ -63,9 +65,7 @@ _PORTS = Counted(_ports)
 
 
 def _of_ports(scope_id: uuid.UUID | None, being_built: dict[uuid.UUID, Holding]) -> Iterator[Holding]:
-    """Yield the ports and addresses of each server; ``being_built``: server → the addresses it holds until its ports
-    are there.
-    """
+    """Yield the ports and addresses of each server. ``being_built``: server → its reserved addresses."""
     for project, server, many, addresses in _PORTS(scope_id):
         built = being_built.pop(server, None) is None
         if built:
@@ -87,16 +87,16 @@ LIMITED = InLedger(
     },
 )
 UNLIMITED = {
-    "compute.FlavorAccess": "An operator's own record: the project holds nothing by it.",
-    "compute.Allocation": "One of each server, bounded by the room on the hosts.",
+    "compute.FlavorAccess": "Created by operators; it does not belong to the project.",
+    "compute.Allocation": "One for each server, limited by the resources of the hosts.",
     "compute.InstanceFault": _HISTORY,
     "compute.InstanceAction": _HISTORY,
     "compute.InstanceActionEvent": _HISTORY,
     "compute.SchedulingDecision": _HISTORY,
     "compute.Migration": _HISTORY,
-    "compute.NewerGuest": "One for each server and host at most, and servers are limited.",
-    "compute.InterfaceDifference": "As many as a guest has interfaces, which are limited.",
-    "compute.BlockDevice": "At most twenty-six of each server, and volumes are limited themselves.",
-    "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
-    "compute.ConsoleToken": "Deleted after minutes, and few of each server.",
+    "compute.NewerGuest": "At most one for each server and host, and servers are limited.",
+    "compute.InterfaceDifference": "At most one for each interface of a guest, and interfaces are limited.",
+    "compute.BlockDevice": "At most twenty-six for each server, and volumes are limited.",
+    "compute.InstanceTag": "At most fifty for each server, and servers are limited.",
+    "compute.ConsoleToken": "Deleted after minutes, and few for each server.",
 }

@@ -1,4 +1,4 @@
-"""Which bits of images a host may get or send: those that a command it holds is about."""
+"""Image data that a host may download or upload: only images of its unfinished commands."""
 
 import uuid
 
@@ -14,14 +14,14 @@ SENDING = frozenset(
     {TaskState.IMAGE_SNAPSHOT, TaskState.IMAGE_BACKUP, TaskState.IMAGE_UPLOADING}
     | {TaskState.SHELVING, TaskState.SHELVING_IMAGE_UPLOADING}
 )
-"""Tasks in which a host sends an image."""
+"""Tasks in which a host uploads an image."""
 
 
 def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image whose bits the host may have now: it holds an unfinished command that needs them, for a server
-    that waits for it.
+    """Return an image that the host may download: an unfinished command of the host needs it, and the server waits for
+    it.
 
-    Raises NotFoundError for anything else.
+    Raises NotFoundError otherwise.
     """
     instance = Instance.objects.filter(id=instance_id).exclude(task_state=None).first()
     if instance is not None and instance.task_state != TaskState.DELETING:
@@ -35,10 +35,10 @@ def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID
 
 
 def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image whose bits the host may send now: an unfinished command names it, for a server that waits for it
-    and is there.
+    """Return an image that the host may upload: an unfinished command of the host names it, and the server waits for
+    it.
 
-    Raises NotFoundError for anything else, and for an image that was deleted.
+    Raises NotFoundError otherwise, and for a deleted image.
     """
     instance = Instance.objects.filter(id=instance_id, host_id=host_id).first()
     if instance is not None and instance.task_state in SENDING:

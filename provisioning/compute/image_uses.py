@@ -1,4 +1,4 @@
-"""Images that servers cannot do without: a shelved server's only disk."""
+"""Protects images that servers need: the image of a shelved server is its only disk."""
 
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState

@@ -1,4 +1,4 @@
-"""The record of what was asked of an instance and of every step it took."""
+"""Records of the actions on an instance and of their steps."""
 
 import uuid
 from collections.abc import Mapping
@@ -23,18 +23,18 @@ from provisioning.compute.models import (
 
 SUCCESS, ERROR = "Success", "Error"
 MOST_OF_SERVER = 500
-"""Finished actions of one server that are kept, and as many faults, scheduling decisions and moves: a member who starts
-more than that loses the oldest records.
+"""Number of finished actions kept for a server, and of faults, scheduling decisions and migrations; the oldest are
+removed.
 """
 REMOVED_AT_ONCE = 20
-"""Actions that one new action removes at most."""
+"""Maximum number of old records removed with one new action."""
 
 
 def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started: datetime) -> InstanceAction:
-    """Write the action; a request that is repeated with the same id finds the one it wrote.
+    """Create the action record; a request repeated with the same id gets the existing one.
 
-    Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the one that created the server, and what else
-    of the server's history is beyond that.
+    Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the creation, and other old history of the
+    server.
     """
     row, created = InstanceAction.objects.get_or_create(
         instance_id=instance_id,
@@ -49,7 +49,7 @@ def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started:
 
 def _remove_oldest(instance_id: uuid.UUID) -> None:
     beyond = _beyond(MOST_OF_SERVER)(instance_id=instance_id)
-    if not beyond:  # of the rest there are a few of each action
+    if not beyond:  # the other tables have a few rows for each action
         return
     InstanceAction.objects.filter(id__in=beyond).delete()
     moves = Migration.objects.exclude(status__in=[*UNDER_WAY, *WAITING])
@@ -62,7 +62,7 @@ def _remove_oldest(instance_id: uuid.UUID) -> None:
 
 @cache
 def _beyond(most: int) -> Prepared[int]:
-    """Return the query for the finished actions of a server that are older than so many."""
+    """Return the query for finished actions of a server beyond the newest ``most``."""
     return Prepared(
         lambda instance_id: (
             InstanceAction.objects.filter(instance_id=instance_id, counted=True, finished_at__isnull=False)
@@ -75,7 +75,7 @@ def _beyond(most: int) -> Prepared[int]:
 
 
 def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:
-    """Return the newest action of this kind that has not finished, or None."""
+    """Return the newest unfinished record of this action, or None."""
     return _CURRENT.first(instance_id=instance_id, action=action)
 
 
@@ -89,19 +89,19 @@ _CURRENT = Prepared(
 
 
 def first_detail(row: InstanceAction) -> Mapping[str, str]:
-    """Return what the first step of an action says of the request; empty when it says nothing."""
+    """Return the detail of an action's first step; empty when there is none."""
     first = InstanceActionEvent.objects.filter(action=row, name=f"api_{row.action}")
     return first.values_list("detail", flat=True).first() or {}
 
 
 def started(row: InstanceAction, name: str, attempt: int) -> datetime:
-    """Return when a step of an action began; now for one that is not written yet."""
+    """Return when a step began; the current time if it is not recorded."""
     found = InstanceActionEvent.objects.filter(action=row, name=name, attempt=attempt)
     return found.values_list("started_at", flat=True).first() or timezone.now()
 
 
 def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
-    """Close the unfinished actions of an instance (of one kind, or all); ``message`` says why they failed."""
+    """Close the unfinished actions of an instance, of one kind or all; ``message`` is the reason of a failure."""
     if action is not None:
         _FINISH(instance_id=instance_id, action=action, now=timezone.now(), message=message)
         return
@@ -122,12 +122,12 @@ _FINISH = PreparedUpdate(
 
 
 def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:
-    """Return the newest action of this kind about an interface that has not finished: its first step names the port."""
+    """Return the newest unfinished record of this action on an interface."""
     return _about(instance_id, action, detail__port_id=port_id)
 
 
 def of_volume(instance_id: uuid.UUID, action: str, volume_id: str) -> InstanceAction | None:
-    """Return the same about a volume."""
+    """Return the newest unfinished record of this action on a volume."""
     return _about(instance_id, action, detail__volume_id=volume_id)
 
 
@@ -144,18 +144,18 @@ def _about(instance_id: uuid.UUID, action: str, **named: str) -> InstanceAction 
 
 
 def close(row: InstanceAction, message: str | None) -> None:
-    """Close one action; ``message`` says why it failed."""
+    """Close one action; ``message`` is the reason of a failure."""
     InstanceAction.objects.filter(pk=row.pk, finished_at=None).update(finished_at=timezone.now(), message=message)
 
 
 def prolong(action_id: int, until: datetime) -> None:
-    """Let an action that has finished end later."""
+    """Move the end of a finished action to a later time."""
     InstanceAction.objects.filter(pk=action_id, finished_at__lt=until).update(finished_at=until)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a step ran; ``finished`` None: it still runs."""
+    """Duration of a step; ``finished`` None: it is running."""
 
     started: datetime
     finished: datetime | None
@@ -177,7 +177,7 @@ def step(
     failure: str | None = None,
     message: str = "",
 ) -> InstanceActionEvent:
-    """Return one step as a row that is not written yet; ``failure`` says why it ended badly."""
+    """Return an unsaved step; ``failure`` is the reason of a failure."""
     result = SUCCESS if failure is None else ERROR
     return InstanceActionEvent(
         action=action,
@@ -193,9 +193,7 @@ def step(
 
 
 def write(rows: list[InstanceActionEvent]) -> None:
-    """Write steps; one that is there already (same action, name and attempt) takes the newer values, but never loses
-    its end.
-    """
+    """Save steps. An existing step (same action, name and attempt) is updated, but never loses its end."""
     fresh = [row for row in rows if row.finished_at is None]
     ended = [row for row in rows if row.finished_at is not None]
     if fresh:
@@ -210,7 +208,7 @@ def write(rows: list[InstanceActionEvent]) -> None:
 
 
 def shown(row: InstanceActionEvent) -> dict[str, Any]:
-    """Return a step as events carry it: times in ISO 8601, no host."""
+    """Return a step for an event: times in ISO 8601, without the host."""
     return {
         "name": row.name,
         "attempt": row.attempt,

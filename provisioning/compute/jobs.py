@@ -1,4 +1,4 @@
-"""Work of compute by the clock."""
+"""Periodic jobs of compute."""
 
 from django.utils import timezone
 
@@ -8,22 +8,21 @@ from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.jobs.registry import periodic
 
 EVERY = 600.0
-"""Seconds after which a period that ended is noticed."""
+"""Interval in seconds, and so the maximum delay until an ended period is audited."""
 
 
 @periodic("compute.usage_audit", every=EVERY)
 def audit() -> None:
-    """Audit the period that ended last, once for each host."""
+    """Audit the usage of the last ended period, once for each host."""
     audit_usage(timezone.now())
 
 
 @periodic("compute.console_tokens", every=300)
 def flush_console_tokens() -> None:
-    """Remove console tokens that have expired."""
     remote_consoles.flush()
 
 
 @periodic("compute.totals", every=15.0)
 def fold_totals() -> None:
-    """Fold what has ended into the totals of the metrics."""
+    """Add finished actions to the totals of the metrics."""
     fold()

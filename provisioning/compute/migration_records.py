@@ -1,4 +1,4 @@
-"""The records of what became of each resize and move, with Nova's words for their statuses."""
+"""Records of resizes and migrations, with Nova's statuses."""
 
 import uuid
 from typing import Any
@@ -10,13 +10,11 @@ from provisioning.compute.models import Flavor, Instance, Migration
 
 UNDER_WAY = ("pre-migrating", "migrating", "post-migrating")
 WAITING = ("finished", "confirming", "reverting")
-"""The guest has its new size, which may still be confirmed or reverted."""
+"""The resize is done, and can still be confirmed or reverted."""
 
 
 def open_migration(context: RequestContext, instance: Instance, kind: str, flavor: dict[str, Any]) -> Migration:
-    """Write down that a move of an instance begins: of ``kind`` ``resize`` or another of Nova's, to another size on the
-    host where it is.
-    """
+    """Create the record of a resize on the same host; ``kind`` is Nova's migration type."""
     now = timezone.now()
     host = instance.host
     return Migration.objects.create(
@@ -36,19 +34,22 @@ def open_migration(context: RequestContext, instance: Instance, kind: str, flavo
 
 
 def set_migration(instance_id: uuid.UUID, status: str) -> bool:
-    """Give the instance's open migration another status; False when there is none."""
+    """Set the status of the instance's open migration record; False when there is none."""
     rows = Migration.objects.filter(instance_id=instance_id, status__in=[*UNDER_WAY, *WAITING])
     return bool(rows.update(status=status, updated_at=timezone.now()))
 
 
 def close_migration(instance_id: uuid.UUID) -> None:
-    """End what is open because the instance goes: what was done counts as confirmed, what was not as failed."""
+    """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
+    running one
+    as failed.
+    """
     rows, now = Migration.objects.filter(instance_id=instance_id), timezone.now()
     rows.filter(status__in=UNDER_WAY).update(status="error", updated_at=now)
     rows.filter(status__in=WAITING).update(status="confirmed", updated_at=now)
 
 
 def _numbered(flavor: dict[str, Any]) -> dict[str, Any]:
-    """Return the copy of a flavor with the number that the API has for it, None when the flavor is gone."""
+    """Add the API's numeric id to a copy of a flavor; None when the flavor was deleted."""
     number = Flavor.objects.filter(flavorid=flavor["flavorid"]).values_list("id", flat=True).first()
     return {**flavor, "id": number}

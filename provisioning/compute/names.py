@@ -1,4 +1,4 @@
-"""Names of servers and what is made of them: checks, host names, numbered names."""
+"""Names of servers and of resources derived from them: validation, host names, numbered names."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]+")
 
 
 def check_text(value: str, what: str, *, longest: int = 255, shortest: int = 0) -> str:
-    """Return the text without surrounding blanks; raises InvalidInputError naming ``what`` for a wrong length or hidden
+    """Return the stripped text. Raises InvalidInputError with ``what`` as the field for a wrong length or control
     characters.
     """
     text = value.strip()
@@ -30,12 +30,12 @@ def check_text(value: str, what: str, *, longest: int = 255, shortest: int = 0) 
 
 
 def check_name(value: str) -> str:
-    """Return a server's name: 1 to 255 printable characters."""
+    """Return a valid server name, 1 to 255 printable characters."""
     return check_text(value, "name", shortest=1)
 
 
 def check_hostname(value: str) -> str:
-    """Return a host name given by the user: labels of RFC 1123 with at most 63 characters, joined by dots."""
+    """Return a valid host name: labels of RFC 1123 with at most 63 characters, joined by dots."""
     if len(value) > 255 or not all(_LABEL.fullmatch(label) for label in value.split(".")):
         raise InvalidInputError(
             f"Invalid input for hostname: {value[:64]!r} is not a host name. Use up to 63 letters, digits and hyphens"
@@ -46,16 +46,16 @@ def check_hostname(value: str) -> str:
 
 
 def hostname_for(name: str, instance_id: uuid.UUID) -> str:
-    """Make a host name of a display name as Nova does (nova.utils.sanitize_hostname): never empty, never all digits."""
+    """Derive a host name from a display name as Nova does (nova.utils.sanitize_hostname): never empty, never only
+    digits.
+    """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     label = _NOT_IN_LABEL.sub("", re.sub(r"[ _.]+", "-", plain)).strip("-")[:63].strip("-")
     return f"server-{instance_id}" if not label or label.isdigit() else label
 
 
 def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
-    """Return the name of one of several servers asked for together: ``name-1``, ``name-2`` …; a single one keeps its
-    name.
-    """
+    """Return the name of one of several servers: ``name-1``, ``name-2`` …; a single server keeps ``name``."""
     if count == 1:
         return name
     suffix = f"-{index + 1}"
@@ -63,11 +63,11 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
 
 
 def numbered_host(hostname: str, index: int, count: int) -> str:
-    """Return the host name of one of several servers: its first part is numbered."""
+    """Return the host name of one of several servers; the number is added to the first label."""
     label, dot, domain = hostname.partition(".")
     return numbered(label, index, count, longest=63) + dot + domain
 
 
 def key_pair_owner(user_id: uuid.UUID, name: str) -> uuid.UUID:
-    """Return the id under which a key pair holds its quota: key pairs have names only."""
+    """Return the id under which a key pair's quota is recorded, derived from its owner and name."""
     return uuid.uuid5(user_id, name)

@@ -1,4 +1,4 @@
-"""Giving a server a volume that is created for it: what is written of it, and what follows when the volume is there."""
+"""Create a volume for a server and attach it when it is available."""
 
 import uuid
 
@@ -17,9 +17,9 @@ from provisioning.volumes.services import create_volume, messages
 from provisioning.volumes.states import VolumeStatus
 
 ATTACH_TO, DELETES = "attach_to", "delete_on_termination"
-"""Keys of a new volume's ``admin_metadata``: the server that it is created for, and whether it is deleted with it."""
+"""Keys in a new volume's ``admin_metadata``: its server, and whether the volume is deleted with it."""
 OWNERS = frozenset({"member", "reader"})
-"""The roles of who creates a volume for a server, when it is attached later."""
+"""Roles of the volume's creator, assumed when it is attached later."""
 
 
 @when_broken_off
@@ -30,9 +30,10 @@ def create_and_attach(
     *,
     delete_on_termination: bool = False,
 ) -> Volume:
-    """Create a volume and attach it to the server as soon as it exists; why that failed, a message of it says.
+    """Create a volume that is attached to the server as soon as it is available; a later failure is a message of the
+    volume.
 
-    Raises as ``create_volume``, and NotFoundError and InstanceLockedError for the server.
+    Raises the errors of ``create_volume``, and NotFoundError and InstanceLockedError for the server.
     """
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
@@ -45,7 +46,7 @@ def create_and_attach(
 
 
 def attach_when_ready(volume_id: str) -> None:
-    """Attach a volume to the server that it was created for; once, whatever comes of it."""
+    """Attach a volume to the server for which it was created. There is one attempt only, successful or not."""
     volume = Volume.objects.filter(id=volume_id, status=VolumeStatus.AVAILABLE).first()
     server = volume.admin_metadata.get(ATTACH_TO) if volume is not None else None
     if volume is None or server is None:

@@ -1,8 +1,9 @@
 """Guests that are newer than their records.
 
-The record has an attempt before any host has.  So a guest whose attempt is higher than its record's, or the same while
-the record says that no host has it, or one that the history gave to another host, proves that records are lost: a copy
-was restored, or the last transactions before a failure.  Such a guest is never removed on that ground.
+An attempt is recorded before a host learns of it. So records were lost, by a restored backup or a database failover, if
+a
+guest's attempt is higher than its record's, if they are equal while the record has no host, or if the history
+assigns the guest's attempt to another host. Such a guest is never removed for this reason.
 """
 
 import uuid
@@ -19,14 +20,14 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.restored import LEAP
 
 ATTESTED = timedelta(days=1)
-"""How long after a restore records follow newer guests on other hosts without being asked."""
+"""Time after a restore in which records follow newer guests on other hosts automatically."""
 MOST = 2**31 - 1 - 2 * LEAP
-"""The highest number that is believed of a host: there must be room above it."""
+"""Highest attempt accepted from a host, so that later attempts still fit into the column."""
 OPEN, FOLLOWED, REMOVED, GONE = NewerGuest.Outcome
 
 
 def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Return whether a guest of this attempt on the host proves that the instance's record has lost something."""
+    """Whether a guest with this attempt on the host proves that the instance's record lost changes."""
     if attempt > instance.attempt:
         return True
     if instance.vm_state != VmState.DELETED and attempt == instance.attempt and instance.host_id is None:
@@ -35,7 +36,7 @@ def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Return whether the history knows this attempt on other hosts only: the host got it by records that are lost."""
+    """Whether the history knows this attempt on other hosts only; the command to this host was then lost."""
     if instance.host_id == host_id and instance.vm_state != VmState.DELETED:
         return False
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, attempt=attempt).exclude(host="")
@@ -47,7 +48,7 @@ def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> 
 
 
 def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Return whether an attempt on a host is one that was given out after the copy which was restored later."""
+    """Whether this attempt on the host was assigned after the backup from which the records were restored."""
     for above, below, holder in instance.lost_attempts:
         if above < attempt < below:
             return True
@@ -57,15 +58,16 @@ def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def is_current(instance: Instance, attempt: int) -> bool:
-    """Return whether an attempt is that of the guest which the record means, on the record's own host.
+    """Whether an attempt is that of the recorded guest, on the recorded host.
 
-    Between the guest's last known number and the record's are those of commands to make it again that went wrong.
+    Attempts between the guest's last known one and the record's belong to failed commands that would have changed the
+    guest.
     """
     return (instance.guest_attempt or instance.attempt) <= attempt <= instance.attempt
 
 
 def seen_running(instance: Instance, attempt: int) -> None:
-    """Remember that a guest runs whose build has not been reported as finished: the report may be what is lost."""
+    """Record that a guest runs although its build has no reported end; that report may have been lost."""
     same = Instance.objects.filter(id=instance.id, attempt=instance.attempt, task_state=TaskState.SPAWNING)
     if attempt == instance.attempt:
         same.update(guest_attempt=attempt)
@@ -80,7 +82,9 @@ def note(
     *,
     record_attempt: int | None = None,
 ) -> None:
-    """Record it for the operators, in the caller's transaction; ``record_attempt``: the record's before it followed."""
+    """Record the guest for operators, in the caller's transaction. ``record_attempt``: the record's attempt before it
+    followed.
+    """
     now = timezone.now()
     values = {
         "attempt": attempt,
@@ -102,44 +106,45 @@ def note(
 
 
 def open_of(instance_id: uuid.UUID) -> list[NewerGuest]:
-    """Return the guests of an instance that are left alone."""
+    """Return the newer guests of an instance that are still undecided."""
     rows = NewerGuest.objects.select_related("host").filter(instance_id=instance_id, outcome=OPEN)
     return list(rows.order_by("-attempt", "id"))
 
 
 def gone(host_id: uuid.UUID, seen: set[uuid.UUID]) -> None:
-    """Hear which guests a host has now: those that are not among them any more need nobody's decision."""
+    """Close the undecided newer guests that the host no longer has; ``seen`` are the guests it reports."""
     missing = NewerGuest.objects.filter(host_id=host_id, outcome=OPEN).exclude(instance_id__in=seen)
     missing.update(outcome=GONE, last_seen_at=timezone.now())
 
 
 def remove(row: NewerGuest, instance: Instance) -> None:
-    """Order the end of a guest that was left alone, under a number that its host takes."""
+    """Destroy an undecided newer guest, by a command with an attempt that its host accepts."""
     NewerGuest.objects.filter(pk=row.pk).update(outcome=REMOVED, acknowledged_at=timezone.now())
     send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
 
 
 def remove_all(instance: Instance) -> None:
-    """Order the end of every guest that was left alone: their server is deleted."""
+    """Destroy all undecided newer guests of a server that is being deleted."""
     for row in open_of(instance.id):
         remove(row, instance)
 
 
 def hold_back(host_id: uuid.UUID, instance: Instance) -> None:
-    """Withdraw what a host was ordered about a server by older records."""
+    """Withdraw the host's unfinished commands about a server, which older records gave."""
     commands.withdraw(host_commands.unfinished(instance.id).filter(host_id=host_id))
 
 
 def attested_since() -> datetime | None:
-    """Return when an operator has restored the records lately; None: nobody attests that records are lost."""
+    """Return when an operator last restored the records, if within ``ATTESTED``; otherwise None."""
     last = restored.latest()
     return last.at if last is not None and last.at >= timezone.now() - ATTESTED else None
 
 
 def is_as_copied(instance: Instance) -> bool:
-    """Return whether an operator has restored the records lately, and nothing has been done with the server since.
+    """Whether the records were restored recently and the server has not changed since.
 
-    Only then a host's word is enough to give it the server: later nobody attests that records are lost.
+    Only then a host's report suffices to assign the server to it; at other times there is no proof that records were
+    lost.
     """
     if attested_since() is None:
         return False
@@ -147,10 +152,11 @@ def is_as_copied(instance: Instance) -> bool:
 
 
 def may_be_followed(instance: Instance) -> bool:
-    """Return whether the record can follow a guest on another host.
+    """Whether the record can follow a guest on another host.
 
-    It can when the server ran, and nothing but a build is done with it; and when it is being built, and a
-    host has been told to build it: it has its ports then.
+    It can if the server has run before and has no task except a build; or if it is being built and the command was sent
+    to
+    a host, because its ports exist then.
     """
     if instance.vm_state == VmState.BUILDING:
         return instance.task_state == TaskState.SPAWNING

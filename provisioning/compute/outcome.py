@@ -1,4 +1,4 @@
-"""How a command to a host ended."""
+"""Outcomes of commands to hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ SILENT = "The host did not report within {seconds} seconds."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a command was carried out, and what its host says.
+    """Whether a command succeeded, with the host's report.
 
-    ``message`` is fit for the owner; ``code`` is the host's (``compute_agent.virt.errors``), ``silent`` when its
-    deadline passed without a word.
+    ``message`` is fit for the owner. ``code`` is the host's (``compute_agent.virt.errors``), or ``silent`` after a
+    timeout.
     """
 
     well: bool
@@ -27,16 +27,16 @@ class Outcome:
     code: str = ""
     retryable: bool = False
     detail: Mapping[str, str] = field(default_factory=dict)
-    """The result that the host reports, as the docstring of the request says."""
+    """The result of the command, documented at its request class."""
 
     @property
     def silent(self) -> bool:
-        """Whether the host said nothing."""
+        """Whether the command timed out without a report."""
         return self.code == "silent"
 
 
 def silent_since(begun: datetime) -> Outcome:
-    """Return the end of a command about which its host has said nothing since it was given."""
+    """Return the outcome of a command that timed out."""
     now = timezone.now()
     waited = round((now - begun).total_seconds())
     return Outcome(well=False, begun_at=begun, ended_at=now, message=SILENT.format(seconds=waited), code="silent")

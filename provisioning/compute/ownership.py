@@ -1,4 +1,4 @@
-"""Resources of compute that projects and users own, and those with ids of EC2."""
+"""Compute resources that belong to projects and users, and kinds of resources with EC2 ids."""
 
 from provisioning.compute.models import BlockDevice, FlavorAccess, Instance, KeyPair, ServerGroup
 from provisioning.ec2.kinds import Kind

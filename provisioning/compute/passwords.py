@@ -1,4 +1,4 @@
-"""Passwords of guests: made for a launch, kept until the guest has it, and forgotten."""
+"""Administrator passwords of guests: generated for a launch, stored until the guest has them, then deleted."""
 
 import secrets
 import string
@@ -13,14 +13,14 @@ from provisioning.identity import keys
 from provisioning.identity.encrypted import renewed
 
 MOST = 1024
-"""Characters of a password that a guest posts, encrypted, as in Nova."""
+"""Maximum number of characters of a password that a guest posts, encrypted, as in Nova."""
 LENGTH = 12
-"""Characters of a password that is made here, as in Nova."""
+"""Characters of a generated password, as in Nova."""
 _KINDS = (string.ascii_uppercase, string.ascii_lowercase, "23456789")
 
 
 def generate_password() -> str:
-    """Return a random password with a capital, a small letter and a digit in it."""
+    """Return a random password with at least one capital letter, one small letter and one digit."""
     letters = [secrets.choice(kind) for kind in _KINDS]
     letters += [secrets.choice("".join(_KINDS)) for _ in range(LENGTH - len(letters))]
     secrets.SystemRandom().shuffle(letters)
@@ -28,12 +28,12 @@ def generate_password() -> str:
 
 
 def sealed(password: str | None) -> str:
-    """Return a password as it is kept; nothing for none."""
+    """Return the encrypted password for storage; empty for None."""
     return keys.CREDENTIALS.current().encrypt(password.encode()).decode() if password else ""
 
 
 def opened(instance: Instance) -> str | None:
-    """Return the password that an instance is to be built with; None when there is none, or when its key is gone."""
+    """Return the decrypted password for the guest; None without one, or when its key is lost."""
     if not instance.admin_password:
         return None
     try:
@@ -43,7 +43,7 @@ def opened(instance: Instance) -> str | None:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the passwords that servers are to be built with again, with this key (``identity.encrypted``)."""
+    """Encrypt the stored passwords again with this key (``identity.encrypted``)."""
     changed, lost = 0, []
     waiting = Instance.objects.exclude(admin_password="")
     for instance_id, kept in list(waiting.values_list("id", "admin_password")):
@@ -58,5 +58,5 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 
 
 def clear_password(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Forget the password that the guest has posted (``os-server-password``).  Raises NotFoundError."""
+    """Delete the password that the guest has posted (``os-server-password``). Raises NotFoundError."""
     return write(context, instance_id, {"password": ""})

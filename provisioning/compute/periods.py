@@ -1,4 +1,4 @@
-"""Periods of accounting: whole hours, days, months or years, as Nova's ``instance_usage_audit_period`` names them."""
+"""Accounting periods: hours, days, months or years, in the notation of Nova's ``instance_usage_audit_period``."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,17 +6,17 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class AuditPeriod:
-    """One finished period, in UTC."""
+    """An ended period, in UTC."""
 
     beginning: datetime
     ending: datetime
 
 
 def completed_before(unit: str, moment: datetime) -> AuditPeriod:
-    """Return the period that ended last before a moment.
+    """Return the last period that ended before a moment.
 
     ``unit`` is ``hour``, ``day``, ``month`` or ``year``; ``day@18`` begins at 18:00, ``hour@30`` at half past,
-    ``month@15`` on the 15th, ``year@3`` in March.  Raises ValueError or OverflowError before the calendar begins.
+    ``month@15`` on the 15th, ``year@3`` in March. Raises ValueError or OverflowError for dates before year 1.
     """
     name, _, offset = unit.partition("@")
     begin = int(offset or 0)

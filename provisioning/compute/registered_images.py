@@ -1,4 +1,4 @@
-"""Images that only name snapshots of volumes: made of snapshots that are there, and looked through."""
+"""Images that consist of references to volume snapshots: their registration and queries."""
 
 import json
 import uuid
@@ -25,13 +25,13 @@ from provisioning.volumes.states import SnapshotStatus
 
 @dataclass(frozen=True, slots=True)
 class ImageDisk:
-    """A volume that each server of an image gets; sizes in GiB."""
+    """A volume that each server of the image gets; sizes in GiB."""
 
     device_name: str
     snapshot_id: uuid.UUID | None
-    """None: it is empty."""
+    """None: an empty volume."""
     size_gb: int | None = None
-    """None: that of the snapshot."""
+    """None: the snapshot's size."""
     volume_type: str = ""
     delete_on_termination: bool = True
     is_root: bool = False
@@ -39,7 +39,7 @@ class ImageDisk:
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """An image that is to be registered."""
+    """An image to register."""
 
     name: str
     disks: Sequence[ImageDisk]
@@ -47,17 +47,17 @@ class NewImage:
 
 
 def register_image(context: RequestContext, wanted: NewImage) -> Image:
-    """Make an image whose servers boot from a volume made of a snapshot.  Not to be called in a transaction.
+    """Create an image whose servers boot from a volume created from a snapshot. Do not call it in a transaction.
 
-    That its root disk boots is said with that: the snapshot's volume counts as bootable from then on.
-    Raises InvalidInputError without such a disk or for a size that is too small, SnapshotNotFoundError, ForbiddenError,
-    OverQuotaError.
+    The volume of the root disk's snapshot is marked as bootable. Raises InvalidInputError without a root disk or for a
+    size
+    that is too small, SnapshotNotFoundError, ForbiddenError, OverQuotaError.
     """
     if context.project_id is None:
         raise ForbiddenError("An image needs a project to belong to.")
     image = _record(context, wanted)
     try:
-        return images.upload(context, image.id, [bytes(SECTOR)])  # one without data is none here
+        return images.upload(context, image.id, [bytes(SECTOR)])  # an active image needs some data
     except BaseException:
         images.delete(context, image.id)
         raise
@@ -67,7 +67,7 @@ def register_image(context: RequestContext, wanted: NewImage) -> Image:
 @transaction.atomic
 def _record(context: RequestContext, wanted: NewImage) -> Image:
     if sum(disk.is_root and disk.snapshot_id is not None for disk in wanted.disks) != 1:
-        raise InvalidInputError("An image needs one root disk, of a snapshot.", field=PROPERTY)
+        raise InvalidInputError("An image needs exactly one root disk, created from a snapshot.", field=PROPERTY)
     mapping = [_entry(context, disk) for disk in wanted.disks]
     root = next(disk for disk in wanted.disks if disk.is_root)
     own = {PROPERTY: json.dumps(mapping), "bdm_v2": "True", "root_device_name": root.device_name}
@@ -86,7 +86,7 @@ def _entry(context: RequestContext, disk: ImageDisk) -> dict[str, Any]:
     if snapshot is not None and disk.is_root and not snapshot.volume.bootable:
         set_bootable(context, snapshot.volume_id, bootable=True)
     if snapshot is not None and disk.size_gb is not None and disk.size_gb < snapshot.size_gb:
-        msg = f"A volume of this snapshot has {snapshot.size_gb} GiB at least; {disk.size_gb} GiB were asked for."
+        msg = f"A volume of this snapshot needs at least {snapshot.size_gb} GiB; {disk.size_gb} GiB were requested."
         raise InvalidInputError(msg, field="volume_size")
     return {
         "source_type": "blank" if snapshot is None else "snapshot",
@@ -108,7 +108,7 @@ def _snapshot(context: RequestContext, snapshot_id: uuid.UUID) -> Snapshot:
 
 
 def disks_named_by(image: Image) -> tuple[DiskRequest, ...]:
-    """Return the disks that an image names, none for an ordinary one; what makes no sense is none either."""
+    """Return the disks in an image's block device mapping; empty for other images and for an invalid mapping."""
     try:
         return disks_of(image.properties)
     except InvalidInputError:
@@ -116,19 +116,19 @@ def disks_named_by(image: Image) -> tuple[DiskRequest, ...]:
 
 
 def snapshots_named_by(images_seen: Iterable[Image]) -> set[uuid.UUID]:
-    """Return the ids of the snapshots that images name, there or not."""
+    """Return the ids of the snapshots that images refer to, existing or not."""
     disks = (disk for image in images_seen for disk in disks_named_by(image) if disk.source_type == "snapshot")
     return {key for disk in disks if (key := read_id(disk.source_id)) is not None}
 
 
 def snapshots_of(context: RequestContext, images_seen: Iterable[Image]) -> dict[uuid.UUID, Snapshot]:
-    """Return the snapshots of the caller's project that images name, by id."""
+    """Return the snapshots of the caller's project that images refer to, by id."""
     named = snapshots_named_by(images_seen)
     return visible_snapshots(context).in_bulk(named) if named else {}
 
 
 def images_naming(project_id: uuid.UUID, snapshot_id: uuid.UUID) -> list[Image]:
-    """Return the images of a project that name a snapshot, the oldest first."""
+    """Return the images of a project that refer to a snapshot, oldest first."""
     rows = Image.objects.filter(project_id=project_id, property_rows__name=PROPERTY)
     rows = rows.exclude(status=Image.Status.DELETED).order_by("created_at", "id")
     return [image for image in rows if snapshot_id in snapshots_named_by([image])]

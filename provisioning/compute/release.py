@@ -1,8 +1,9 @@
-"""Giving back what an instance holds, each thing once, in any order of crashes and repeats.
+"""Release of an instance's resources. Each step is idempotent, so that it can be repeated after a crash.
 
-What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a host,
-or when the host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the
-instance is gone for them; that of its ports and addresses with the ports.
+Allocation and addresses are released only if no command was sent to a host, or after the host has confirmed that
+nothing
+is left. The quota is released as soon as the instance is deleted for its owner; that of ports and addresses together
+with the ports.
 """
 
 import uuid
@@ -35,15 +36,16 @@ FORGOTTEN: dict[str, object] = {
     "requested_networks": [],
     "password": "",
 }
-"""What a deleted server keeps of what its owner gave it: nothing that may be secret, or large."""
+"""Values of a deleted server's columns that held user data which may be secret or large."""
 _WELL_WITHOUT_GUEST = ("attach_interface", "detach_interface", "attach_volume", "detach_volume")
-"""What a guest had not done yet when it went, and its records have."""
+"""Actions that end successfully when their guest is removed, because the records already contain the change."""
 _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
 
 
 def host_holding(instance: Instance) -> Host | None:
-    """Return the host that may have something of the instance, None when no command for it ever left or the host has
-    confirmed its end.
+    """Return the host that may have something of the instance; None if no command was sent to a host, or if the host
+    has
+    confirmed the removal.
     """
     allocation = _HELD.first(instance_id=instance.id)
     if allocation is None:
@@ -60,33 +62,36 @@ _HELD = Prepared(
 
 
 def not_handed_over(instance: Instance) -> bool:
-    """Whether an instance is on its way to a host, which has no command for it yet."""
+    """Whether an instance is being scheduled and no host has a command for it yet."""
     to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
     return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
 
 
 def keeps_ports(instance: Instance) -> bool:
-    """Whether a server that leaves its host keeps ports, addresses and volumes: it ran once, and is not deleted.
+    """Whether a server that leaves its host keeps its ports, addresses and volumes.
 
-    It waits on its shelf, or an operator has set it in error on the way there.
+    True for a server that ran once and is not deleted, or that is offloaded.
     """
     ran = instance.launched_at is not None and instance.vm_state != VmState.DELETED
     return ran or instance.vm_state == VmState.SHELVED_OFFLOADED
 
 
 def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
-    """Give back the room on the host and the addresses; a repeat is harmless.
+    """Release the allocation and the addresses. Idempotent.
 
-    ``keep_quota``: it is built elsewhere, so the ports it will have stay reserved.  The quota goes first: hosts are
-    locked behind counters everywhere.
+    ``keep_quota``: the server is built on another host, so the quota of its ports stays reserved. The network is
+    released
+    first, because the lock order is quota before hosts.
     """
     network.release(instance_id, keep_quota=keep_quota)
     give_back(instance_id)
 
 
 def leave_host(instance: Instance) -> None:
-    """Give back the room on the host alone: the server keeps its ports, addresses and volumes, but for those that were
-    being taken out of its guest; a repeat is harmless.
+    """Release the allocation only; the server keeps its ports, addresses and volumes, except those that were being
+    detached.
+
+    Idempotent.
     """
     block_devices.disconnect(instance.id)
     for port in network_selectors.interfaces_of(instance.id):
@@ -98,7 +103,7 @@ def leave_host(instance: Instance) -> None:
 
 
 def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
-    """Take an interface from the records: the port that was made for it goes, with its address and its quota."""
+    """Remove an interface from the records; a port that was created for it is deleted, with its address and quota."""
     place = network.remove_interface(instance.id, port_id)
     if place is not None:
         interfaces = list(instance.requested_networks)
@@ -107,15 +112,15 @@ def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
 
 
 def write_interfaces(instance: Instance, interfaces: list[dict[str, object]]) -> None:
-    """Let ``requested_networks`` follow the interfaces, and tell the project's pages."""
+    """Update ``requested_networks`` after a change of interfaces, which notifies the project's pages."""
     if not state.update(instance, {"requested_networks": interfaces}):
         raise ConflictError("The server is changing too quickly; try again.")
 
 
 def finish_offload(instance: Instance) -> Instance | None:
-    """End the removal of a shelved server from its host, which has confirmed that nothing is left there.
+    """End the offloading of a shelved server, after its host has confirmed the removal.
 
-    What a resize that was cut off had kept is gone there, too.  Returns None when it is not being removed (any more).
+    Data kept for an interrupted resize is deleted as well. Returns None when the server is not being offloaded.
     """
     changes = {"host": None, "power_state": int(PowerState.NOSTATE), "old_flavor": None, "resized_at": None}
     gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
@@ -126,15 +131,16 @@ def finish_offload(instance: Instance) -> Instance | None:
     close_migration(gone.id)
     for action in ("shelveOffload", *_WELL_WITHOUT_GUEST):
         instance_actions.finish(gone.id, action)
-    instance_actions.finish(gone.id, message="The server was taken off its host.")
+    instance_actions.finish(gone.id, message="The server was offloaded from its host.")
     return gone
 
 
 def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
-    """End a delete for the user: ``deleting`` → ``deleted``, quota given back, actions closed.
+    """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
 
-    ``confirmed``: no host has anything of it, so its place is given back too; else that waits for the host's word.
-    Returns None when the instance is not being deleted (any more).
+    ``confirmed``: no host has anything of the server, so its allocation is released too; otherwise that waits for the
+    host's
+    report. Returns None when the server is not being deleted.
     """
     now = timezone.now()
     state.lock_volumes([instance.id])
@@ -152,11 +158,11 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     if gone is None:
         return None
     network.release_floating_ips(gone.id)
-    Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # only now: the notification of the delete has metadata
+    Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # after the notification, which contains the metadata
     if confirmed:
         release(gone.id)
         block_devices.give_back(gone.id)
-        release_place(gone.id, keep_quota=True)  # there is none left
+        release_place(gone.id, keep_quota=True)  # the quota is already released
     else:
         if _said_to_be_dead(gone.id):
             block_devices.give_back(gone.id)
@@ -170,12 +176,12 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
 
 
 def _said_to_be_dead(instance_id: uuid.UUID) -> bool:
-    """Whether an operator says that the host is down which holds room for a server: nobody there writes any more."""
+    """Whether the host with the server's allocation is forced down: it no longer writes to volumes."""
     return Allocation.objects.filter(instance_id=instance_id, host__forced_down=True).exists()
 
 
 def give_back_of_dead(host_id: uuid.UUID) -> None:
-    """Give back the volumes of deleted servers that waited for the word of a host that is said to be down."""
+    """Release the volumes of deleted servers that waited for the report of a host which is now forced down."""
     waiting = Allocation.objects.filter(host_id=host_id, instance__vm_state=VmState.DELETED)
     waiting = waiting.filter(instance__block_devices__isnull=False)
     ids = sorted(set(waiting.values_list("instance_id", flat=True)))
@@ -185,10 +191,11 @@ def give_back_of_dead(host_id: uuid.UUID) -> None:
 
 
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
-    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
+    """Send a host the command to remove everything it has of an instance; the command has no deadline.
 
-    It takes the place of what the host was ordered before.  A guest that is newer than its record stays until it is
-    decided about (``newer_guests``).
+    It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
+    decided
+    about it (``newer_guests``).
     """
     if NewerGuest.objects.filter(instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN).exists():
         return

@@ -1,6 +1,4 @@
-"""What each kind of report does to the records; hosts are not trusted, so texts and times are cut to what a page can
-bear.
-"""
+"""Effects of the hosts' reports on servers. Hosts are not trusted: texts are cut and times validated."""
 
 import logging
 import re
@@ -36,16 +34,16 @@ MAX_DETAILS = 10
 _STEP = re.compile("[a-z_]{1,40}")
 MAX_DETAIL = 200
 MOST_STEPS = 50
-"""Steps of one action that are kept."""
+"""Maximum number of steps stored for an action."""
 MAX_MESSAGE = 1000
 MAX_SKEW = timedelta(days=1)
-"""A step that claims to be further away than this from now gets the time of its report."""
+"""A step with a time farther from now than this gets the current time."""
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 _ON_A_HOST = set(VmState) - {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.ERROR, VmState.DELETED}
 
 
 def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
-    """Record steps of a command that is carried out, and show each to the project's pages."""
+    """Record the steps of a running command, and send an event for each."""
     current = [(event, command) for event, command in known if _goes_on(instance, event, command)]
     action = _action_of(instance, current[0][1]) if current else None
     if action is None:
@@ -64,7 +62,7 @@ def take_steps(instance: Instance, known: Sequence[Reported]) -> None:
 
 
 def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[str, InstanceActionEvent]:
-    """Return the steps that are kept: those of a build are known by name, the others hosts may call as they like."""
+    """Return the steps to store: all steps of builds, whose names are known, and a limited number of others."""
     if rows.keys() <= set(BUILD_STEPS):
         return rows
     there = set(InstanceActionEvent.objects.filter(action=action).values_list("name", flat=True))
@@ -73,13 +71,13 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
 
 
 def take_life(instance: Instance, command: HostCommand, until: datetime) -> None:
-    """Wait longer for the task whose command the host works on."""
+    """Extend the deadline of the task whose command the host is working on."""
     if instance.attempt == command.generation and instance.host_id == command.host_id and _awaits(instance, command):
         state.extend_deadline(instance, until)
 
 
 def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
-    """A command has ended, well or badly: do what follows from it if the instance still waits for it."""
+    """Process the end of a command, if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
     if not well and event.error_code == superseded.CODE and superseded.repeat(instance, event, command):
@@ -94,7 +92,7 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
 
 
 def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
-    """Hand the end to the action, or the build, that waits for it."""
+    """Pass the end to the action, or the build, that waits for it."""
     action = awaiting(instance, body)
     if action is not None:
         action.end(instance, body, outcome)
@@ -103,13 +101,13 @@ def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datet
 
 
 def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
-    """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
+    """Record a change of a guest's power state that the host reports on its own; ignored during tasks."""
     if instance.host_id == host_id and is_current(instance, event.generation):
         sync_power(instance, power_state_of(event.power_state))
 
 
 def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
-    """A guest has posted its password, encrypted with its owner's key; the first one counts."""
+    """Store the password that a guest has posted, encrypted with its owner's key; only the first one is accepted."""
     password = event.detail.get("password", "")[: passwords.MOST]
     if instance.host_id == host_id and is_current(instance, event.generation) and password and not instance.password:
         state.update(instance, {"password": password})
@@ -117,7 +115,7 @@ def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> No
 
 
 def take_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
-    """A guest has taken one of its addresses by DHCP, or given it back."""
+    """Record that a guest acquired or released the DHCP lease of one of its addresses."""
     port_id, address = event.detail.get("port_id", ""), event.detail.get("address", "")
     if instance.host_id != host_id or not is_current(instance, event.generation):
         return
@@ -127,7 +125,7 @@ def take_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> Non
 
 
 def sync_power(instance: Instance, power: PowerState | None) -> None:
-    """Make the record say what the hypervisor says, when no task owns the instance."""
+    """Update the record to the hypervisor's power state, unless the instance has a task."""
     if power is None or instance.task_state is not None:
         return
     changes: dict[str, Any] = {"power_state": int(power)}
@@ -140,7 +138,7 @@ def sync_power(instance: Instance, power: PowerState | None) -> None:
 
 
 def power_differs(vm_state: VmState, recorded: int, power: PowerState | None) -> bool:
-    """Whether ``sync_power`` would do anything for an instance without a task."""
+    """Whether ``sync_power`` would change an instance without a task."""
     if power is None:
         return False
     stopped = vm_state in (VmState.ACTIVE, VmState.PAUSED) and power in _OFF
@@ -149,7 +147,7 @@ def power_differs(vm_state: VmState, recorded: int, power: PowerState | None) ->
 
 
 def power_state_of(number: int | None) -> PowerState | None:
-    """Read a power state from the wire; None for a number that is none."""
+    """Read a power state from a report; None for an unknown number."""
     try:
         return PowerState(number) if number is not None else None
     except ValueError:
@@ -160,9 +158,9 @@ def power_state_of(number: int | None) -> PowerState | None:
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:
-    """The host holds nothing of the instance any more (up to the command's attempt).
+    """Process the end of a destroy command: the host has nothing of the instance, up to the command's attempt.
 
-    A command from before a server came here, whose attempt a host had a say in, takes nothing from it.
+    Allocations of the command's attempt or newer ones are kept.
     """
     allocation = Allocation.objects.filter(instance_id=instance.id).first()
     held_there = (
@@ -202,11 +200,11 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
     )
 
 
-# ----- what a host may say --------------------------------------------------------------------------------------------
+# ----- validation of reports -----------------------------------------------------------------------------------------
 
 
 def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
-    """Say whether the instance waits for the command and the step has a name that fits it."""
+    """Whether the instance waits for the command, and the name of the step is valid for it."""
     if command.kind == "build_request":
         return event.step in BUILD_STEPS and is_spawning(instance, event.generation)
     return (
@@ -215,7 +213,7 @@ def _goes_on(instance: Instance, event: AgentEvent, command: HostCommand) -> boo
 
 
 def _awaits(instance: Instance, command: HostCommand) -> bool:
-    """Whether the task that goes on is the one that the command was given for."""
+    """Whether the instance's task waits for the command."""
     if command.kind == "build_request":
         return is_spawning(instance, command.generation)
     return command.kind != "destroy_request" and awaiting(instance, decode_command_body(command.body)) is not None

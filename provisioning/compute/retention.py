@@ -1,6 +1,7 @@
-"""Retention of servers and their history: deleted servers are purged whole, of the others the old history.
+"""Retention of servers and their history: deleted servers are purged with their history, existing ones lose old
+history.
 
-A living server keeps how it was created and its last action, however long ago.
+An existing server keeps its creation and its last action regardless of age.
 """
 
 from datetime import datetime
@@ -30,13 +31,13 @@ _BY_QUOTA = "Bounded by its quota, or created by operators."
 
 
 def _count_all() -> None:
-    """Fold what has ended into the metrics' totals, which keep it."""
+    """Add finished actions to the totals of the metrics before they are purged."""
     while fold():
         pass
 
 
 def _servers(before: datetime) -> QuerySet[Instance]:
-    """Servers deleted before then of which nothing is left: no room on a host, no port, no command on its way."""
+    """Return servers deleted before then, without allocation, ports and unfinished commands."""
     held = Exists(Port.objects.filter(device_id=OuterRef("pk")))
     commanded = Exists(about_servers().filter(subject_id=OuterRef("pk"), finished_at=None))
     rows = Instance.objects.filter(vm_state=VmState.DELETED, deleted_at__lt=before, allocation=None, task_state=None)
@@ -61,7 +62,7 @@ def _migrations(before: datetime) -> QuerySet[Migration]:
 
 
 def _audits(before: datetime) -> QuerySet[UsageAudit]:
-    """Audits of long ago, but not of the period that ended last: it would be audited again."""
+    """Return old audits, except those of the last period, which would be audited again."""
     last = UsageAudit.objects.aggregate(last=Max("period_ending"))["last"]
     rows = UsageAudit.objects.filter(period_ending__lt=before)
     return rows if last is None else rows.exclude(period_ending=last)

@@ -1,4 +1,4 @@
-"""Servers as subjects of hosts: what follows from what hosts say of them."""
+"""Servers as subjects of hosts' reports."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _ONE = Prepared(lambda key: Instance.objects.select_related("host").filter(id=ke
 
 
 class ServerHandler(SubjectHandler[Instance]):
-    """Takes what hosts say of servers."""
+    """Processes the hosts' reports about servers."""
 
     kind = SERVER
 
@@ -53,7 +53,7 @@ class ServerHandler(SubjectHandler[Instance]):
             reports.take_power(host_id, subject, event)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """A server that is being deleted is still there; one whose place only waits for the host's word is not."""
+        """Include servers that are being deleted, but not deleted ones that only wait for the host's confirmation."""
         rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
         return [Subject(SERVER, key, attempt) for key, attempt in rows.values_list("id", "attempt")]
 

@@ -1,4 +1,4 @@
-"""How much room a server takes: of the project's quota and of a host."""
+"""Resources that a server uses in its project's quota and on its host."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What an instance takes on a host: memory in MiB, disk in GiB."""
+    """Resources on a host: memory in MiB, disk in GiB."""
 
     vcpus: int
     memory_mb: int
@@ -20,10 +20,11 @@ class Room:
 
 
 def flavor_copy(flavor: Flavor, virtual_size: int, *, local_root: bool = True) -> dict[str, Any]:
-    """Return what an instance keeps of its flavor.
+    """Return the instance's copy of its flavor.
 
-    ``disk_gb`` is the room on the host: root, ephemeral and swap together, rounded up to GiB; a root disk of 0 counts
-    as the image's ``virtual_size`` (bytes), and one that is a volume (``local_root`` False) takes nothing there.
+    ``disk_gb`` is the space on the host: root, ephemeral and swap disks, rounded up to GiB. A root disk of 0 counts
+    with the
+    image's ``virtual_size`` (bytes); a boot volume (``local_root`` False) does not count.
     """
     root_gb = (flavor.root_gb or math.ceil(virtual_size / GIB)) if local_root else 0
     return {
@@ -40,24 +41,24 @@ def flavor_copy(flavor: Flavor, virtual_size: int, *, local_root: bool = True) -
 
 
 def root_gb(flavor: Mapping[str, Any]) -> int:
-    """Return the GiB that an instance's root disk takes on its host, those of its image when the flavor says 0; none
-    when it is a volume.
+    """Return the GiB of an instance's root disk on its host: the image's size if the flavor has 0, and 0 for a boot
+    volume.
     """
     return int(flavor["disk_gb"]) - int(flavor["ephemeral_gb"]) - math.ceil(int(flavor["swap_mb"]) / 1024)
 
 
 def room_of(flavor: Mapping[str, Any]) -> Room:
-    """Return what an instance with this copy of a flavor takes on a host."""
+    """Return the resources on a host of an instance with this copy of a flavor."""
     return Room(vcpus=flavor["vcpus"], memory_mb=flavor["memory_mb"], disk_gb=flavor["disk_gb"])
 
 
 def quota_amounts(flavor: Flavor) -> dict[str, int]:
-    """Return what one instance takes of the quota: Nova's ``instances``, ``cores`` and ``ram`` (MiB)."""
+    """Return the quota usage of one instance: Nova's ``instances``, ``cores`` and ``ram`` (MiB)."""
     return {"instances": 1, "cores": flavor.vcpus, "ram": flavor.memory_mb}
 
 
 def larger_room(flavor: Mapping[str, Any], other: Mapping[str, Any] | None) -> Room:
-    """Return what a server holds on its host that may have either size; ``other`` None: it has one."""
+    """Return the larger of both flavors for each resource on a host; ``other`` None: there is one flavor only."""
     room = room_of(flavor)
     if other is None:
         return room
@@ -66,6 +67,6 @@ def larger_room(flavor: Mapping[str, Any], other: Mapping[str, Any] | None) -> R
 
 
 def quota_held(flavor: Mapping[str, Any], other: Mapping[str, Any] | None = None) -> dict[str, int]:
-    """Return what a server holds of the quota that may have either of these copies of flavors."""
+    """Return the quota usage of a server with these copies of flavors, the larger one for each resource."""
     room = larger_room(flavor, other)
     return {"instances": 1, "cores": room.vcpus, "ram": room.memory_mb}

@@ -1,6 +1,6 @@
-"""Images that are made of servers: their records, and their end.
+"""Images created from servers: their records and removal.
 
-The cloud writes them in the project they belong to; what the caller may say of them is checked in the caller's name.
+The cloud writes them in the project to which they belong; properties from the caller are checked as the caller's.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from provisioning.images.records import BASE, check_name
 DISK_FORMAT, CONTAINER_FORMAT = "qcow2", "bare"
 SNAPSHOT, BACKUP = "snapshot", "backup"
 _OF_ITS_OWN = frozenset({"image_type", "backup_type", "instance_uuid", "instance_owner"})
-"""Properties that an image made of a server does not hand on to images made of servers made of it."""
+"""Properties of an image that servers launched from it do not pass on to their own images."""
 _NOT_INHERITED = frozenset(
     {"cache_in_nova", "bittorrent"}
     | {"img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid"}
@@ -30,13 +30,16 @@ _NOT_INHERITED = frozenset(
     | {PROPERTY}
     | BASE
 )
-"""What says something of the bits of one image; Nova hands on none of it.  A volume has its image's attributes, too."""
+"""Properties that describe the data of one image. Nova does not inherit them either. Volumes have the image's
+attributes,
+too.
+"""
 READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeImage:
-    """An image that is to be made of a server: ``kind`` is ``snapshot`` or ``backup``, ``more`` are properties."""
+    """An image to create from a server: ``kind`` is ``snapshot`` or ``backup``, ``more`` are properties."""
 
     id: uuid.UUID
     name: str
@@ -46,7 +49,7 @@ class MadeImage:
 
 
 def check_properties(context: RequestContext, properties: Mapping[str, str]) -> None:
-    """Refuse properties that the caller may not give an image.  Raises InvalidInputError."""
+    """Raise InvalidInputError for properties that the caller may not set."""
     try:
         for name in properties:
             check_name(name)
@@ -56,9 +59,9 @@ def check_properties(context: RequestContext, properties: Mapping[str, str]) -> 
 
 
 def make_record(context: RequestContext, instance: Instance, made: MadeImage) -> Image:
-    """Write the record of an image whose bits a host will send, ``queued``, inside the caller's transaction.
+    """Create the ``queued`` record of an image whose data a host will upload, inside the caller's transaction.
 
-    It belongs to the caller's project, as in Nova; when that is not the server's, it is shared with the server's.
+    As in Nova, it belongs to the caller's project, and is shared with the server's project if that is another one.
     """
     owner = context.project_id or instance.project_id
     own = owner == instance.project_id
@@ -91,7 +94,7 @@ def make_record(context: RequestContext, instance: Instance, made: MadeImage) ->
 
 
 def _inherited(instance: Instance) -> dict[str, str]:
-    """Return what the image of the server says of its disk, and so of every copy of it."""
+    """Return the properties of the server's image that also apply to copies of its disk."""
     kept: dict[str, str] = {}
     for name, value in instance.image_properties.items():
         with contextlib.suppress(ForbiddenError):
@@ -102,7 +105,7 @@ def _inherited(instance: Instance) -> dict[str, str]:
 
 
 def keep_variables(image_id: uuid.UUID | str, packed: str) -> None:
-    """Write the variables of the server's UEFI firmware into its image; one that is gone is left alone."""
+    """Store the UEFI variables of the server in its image; ignored when the image was deleted."""
     image = Image.objects.filter(id=image_id).first()
     if image is None or unpack(packed) is None:
         return
@@ -115,16 +118,17 @@ def is_ready(image_id: uuid.UUID | str) -> bool:
 
 
 def holds_ready(image_id: uuid.UUID | str) -> bool:
-    """Say whether an image has its data, and keep it so until the caller's transaction ends: nobody deletes it then."""
+    """Return whether an image has its data, and lock it against deletion until the caller's transaction ends."""
     ready = Image.objects.select_for_update(no_key=True).filter(id=image_id, status__in=READY)
     return bool(ready.values_list("id"))
 
 
 def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bool:
-    """End an image that was made of a server; ``unless_ready``: not when it has its bits.  Says whether it did.
+    """Delete an image that was created from a server. Returns whether it was deleted.
 
-    One that is protected, or gone, is left alone.  Bits count also when their record does not say that they are there:
-    the server may have left its host since, so that they are all that is left of its disk.
+    With ``unless_ready`` an image with its data is kept, even if its record does not show the data yet: the server may
+    have
+    left its host, and the image be the only copy of its disk. Protected and deleted images are ignored.
     """
     image = Image.objects.filter(id=image_id).first()
     if image is None or (unless_ready and image.status in READY):
@@ -140,12 +144,14 @@ def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bo
 
 
 def in_project_of(image: Image) -> RequestContext:
-    """Return the cloud itself as it acts in the project of an image, for the upload of what a host sends."""
+    """Return the cloud's context in the project of an image, for the upload by a host."""
     return _cloud(image.project_id)
 
 
 def _cloud(project_id: uuid.UUID, request_id: str = "") -> RequestContext:
-    """Return the cloud itself in a project, without a role: it does there what the project may do with its own."""
+    """Return the cloud's context in a project, without roles: it has the rights of the project's members on their own
+    resources.
+    """
     return RequestContext(
         user_id=None, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()
     )

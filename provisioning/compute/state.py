@@ -1,5 +1,5 @@
-"""The only writer of an instance's state columns: conditional updates against the table of legal transitions, each with
-its event.
+"""Writes the state columns of instances; no other module does. Each write is a conditional update, checked against the
+legal transitions, with an event.
 """
 
 import functools
@@ -26,11 +26,11 @@ from provisioning.volumes.state import keep_still
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:
-    """Let nobody else move these instances before the caller's transaction ends, where the database locks rows.
+    """Lock these instances and their volumes until the caller's transaction ends, on databases with row locks.
 
-    Volumes, quota, hosts and commands are locked behind instances, in this order (``provisioning.volumes.state``):
-    whoever would touch one of them first calls this, so that no two wait in a ring.  Their volumes are locked with
-    them.
+    The lock order is instances, volumes, quota, hosts, commands (``provisioning.volumes.state``). Code that locks one
+    of the
+    later ones calls this function first, to prevent deadlocks.
     """
     if connection.features.has_select_for_update:
         keys = list(ids)
@@ -39,7 +39,7 @@ def lock(ids: Iterable[uuid.UUID]) -> None:
 
 
 def lock_volumes(ids: Iterable[uuid.UUID]) -> None:
-    """Lock the volumes of these instances, where what follows locks them behind their project's quota."""
+    """Lock the volumes of these instances, before code that locks the project's quota and then volumes."""
     theirs = BlockDevice.objects.filter(instance_id__in=list(ids), volume_id__isnull=False)
     keep_still(Volume.objects.filter(id__in=theirs.values("volume_id")))
 
@@ -52,13 +52,19 @@ def advance(
     changes: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
-    """Make one legal transition, inside the caller's transaction, and write its event.
+    """Apply one legal transition, inside the caller's transaction, and write its event.
 
-    ``known`` may be an instance read earlier: the update is conditional on the state and the attempt it had then, so
-    that what was decided on their ground still holds; only other changes (a new name) are read anew.  ``changes`` are
-    further columns of the same update (``attempt`` among them raises the fence); ``note`` is what the
-    notifications say beside the instance.  Returns the instance as it is now, or None when its state has changed
-    meanwhile, the transition is not legal from it, or ``attempt`` is not its attempt.
+    ``known`` may be an instance read earlier: the update requires that its state and attempt are unchanged, so that
+    decisions
+    based on them are still valid; after other concurrent changes, such as a new name, the row is read again.
+    ``changes`` are
+    additional columns of the update; an ``attempt`` among them invalidates older commands and reports. ``note`` has
+    additional
+    fields of the notifications.
+
+    Returns the updated instance, or None when its state has changed concurrently, the transition is not legal, or
+    ``attempt``
+    is not the instance's attempt.
     """
     return walk(known, [transition], attempt=attempt, changes=changes, note=note)
 
@@ -71,7 +77,7 @@ def walk(
     changes: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
-    """Make several transitions at once: one update, and an event for each; else as ``advance``."""
+    """Apply several transitions in one update, with an event for each; otherwise as ``advance``."""
     if not TRANSITION_NAMES.issuperset(transitions):
         raise ValueError(f"There is no transition called one of {list(transitions)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
@@ -96,7 +102,9 @@ def walk(
 
 
 def _unmoved(instance: Instance) -> Instance | None:
-    """Read an instance whose row has changed again, in place; None when it has also moved, or is gone."""
+    """Read an instance again, in place, after a conflicting write; None when its state has changed or its row is
+    deleted.
+    """
     same = Instance.objects.filter(vm_state=instance.vm_state, task_state=instance.task_state, attempt=instance.attempt)
     try:
         instance.refresh_from_db(from_queryset=same)
@@ -106,7 +114,7 @@ def _unmoved(instance: Instance) -> Instance | None:
 
 
 def _path(instance: Instance, transitions: Sequence[str]) -> list[State] | None:
-    """Return the states that the transitions pass through; None when one of them is not legal."""
+    """Return the states that the transitions pass through; None when one is not legal."""
     here: State = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
     passed = []
     for transition in transitions:
@@ -119,10 +127,12 @@ def _path(instance: Instance, transitions: Sequence[str]) -> list[State] | None:
 
 
 def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = None, *tell: str) -> bool:
-    """Write columns if nobody changed the row since ``instance`` was read; raise its version, write the event.
+    """Write columns unless the row has changed since ``instance`` was read; increments its version and writes the
+    event.
 
-    ``tell`` are notifications to be sent beside ``instance.update``, by their names without ``instance.``.  Returns
-    whether it was written; then ``instance`` has the new values.
+    ``tell`` are notifications to send in addition to ``instance.update``, without the prefix ``instance.``. Returns
+    whether
+    the row was written; ``instance`` then has the new values.
     """
     if not _write(instance, columns, timezone.now(), raised=1):
         return False
@@ -131,7 +141,7 @@ def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = N
 
 
 def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, raised: int) -> bool:
-    if "attempt" in columns:  # the guest of another attempt is another guest, unless it is said to be the same
+    if "attempt" in columns:  # another attempt is another guest, unless the caller sets guest_attempt
         columns = {"guest_attempt": None, **columns}
     values = {**columns, "version": instance.version + raised, "updated_at": now}
     known = {name: getattr(instance, name) for name in _CONDITION if getattr(instance, name) is not None}
@@ -148,19 +158,19 @@ def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, rai
 
 
 _CONDITION = ("id", "version", "vm_state", "task_state", "attempt")
-"""Columns that must still be as they were; of these only ``task_state`` may be null."""
+"""Columns of the update's condition; only ``task_state`` may be null."""
 _NOT_PREPARED = (Combinable, Model, dict, list)
-"""Expressions, records and JSON, which Django puts into each statement in its own way."""
+"""Values that cannot be parameters of a prepared statement."""
 
 
 def _unchanged(known: Mapping[str, Any]) -> QuerySet[Instance]:
-    """Return the row if these columns are so; one of the condition that is not named is null."""
+    """Return the row if the columns have these values; omitted columns of the condition must be null."""
     return Instance.objects.filter(**{name: known.get(name) for name in _CONDITION})
 
 
 @functools.lru_cache(maxsize=256)
 def _statement(columns: tuple[str, ...], condition: tuple[str, ...]) -> PreparedUpdate:
-    """Return the update of these columns; transitions write a few dozen sets of them."""
+    """Return the prepared update of these columns; transitions use a few dozen combinations."""
     field = Instance._meta.get_field
 
     def make(**given: Any) -> tuple[QuerySet[Instance], dict[str, Any]]:
@@ -173,10 +183,11 @@ def _statement(columns: tuple[str, ...], condition: tuple[str, ...]) -> Prepared
 
 
 def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], also: Sequence[Entry] = ()) -> None:
-    """Write events that wake the project's pages and scripts, one for each of ``differences``.
+    """Write one event for each of ``differences``, which notifies the project's pages and clients.
 
-    Each says how the instance is now, but for what the difference says: a state passed on the way, or the ``step`` that
-    was reported.  ``also`` are events to be written with them.
+    An event has the instance's current values, overridden by the difference: an intermediate state, or the reported
+    ``step``.
+    ``also`` are more events to write.
     """
     now = {
         "id": str(instance.id),
@@ -207,14 +218,16 @@ def _names(state: tuple[str, str | None]) -> dict[str, Any]:
 
 
 def set_power_state(instance: Instance, power_state: PowerState) -> None:
-    """Record what the hypervisor says by itself; nothing when the state of the instance changes at that moment."""
+    """Record a power state that the hypervisor reports on its own; ignored when the instance's state changes
+    concurrently.
+    """
     while instance.power_state != power_state:
         if update(instance, {"power_state": int(power_state)}) or _unmoved(instance) is None:
             return
 
 
 def extend_deadline(instance: Instance, until: datetime | None = None) -> None:
-    """Give the task that goes on its whole time again, or time ``until``; nothing when another one goes on since."""
+    """Restart the timeout of the current task, or set its deadline to ``until``; ignored when the task has changed."""
     deadline = until or deadline_of(instance.task_state, timezone.now())
     Instance.objects.filter(id=instance.id, task_state=instance.task_state, attempt=instance.attempt).update(
         task_deadline=deadline

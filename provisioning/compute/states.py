@@ -1,6 +1,4 @@
-"""The three axes of an instance's state with Nova's names, the one table of legal transitions, and the API status
-derived from them.
-"""
+"""Nova's three state fields of an instance, the table of legal transitions, and the API status derived from them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from compute_agent.contract.power import PowerState as PowerState
 
 
 class VmState(models.TextChoices):
-    """What the user should see once nothing is going on."""
+    """Stable state of an instance without a task."""
 
     BUILDING = "building"
     ACTIVE = "active"
@@ -28,7 +26,7 @@ class VmState(models.TextChoices):
 
 
 class TaskState(models.TextChoices):
-    """What is happening now; empty, or owned by a live job with a deadline."""
+    """The running task; null for none. Each task has a deadline."""
 
     SCHEDULING = "scheduling"
     NETWORKING = "networking"
@@ -70,7 +68,7 @@ State = tuple[VmState, TaskState | None]
 
 @dataclass(frozen=True)
 class Transition:
-    """One legal change of state and the word for it in logs."""
+    """A legal change of state, with its name."""
 
     name: str
     source: State
@@ -83,16 +81,14 @@ ALIVE = tuple(vm_state for vm_state in V if vm_state != V.DELETED)
 _LAUNCH: tuple[TaskState, ...] = (T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING)
 
 TRANSITIONS: list[Transition] = []
-"""Every legal change of state: those of a launch and of the hypervisor's own are here, each server action adds its own
-when it is registered.
-"""
+"""All legal transitions: those of launches and of the hypervisor are defined here; each server action adds its own."""
 LEGAL: dict[tuple[str, State], State] = {}
-"""(transition, where it starts) -> where it ends; a transition that is not here cannot happen."""
+"""(transition, source) → target."""
 TRANSITION_NAMES: set[str] = set()
 FOLLOWED = "follow_{}_guest"
-"""The transition of a record that is older than its guest, which is active, stopped or paused."""
+"""Name of the transition by which a record follows a newer guest that is active, stopped or paused."""
 DISK_TASKS: set[TaskState] = {T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING}
-"""What writes or reads much of a host's disks while it goes on."""
+"""Tasks with heavy disk I/O on the host."""
 STATUSES: dict[str, tuple[str, dict[str, str]]] = {
     V.BUILDING: ("BUILD", {}),
     V.ACTIVE: ("ACTIVE", {}),
@@ -107,16 +103,16 @@ STATUSES: dict[str, tuple[str, dict[str, str]]] = {
     V.ERROR: ("ERROR", {}),
     V.DELETED: ("DELETED", {}),
 }
-"""vm_state → the status it usually has, and the other ones during some tasks, which the server actions add."""
+"""vm_state → its default status, and other statuses during some tasks, which the server actions add."""
 
 
 def add_transitions(transitions: Iterable[Transition]) -> None:
-    """Make changes of state legal.  Raises ValueError when one name would lead from one state to two."""
+    """Add legal transitions. Raises ValueError for two targets of one name and source."""
     for transition in transitions:
         key = transition.name, transition.source
         if key in LEGAL:
             if LEGAL[key] != transition.target:
-                raise ValueError(f"{transition.name} leads from {transition.source} to two states.")
+                raise ValueError(f"{transition.name} has two targets from {transition.source}.")
             continue
         LEGAL[key] = transition.target
         TRANSITIONS.append(transition)
@@ -138,13 +134,13 @@ add_transitions(
             for target in (V.ACTIVE, V.STOPPED, V.PAUSED)
             for vm in ALIVE
             for task in (None, *(task for task in T if task != T.DELETING))
-            if vm == V.BUILDING or task not in _LAUNCH[:-1]  # before a host has the server, only a launch
+            if vm == V.BUILDING or task not in _LAUNCH[:-1]  # without a host only launches can be followed
         ),
     ]
 )
 
 
 def api_status(vm_state: str, task_state: str | None) -> str:
-    """Return the Compute API's ``status``, derived as Nova derives it (nova.api.openstack.common.status_from_state)."""
+    """Return the API's ``status``, derived as in Nova (nova.api.openstack.common.status_from_state)."""
     usual, during = STATUSES.get(vm_state, ("UNKNOWN", {}))
     return during.get(task_state or "", usual)

@@ -1,5 +1,8 @@
-"""Commands that a host calls superseded although they are the newest of their records: the host has seen a higher
-attempt, so records are lost.  The record takes the number over, and the command is sent again, once.
+"""Repeats commands that a host rejects as superseded although they are the newest in the records.
+
+The host has then seen a higher attempt, so records were lost. The record's attempt is raised above it, and the command
+is
+sent once more.
 """
 
 import logging
@@ -18,16 +21,18 @@ log = logging.getLogger(__name__)
 
 CODE = "superseded"
 GENERATION = "generation"
-"""The key of the newest generation that a host has seen.  Older agents do not send it."""
+"""Key of the newest generation that a host has seen; older agents do not send it."""
 _BUILD, _DESTROY = "build_request", "destroy_request"
 
 
 def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
-    """Send the command again above the host's number, in the caller's transaction.
+    """Repeat the command with an attempt above the host's, in the caller's transaction.
 
-    False, and nothing is done, when the record has moved on since, when it was sent again already, when the server's
-    removal may have overtaken it, and for a removal that nobody asked for by deleting the server: there may be a newer
-    guest.
+    Returns False, with nothing done, when the record has changed since, the command was already repeated, or a deletion
+    of the
+    server may have overtaken it. Destroy commands of servers that are not being deleted are not repeated either,
+    because the
+    host may have a newer guest.
     """
     if command.repeated or command.generation != instance.attempt:
         return False
@@ -50,13 +55,13 @@ def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     commands.repeat(command, number)
     state.extend_deadline(instance)
     log.warning(
-        "Host %s has seen attempt %s of instance %s, the record says %s: %s is sent again.",
+        "Host %s has seen attempt %s of instance %s, the record has %s: repeating %s.",
         command.host_id, seen or "a higher", instance.id, before, command.kind,
     )  # fmt: skip
     return True
 
 
 def _seen(event: AgentEvent) -> int:
-    """Return the newest generation that the host says it has seen; 0 when it does not say."""
+    """Return the newest generation that the host reports, or 0."""
     text = event.detail.get(GENERATION, "")
     return min(int(text), newer_guests.MOST) if text.isascii() and text.isdigit() and len(text) < 12 else 0

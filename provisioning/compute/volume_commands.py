@@ -1,4 +1,4 @@
-"""Commands to hosts that the tasks of volumes wait for: to move a guest to new data, and to grow its disk."""
+"""Commands to hosts that the tasks of volumes wait for: swapping a guest's volume and resizing its disk."""
 
 import uuid
 from datetime import datetime
@@ -17,7 +17,7 @@ KINDS = (SWAP, str(RefreshVolumeRequest.__struct_config__.tag))
 
 
 def unfinished(attachment: Attachment) -> list[HostCommand]:
-    """Return such commands about an attachment that the server's host has not ended, of its present attempt."""
+    """Return the unfinished commands about an attachment, of the server's current host and attempt."""
     instance = Instance.objects.filter(id=attachment.instance_id or NOBODY).first()
     if instance is None:
         return []
@@ -27,13 +27,13 @@ def unfinished(attachment: Attachment) -> list[HostCommand]:
 
 
 def goes_on(command: HostCommand, until: datetime) -> None:
-    """Hear that a host works on a command beside a server's tasks, and until when the host is waited for now."""
+    """Extend the deadline of the volume's task while a host works on its command."""
     if command.kind in KINDS:
         guest_goes_on(uuid.UUID(_attachment_of(command)), until)
 
 
 def _attachment_of(command: HostCommand) -> str:
-    """Return the attachment that a command is about; of a swap, the new one."""
+    """Return the attachment of a command; for a swap the new one."""
     body = decode_command_body(command.body)
     match body:
         case SwapVolumeRequest(new=disk) | RefreshVolumeRequest(disk=disk):

@@ -1,4 +1,4 @@
-"""Images of servers that boot from a volume: snapshots of their volumes, and an image that only names them."""
+"""Images of volume-backed servers: snapshots of the volumes, and an image that refers to them."""
 
 import json
 from typing import Any
@@ -24,12 +24,12 @@ _TEXTS = ("device_name", "disk_bus", "device_type", "guest_format", "tag")
 
 
 def make(context: RequestContext, instance: Instance, made: MadeImage) -> None:
-    """Make the image: each of the server's volumes is frozen as it is now, while the server goes on.
+    """Create an image from snapshots of all volumes of a running or stopped server. Do not call it in a transaction.
 
-    Not to be called in a transaction.  Raises InstanceBusyError, OverQuotaError, InvalidVolumeError.
+    Raises InstanceBusyError, OverQuotaError, InvalidVolumeError.
     """
     image = _record(context, instance, made)
-    images.upload(in_project_of(image), image.id, [bytes(SECTOR)])  # one without data is none here
+    images.upload(in_project_of(image), image.id, [bytes(SECTOR)])  # an active image needs some data
 
 
 @when_broken_off

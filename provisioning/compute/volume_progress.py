@@ -1,4 +1,4 @@
-"""How far the data of a server's volumes is, as a step of its launch or its rebuild shows it."""
+"""Progress of new volume data, shown in a step of the server's launch or rebuild."""
 
 from django.db.models import Sum
 
@@ -14,13 +14,11 @@ STEPS = {
     TaskState.BLOCK_DEVICE_MAPPING: ("create", MAPPING),
     TaskState.REBUILD_BLOCK_DEVICE_MAPPING: ("rebuild", STEP),
 }
-"""Task → the action and its step that wait for volumes."""
+"""task_state → the action and step that wait for volumes."""
 
 
 def show(volume: Volume) -> None:
-    """Write the bytes on the step that waits for this volume, with those of the server's other new volumes; no server
-    is locked or changed.
-    """
+    """Write the copied bytes of the server's new volumes to the step that waits for this volume. Locks no server."""
     waiting = BlockDevice.objects.filter(volume_id=volume.id, instance__task_state__in=STEPS)
     for device in waiting.select_related("instance"):
         _show(device.instance)

@@ -1,4 +1,4 @@
-"""The volume that a server boots from, given the data of an image by a rebuild: checks, the writing, its steps."""
+"""Rebuild of a volume-backed server: checks, the write of the image to its boot volume, and the steps."""
 
 import uuid
 from typing import Any
@@ -22,15 +22,15 @@ from provisioning.volumes.states import VolumeStatus
 
 STEP = "rebuild_block_device_mapping"
 FAILED = "volume_failed"
-LOST = "Nothing was heard of the volume that was to be written."
-NO_VOLUME = "The volume that the server boots from was taken from it."
+LOST = "The write of the boot volume ended without a report."
+NO_VOLUME = "The server's boot volume was detached."
 NOT_WRITTEN = "Volume {volume} could not be written: {reason}"
 
 
 def columns(context: RequestContext, instance: Instance, image_id: str, *, writes: bool) -> dict[str, Any]:
-    """Check the image for a server that boots from a volume and return what changes in its record.
+    """Check the image for a volume-backed server and return the columns to change.
 
-    ``writes`` False: the volume keeps its data, and InvalidInputError for another image than its own.
+    ``writes`` False: the volume keeps its data; raises InvalidInputError for another image than its own.
     """
     root = _root_of(instance)
     if writes:
@@ -62,15 +62,15 @@ def _written(context: RequestContext, instance: Instance, root: BlockDevice | No
 
 
 def write(instance: Instance, image_id: str) -> None:
-    """Have the image written, inside the caller's transaction with the server locked; raises as ``reimage_of_server``.
+    """Start to write the image to the volume, inside the caller's transaction with the server locked.
 
-    Its end casts ``compute.volume_reimaged``.
+    Its end casts ``compute.volume_reimaged``. Raises the errors of ``reimage_of_server``.
     """
     volumes.reimage_of_server(_owner(instance), _volume_id(_root_of(instance)), image_id, instance.id)
 
 
 def check_there(instance: Instance) -> None:
-    """Raise InvalidInputError when an operator has taken the volume from the server."""
+    """Raise InvalidInputError when an operator has detached the boot volume."""
     _volume_id(_root_of(instance))
 
 
@@ -84,7 +84,7 @@ def goes_on(instance: Instance) -> bool:
 
 
 def show_begun(instance: Instance, row: InstanceAction, stopped: Outcome) -> None:
-    """Write the steps of an action whose guest is off and whose volume is being written."""
+    """Write the steps of a rebuild whose guest is stopped and whose volume is being written."""
     span = instance_actions.Span(max(stopped.begun_at, row.started_at), stopped.ended_at)
     host = instance.host_name
     off = instance_actions.step(row, STOP_GUEST, span, attempt=instance.attempt, host=host)

@@ -1,7 +1,8 @@
-"""What follows at servers from what happens to their volumes.
+"""Reactions of servers to changes of their volumes.
 
-Volumes call back with the volume locked; a server is locked before its volumes everywhere.  So each call casts a job,
-which locks in that order: where somebody waits for the next step, it runs as soon as the call's transaction is over.
+Volumes call this module with the volume locked, but servers are locked before their volumes everywhere. So each call
+casts
+a job, which locks in the right order. Jobs for which a user may be waiting run directly after the transaction.
 """
 
 import uuid
@@ -43,10 +44,10 @@ READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compu
 REIMAGED = "compute.volume_reimaged"
 MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
 ATTACH_NEW = "compute.attach_new_volume"
-AWAY = "The server does not run on its host now."
-TAKEN = "An operator has taken the volume from the server."
+AWAY = "The server is not running on its host."
+TAKEN = "An operator has detached the volume from the server."
 NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
-NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be made. {reason}"
+NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be created. {reason}"
 
 
 class Servers(uses.VolumeUser):
@@ -104,9 +105,9 @@ class Servers(uses.VolumeUser):
 
 @job(CONNECTED, topic=TOPIC)
 def connected(attachment_id: str, *, again: bool = False) -> None:
-    """Go on with whatever waits for the connection: a build, or a disk for a guest that is there.
+    """Continue a build, or plug in a disk, that waits for the connection.
 
-    ``again``: only where the server does nothing else, and no command of it is on the way.
+    ``again``: only if the server has no task and no unfinished command.
     """
 
     def go_on(instance: Instance, device: BlockDevice) -> None:
@@ -123,7 +124,7 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
 
 @job(REFUSED, topic=TOPIC)
 def refused(attachment_id: str, message: str) -> None:
-    """End what waits for a connection that cannot be; what was said of an earlier one changes nothing."""
+    """Abort what waits for a connection that failed; reports about earlier connections are ignored."""
 
     def end(instance: Instance, device: BlockDevice) -> None:
         attachment = Attachment.objects.filter(id=attachment_id).first()
@@ -142,19 +143,19 @@ def refused(attachment_id: str, message: str) -> None:
 
 @job(READY, topic=TOPIC)
 def ready(volume_id: str) -> None:
-    """Go on with the builds that wait for a new volume."""
+    """Continue the builds that wait for a new volume."""
     _for_builds(volume_id, cast_schedule)
 
 
 @job(ATTACH_NEW, topic=TOPIC)
 def attach_new(volume_id: str) -> None:
-    """Attach a new volume to the server that it was created for."""
+    """Attach a new volume to the server for which it was created."""
     new_volumes.attach_when_ready(volume_id)
 
 
 @job(FAILED, topic=TOPIC)
 def failed(volume_id: str, message: str) -> None:
-    """End the builds that wait for a volume that could not be made."""
+    """Fail the builds that wait for a volume that could not be created."""
     said = NOT_MADE.format(volume=volume_id, reason=message)
     _for_builds(volume_id, lambda instance: fail(instance, said, clean=True))
 
@@ -162,7 +163,7 @@ def failed(volume_id: str, message: str) -> None:
 @job(REIMAGED, topic=TOPIC)
 @when_broken_off
 def reimaged(volume_id: str, message: str) -> None:
-    """Go on with the rebuild that waits for the volume a server boots from, or end it with the reason."""
+    """Continue the rebuild that waits for its boot volume, or fail it with ``message``."""
     failure = NOT_WRITTEN.format(volume=volume_id, reason=message) if message else ""
     with transaction.atomic():
         for key in BlockDevice.objects.filter(volume_id=volume_id, boot_index=0).values_list("instance_id", flat=True):
@@ -172,7 +173,7 @@ def reimaged(volume_id: str, message: str) -> None:
 
 @job(CHANGED, topic=TOPIC)
 def changed(volume_id: str) -> None:
-    """Have each guest's host bring its disk to how the volume is now; where no guest has it, it is so already."""
+    """Update the volume's disk on the host of each guest; if no guest has it, report the change as applied."""
     for attachment in Attachment.objects.filter(volume_id=volume_id, instance_id__isnull=False):
         if not _with_server(str(attachment.id), _refresh):
             attachments.refreshed(attachment)
@@ -180,7 +181,7 @@ def changed(volume_id: str) -> None:
 
 @job(MOVED, topic=TOPIC)
 def moved(attachment_id: str, new_attachment_id: str) -> None:
-    """Have the guest that uses a volume go on with its data in another pool."""
+    """Switch the guest of a volume to its data in another pool."""
     begun = []
 
     def begin(instance: Instance, device: BlockDevice) -> None:
@@ -193,9 +194,11 @@ def moved(attachment_id: str, new_attachment_id: str) -> None:
 
 @job(RELEASED, topic=TOPIC)
 def released(attachment_id: str) -> None:
-    """Forget the disk of a volume that an operator has taken, and have it taken from the guest; a root disk stays the
-    server's, without its volume.  What went on with the disk is over, and a volume that was to take its place is given
-    back.
+    """Remove the disk of a volume that an operator has detached, and unplug it from the guest.
+
+    A root disk stays in the records without its volume. Actions in progress on the disk end, and the replacement of a
+    swap is
+    released.
     """
 
     def forget(instance: Instance, device: BlockDevice) -> None:
@@ -221,13 +224,13 @@ def released(attachment_id: str) -> None:
 
 
 def _goes_over(device: BlockDevice) -> bool:
-    """Return whether a host was told to move the guest to its volume's new data, and has not reported the end."""
+    """Whether a host has an unfinished command to switch the guest to its volume's new data."""
     new = Attachment.objects.filter(id=device.swap_attachment_id or NOBODY).first()
     return new is not None and uses.user().is_swapping(new)
 
 
 def _close_actions(instance: Instance, device: BlockDevice) -> None:
-    """Close what is open about a volume that the server has no more; one that was being taken out is."""
+    """Close the actions about a volume that the server no longer has; a detach is successful."""
     for record, message in ((AttachVolume.record, TAKEN), (SwapVolume.record, TAKEN), (DetachVolume.record, None)):
         action = instance_actions.of_volume(instance.id, record, str(device.volume_id))
         if action is not None:
@@ -252,7 +255,7 @@ def _of(attachment_id: str | uuid.UUID) -> Q:
 
 @when_broken_off
 def _with_server(attachment_id: str, work: Callable[[Instance, BlockDevice], object]) -> bool:
-    """Do something with the server and the disk of an attachment, both locked; False when there is no such disk."""
+    """Call ``work`` with the server and disk of an attachment, both locked; False when there is no such disk."""
     with transaction.atomic():
         mine = _of(attachment_id)
         device = BlockDevice.objects.filter(mine).first()
