@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from compute_agent.network import namespace
-from tests.host.lab import Space, links, until
+from tests.host.lab import PATIENCE, Space, links, until
 from tests.support.stale import sweep
 from up.places import EXTERNAL, UNDERLAY
 from up.programs import LIBEXEC
@@ -29,15 +29,16 @@ def switch() -> Iterator[Switch]:
     assert namespace.listed(switch.name) == []
 
 
-def reaches(name: str, address: str) -> bool:
-    said = Space(name).run("busybox", "ping", "-c", "1", "-W", "1", address, check=False)
+def reaches(name: str, address: str, seconds: float = PATIENCE) -> bool:
+    """Whether an address answers a ping; ``seconds``: how long to wait, short where no answer is expected."""
+    said = Space(name).run("busybox", "ping", "-c", "1", "-W", str(int(seconds)), address, check=False)
     return "1 packets received" in said
 
 
 def inside(name: str) -> subprocess.Popen[bytes]:
     """Start a process in a namespace that would stay for ever."""
     process = subprocess.Popen(["nsenter", f"--net={namespace.FOLDER / name}", "sleep", "infinity"])
-    until(lambda: process.pid in processes_in([name]), "the process is inside", 5)
+    until(lambda: process.pid in processes_in([name]), "the process is inside")
     return process
 
 
@@ -45,7 +46,7 @@ def test_hosts_reach_each_other_by_the_underlay_and_nobody_else(switch: Switch) 
     switch.make(3)
     assert [switch.underlay_address(number) for number in (1, 3)] == ["192.0.2.1", "192.0.2.3"]
     assert reaches(switch.machine(1), "192.0.2.3")
-    assert not reaches(switch.world, "192.0.2.1")
+    assert not reaches(switch.world, "192.0.2.1", 1)
     for name in (switch.machine(1), switch.world):
         routes = Space(name).run("ip", "route", "show", "default")
         assert routes == ""  # no way to this machine's own network
@@ -92,9 +93,9 @@ def test_a_power_failure_ends_all_of_one_host_and_nothing_of_another(switch: Swi
 def test_a_cable_is_pulled_and_plugged_in(switch: Switch) -> None:
     switch.make(2)
     switch.cable(2, plugged=False)
-    assert not reaches(switch.machine(1), "192.0.2.2")
+    assert not reaches(switch.machine(1), "192.0.2.2", 1)
     switch.cable(2)
-    until(lambda: reaches(switch.machine(1), "192.0.2.2"), "the host is back", 10)
+    until(lambda: reaches(switch.machine(1), "192.0.2.2", 1), "the host is back")
 
 
 def test_the_command_line_makes_and_removes(switch: Switch) -> None:

@@ -70,7 +70,7 @@ def listen(service: MetadataService, network: str) -> int:
 def ask(
     port: int, path: str, source: str = "127.0.0.1", method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5, source_address=(source, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -176,7 +176,7 @@ def test_a_token_passes_only_so_many_machines(
     listening = socket.create_server((address, 0), family=family)
     service.opened("a", [listening])
     guests.here["a", address] = replace(make_spec(), metadata_hops=3)
-    connection = http.client.HTTPConnection(address, listening.getsockname()[1], timeout=5)
+    connection = http.client.HTTPConnection(address, listening.getsockname()[1], timeout=60)
     connection.request("PUT", "/latest/api/token", headers={TTL: "60"})
     answer = connection.getresponse()
     assert (answer.status, answer.headers[TTL]) == (200, "60")
@@ -203,7 +203,7 @@ def test_one_guest_has_one_share_by_all_its_addresses(service: MetadataService, 
     guests.here["a", "127.0.0.9"] = OTHER
     with contextlib.ExitStack() as stack:
         slow = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(source, 0)))
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0)))
             for _ in range(module.SHARE)
             for port, source in sources
         ]
@@ -229,7 +229,7 @@ def test_no_worker_waits_for_a_guest(guests: Guests, monkeypatch: pytest.MonkeyP
     port = listen(service, "a")
     service.start(guests)
     try:
-        slow = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(3)]
+        slow = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(3)]
         slow[1].sendall(b"POST /openstack/latest/password HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf")
         slow[2].sendall(b"GET /openstack/latest/vendor_data.json HTTP/1.1\r\n\r\n")
         assert slow[2].recv(12) == b"HTTP/1.1 200"
@@ -248,8 +248,8 @@ def test_a_request_that_does_not_end_is_broken_off(
     monkeypatch.setattr(module, "SECONDS", seconds)
     guests.here["a", "127.0.0.1"] = make_spec()
     part = b"X" if seconds < 1 else b"X" * module.MOST_HEAD
-    with socket.create_connection(("127.0.0.1", listen(service, "a")), timeout=5) as endless:
-        until(lambda: not goes_on(endless, part), "the end of a connection", 5)
+    with socket.create_connection(("127.0.0.1", listen(service, "a")), timeout=60) as endless:
+        until(lambda: not goes_on(endless, part), "the end of a connection", 60)
 
 
 def goes_on(connection: socket.socket, part: bytes) -> bool:
@@ -264,7 +264,7 @@ def goes_on(connection: socket.socket, part: bytes) -> bool:
 def test_listing_and_type(service: MetadataService, guests: Guests) -> None:
     port = listen(service, "a")
     guests.here["a", "127.0.0.1"] = make_spec()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("HEAD", "/openstack/latest/meta_data.json")
     answer = connection.getresponse()
     assert (answer.status, answer.getheader("Content-Type"), answer.read()) == (
