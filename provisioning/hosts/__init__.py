@@ -1,1 +1,1 @@
-"""Hosts, and the way to them for every service above: commands, calls, reports, and what their agents say they have."""
+"""Hosts and communication with them, for all services above: commands, calls, reports and audits."""

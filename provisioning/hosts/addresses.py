@@ -1,6 +1,6 @@
-"""Addresses that other hosts reach a host at: checked before anybody is told of them.
+"""Addresses at which hosts reach each other, validated before other hosts receive them.
 
-Other hosts send the packets of guests to such an address, so a host must not name another machine's.
+Other hosts send guests' packets to such an address, so a host must not claim another machine's address.
 """
 
 import ipaddress
@@ -22,20 +22,19 @@ NO_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True)
 class Recorded:
-    """The change by a report."""
+    """Result of recording a reported address."""
 
     moved: bool = False
     warnings: tuple[str, ...] = ()
-    """Why the reported address was refused, for operators."""
+    """Reasons for refusing the address, for operators."""
 
 
 def record(host_id: uuid.UUID, reported: str, link: str) -> Recorded:
-    """Record the address that a host reports; one that is refused leaves the recorded one as it is.
+    """Record the address that a host reports; a refused one leaves the recorded address unchanged.
 
-    ``link`` is the address that its link comes from, empty when that is unknown.  A first address is accepted; another
-    one must be in ``HOST_NETWORKS``, or be the link's while there is no such list.  Each has to be a unicast address
-    of the other hosts' IP version that no other host has; loopback is for hosts on the portal's own machine, which
-    share it.
+    ``link`` is the address that its link comes from, empty if unknown.  A first address is accepted; another one must
+    be in ``HOST_NETWORKS``, or be the link's if that setting is empty.  An address must be unicast, of the other hosts'
+    IP version, and not in use by another host; hosts on the portal's own machine share the loopback address.
     """
     host = Host.objects.filter(id=host_id).only("name", "host_ip").first()
     if host is None or not reported:
@@ -56,7 +55,7 @@ def record(host_id: uuid.UUID, reported: str, link: str) -> Recorded:
 
 
 def usable(text: str) -> Address:
-    """Read an address that packets can be sent to; raises ValueError."""
+    """Parse an address that packets can be sent to; raises ValueError."""
     if not text.isascii() or "%" in text:
         raise ValueError("it is not an IP address")
     address = ipaddress.ip_address(text)
@@ -70,7 +69,7 @@ def usable(text: str) -> Address:
 
 
 def seen_from(host: Host, other: Host | None) -> str:
-    """Return the address that ``host`` reaches another one at, empty when it does not: loopback is this machine."""
+    """Return the address at which ``host`` reaches another one, empty if it cannot: loopback addresses are local."""
     if other is None or not _is_usable(other.host_ip):
         return ""
     near = not host.host_ip or _is_loopback(host.host_ip) == _is_loopback(other.host_ip)
@@ -94,7 +93,7 @@ def _check(host: Host, address: Address, link: str) -> None:
     networks = settings.HOST_NETWORKS
     if networks:
         if not any(address in network for network in networks):
-            raise ValueError("it is in none of the networks of NOVELLA_HOST_NETWORKS")
+            raise ValueError("it is outside the networks of NOVELLA_HOST_NETWORKS")
     elif _is_usable(host.host_ip) and str(address) not in {host.host_ip, link}:
         raise ValueError("it is neither the recorded one nor that of the host's link")
     others = Host.objects.exclude(id=host.id).exclude(Q(host_ip="") | Q(host_ip="::1") | Q(host_ip__startswith="127."))
@@ -113,5 +112,5 @@ def _is_loopback(text: str) -> bool:
 def _refused(host: Host, reported: str, why: str) -> Recorded:
     said = one_line(reported, 45)
     log.warning("The address %r that host %s reports is refused: %s.", said, host.name, why)
-    kept = f"the recorded one, {host.host_ip}, stays in use" if host.host_ip else "other hosts do not reach this one"
+    kept = f"the recorded one, {host.host_ip}, stays in use" if host.host_ip else "other hosts cannot reach this one"
     return Recorded(warnings=(f"The reported address {said} is refused: {why}; {kept}.",))

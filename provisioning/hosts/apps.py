@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class HostsConfig(AppConfig):
-    """The hosts' records."""
+    """Configuration of the hosts app."""
 
     name = "provisioning.hosts"
     label = "hosts"

@@ -1,4 +1,4 @@
-"""What a host says it has and uses: measured amounts, images in its cache, guests, leftovers."""
+"""Audits by hosts: resources, cached images, guests and leftovers."""
 
 import re
 import uuid
@@ -23,13 +23,13 @@ from provisioning.hosts.subjects import HANDLERS
 MOST_WARNINGS = 20
 MOST_TRAITS = 1000
 TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
-"""The form of a trait's name."""
+"""The format of a trait's name."""
 
 
 def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
-    """Record what the host has and uses, and compare its guests with the records.
+    """Record a host's audit, and compare its guests, volumes and documents with the records.
 
-    ``link`` is the address that its link comes from, empty when that is unknown.
+    ``link`` is the address that its link comes from, empty if unknown.
     """
     address = addresses.record(host_id, report.host_ip, link)
     remote_hosts.heard_from(report.host_ip)
@@ -70,9 +70,9 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
-    """Return what is wrong with the host, ``more`` than it reports included, and what it repaired.
+    """Return the columns for the host's warnings, including ``more``, and for its repairs.
 
-    An agent that reports neither leaves what is recorded of them.
+    If the agent reports neither, the recorded ones are kept.
     """
     if report.warnings is None:
         return {"warnings": [*more]} if more else {}
@@ -82,14 +82,14 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
 
 
 def _traits(said: Sequence[str] | None) -> dict[str, object]:
-    """Return the traits that a host reports, sorted; nothing when its agent does not say."""
+    """Return the column for the host's traits, sorted; empty if its agent does not report them."""
     if said is None:
         return {}
     return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
 
 
 def _tracking(said: Tracking | None) -> dict[str, object]:
-    """Return what a host says of its connection tracking; empty when it says nothing."""
+    """Return the host's connection tracking; empty if it does not report it."""
     if said is None:
         return {}
     amounts = {name: _amount(getattr(said, name)) for name in ("entries", "limit", "share", "largest")}
@@ -98,7 +98,7 @@ def _tracking(said: Tracking | None) -> dict[str, object]:
 
 @when_broken_off
 def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
-    """Let the service of volumes know which pools a host serves."""
+    """Pass the pools that a host serves to the handlers."""
     with transaction.atomic():
         for handler in HANDLERS:
             handler.take_pools(host_id, pools)
@@ -106,7 +106,7 @@ def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
 
 @when_broken_off
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-    """Let every service bring its records and what a host has together; ``complete`` as in ``SubjectHandler``."""
+    """Let every handler reconcile its records with a host's guests; ``complete`` as in ``SubjectHandler``."""
     with transaction.atomic():
         for handler in HANDLERS:
             handler.compare(host_id, guests, complete=complete)
@@ -114,7 +114,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 @when_broken_off
 def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complete: bool) -> None:
-    """Let every service look whether the host has the documents that it was told, in their newest generations."""
+    """Let every handler check that the host has the newest documents that were sent to it."""
     said: defaultdict[str, dict[uuid.UUID, Owned]] = defaultdict(dict)
     for each in documents:
         key = read_id(each.subject_id)
@@ -127,7 +127,7 @@ def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complet
 
 @when_broken_off
 def compare_volumes(host_id: uuid.UUID, volumes: Sequence[KnownVolume]) -> None:
-    """Let the service of volumes look whether the host has seen newer changes than the records."""
+    """Let the handlers check whether the host has seen newer changes of volumes than the records."""
     with transaction.atomic():
         for handler in HANDLERS:
             handler.compare_volumes(host_id, volumes)

@@ -1,4 +1,4 @@
-"""The certificate authority of hosts: makes itself, and signs what a host asks for (RFC 5280, RFC 2986)."""
+"""The certificate authority of hosts: creates itself, and signs hosts' requests (RFC 5280, RFC 2986)."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -19,13 +19,13 @@ from provisioning.common.errors import InvalidInputError
 
 AUTHORITY_LIFE = timedelta(days=3650)
 BEFORE = timedelta(days=1)
-"""Certificates are good since this long ago: hosts' clocks may be behind."""
+"""Certificates are valid from this long before their issue, because hosts' clocks may be behind."""
 LONGEST_REQUEST = 16 * 1024
-"""Characters of a request that is read."""
+"""Limit of a request, in characters; the rest is ignored."""
 
 
 def new_authority(now: datetime) -> tuple[str, str, datetime]:
-    """Return the certificate of a new authority and its key, both PEM, and when it ends."""
+    """Return a new authority's certificate and key, both PEM, and its expiry."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Novella hosts {now:%Y-%m-%d} {uuid.uuid4().hex[:8]}")])
     ends = (now + AUTHORITY_LIFE).replace(microsecond=0)
@@ -39,21 +39,21 @@ def new_authority(now: datetime) -> tuple[str, str, datetime]:
 
 
 class Authority:
-    """Signs with one authority's key."""
+    """Signs certificates with one authority's key; certificate and key are PEM."""
 
     def __init__(self, certificate: str, key: str) -> None:
         """Take both as PEM."""
         self._certificate = x509.load_pem_x509_certificate(certificate.encode())
         loaded = load_pem_private_key(key.encode(), password=None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey):
-            text = "The key of the authority of hosts is of another kind."
+            text = "The key of the authority of hosts is not an elliptic curve key."
             raise TypeError(text)
         self._key = loaded
 
     def sign(self, request: str, common_name: str, *, server_name: str = "", now: datetime, life: timedelta) -> str:
-        """Return a certificate for the request's key: to serve under ``server_name``, or to be a client without one.
+        """Return a certificate for the request's key: a server's for ``server_name``, or a client's without one.
 
-        Of the request nothing but its key counts.  Raises InvalidInputError.
+        Only the key of the request is used.  Raises InvalidInputError.
         """
         public_key = _key_of(request)
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if server_name else ExtendedKeyUsageOID.CLIENT_AUTH
@@ -76,7 +76,7 @@ class Authority:
 
 
 def _key_of(request: str) -> ec.EllipticCurvePublicKey:
-    """Return the key of a request that is signed with it, on a curve that QEMU's TLS knows.
+    """Return the public key of a validly signed request; its curve must be one that QEMU's TLS supports.
 
     Raises InvalidInputError.
     """
@@ -84,9 +84,9 @@ def _key_of(request: str) -> ec.EllipticCurvePublicKey:
         asked = x509.load_pem_x509_csr(request[:LONGEST_REQUEST].encode())
         key, good = asked.public_key(), asked.is_signature_valid
     except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
-        raise InvalidInputError("This is no request for a certificate.", field="certificate") from error
+        raise InvalidInputError("This is not a certificate request.", field="certificate") from error
     if not good or not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
-        raise InvalidInputError("A request for a certificate has a key on the curve P-256.", field="certificate")
+        raise InvalidInputError("A certificate request must have a key on the curve P-256.", field="certificate")
     return key
 
 
@@ -108,7 +108,7 @@ def _builder(
 def _usage(*, signs: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs,
-        key_encipherment=not signs,  # QEMU before 9.2 wants it whatever the key is
+        key_encipherment=not signs,  # QEMU before 9.2 requires it for every key
         key_cert_sign=signs,
         crl_sign=signs,
         content_commitment=False,

@@ -1,4 +1,4 @@
-"""Which host has which image in its cache, by its audits: only what differs from the audit before is written."""
+"""Cached images of hosts, by their audits; only differences from the previous audit are written."""
 
 import uuid
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from provisioning.common.ids import read_id
 from provisioning.hosts.models import CachedImage
 
 MOST = 1000
-"""Images of one host that are kept."""
+"""Limit of recorded images for each host."""
 
 
 def keep(host_id: uuid.UUID, said: Iterable[str]) -> None:
-    """Note what a host has; what is no image's id is left out, and so is a host that was forgotten meanwhile."""
+    """Record a host's cached images; names that are not image ids are ignored, and so is a host that was deleted."""
     has = {found for text in islice(said, MOST) if (found := read_id(text)) is not None}
     rows = CachedImage.objects.filter(host_id=host_id)
     known = set(rows.values_list("image_id", flat=True))

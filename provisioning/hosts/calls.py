@@ -1,4 +1,4 @@
-"""Calls to hosts: a question that waits for its answer.  Never for what a list page shows."""
+"""Calls to hosts: requests that wait for an answer.  Never used to render a list page."""
 
 import asyncio
 import contextlib
@@ -25,29 +25,29 @@ from provisioning.hosts.models import HostCall
 
 NO_ANSWER = "The host does not answer."
 MOST_WAITING = 8
-"""Threads of one process that wait for hosts: half of those that serve pages, so that a silent host stops none."""
+"""Limit of a process's threads that wait for hosts: half of those that serve pages, so that others can continue."""
 MOST_OF_HOST = 3
-"""Of these, for one host: others are asked as ever while it is silent."""
+"""Limit of these for one host, so that other hosts can be called while it does not answer."""
 RETRY_AFTER = 10
-"""Seconds for which those that wait now wait at most."""
+"""Seconds that the current calls wait at most."""
 
 MOST_CONSOLE_BYTES = 131_072
-"""Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
+"""Limit of one request to a host: control codes in JSON take six times as much, which must still fit into a frame."""
 
 _waiting: Counter[uuid.UUID] = Counter()
-"""How many threads wait for each host."""
+"""Number of waiting threads for each host."""
 _waiting_lock = threading.Lock()
 
 
 def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
-    """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes, and
-    at once when ``MOST_WAITING`` threads wait already, or ``MOST_OF_HOST`` for this host.
+    """Call the host and block this thread for up to ``timeout`` seconds.  Raises UnavailableError if no answer arrives,
+    and immediately if ``MOST_WAITING`` threads wait already, or ``MOST_OF_HOST`` for this host.
 
-    Not inside a transaction: the question is sent when it is committed.
+    Must not run inside a transaction, because the call is sent on commit.
     """
     with _waiting_lock:
         if _waiting[host_id] >= MOST_OF_HOST or _waiting.total() >= MOST_WAITING:
-            text = "Too many questions to hosts wait for an answer. Try again."
+            text = "Too many calls to hosts are waiting for an answer. Try again."
             raise UnavailableError(text, retry_after=RETRY_AFTER)
         _waiting[host_id] += 1
     try:
@@ -73,7 +73,7 @@ def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
 
 
 async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
-    """As ``call``, without holding a thread while waiting."""
+    """As ``call``, without occupying a thread while waiting."""
     question = uuid.uuid4()
     answered = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -92,13 +92,13 @@ async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResul
 
 
 def pending_calls(host_id: uuid.UUID) -> list[Call]:
-    """The questions to put to the host: not answered yet, and somebody still waits."""
+    """Return the host's unanswered calls whose callers still wait."""
     asked = HostCall.objects.filter(host_id=host_id, result=None, expires_at__gt=timezone.now()).order_by("created_at")
     return [Call(id=str(question.id), body=decode_call_body(question.body)) for question in asked]
 
 
 def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
-    """Keep the host's answer and wake the caller; False when nobody waits for it from this host."""
+    """Store the host's answer and wake the caller; False if no caller waits for it from this host."""
     known = read_id(call_id)
     if known is None:
         return False
@@ -111,7 +111,7 @@ def answer(host_id: uuid.UUID, call_id: str, result: CallResult) -> bool:
 
 
 def prune() -> int:
-    """Remove questions nobody waits for; returns how many."""
+    """Delete calls whose callers no longer wait; returns their number."""
     return HostCall.objects.filter(expires_at__lt=timezone.now() - timedelta(minutes=1)).delete()[0]
 
 
@@ -129,7 +129,7 @@ def _ask(question: uuid.UUID, host_id: uuid.UUID, body: CallBody, timeout: float
 
 
 def _take_answer(question: uuid.UUID) -> CallResult:
-    """Read and remove the answer; raises UnavailableError when there is none."""
+    """Read and delete the answer; raises UnavailableError if there is none."""
     text = HostCall.objects.filter(id=question).values_list("result", flat=True).first()
     HostCall.objects.filter(id=question).delete()
     if text is None:

@@ -1,13 +1,12 @@
-"""Certificates of hosts for volumes on other hosts: who gets one, when it is renewed, and the authority's succession.
+"""Certificates of hosts for volumes on other hosts: issue, renewal, and replacement of the authority.
 
-A process that runs (a guest's QEMU, a storage daemon) keeps the certificate that it began with, and QEMU has no way to
-load another.  So certificates last much longer than they are kept: whatever runs has one that is good for another
-``LIFE - RENEW_AFTER``.  That is no open door: a daemon lets in only the ids of hosts that it was told
-(``ConnectVolumeRequest``), and a host that is forgotten is named to none and gets no new certificate.
+A running process (a guest's QEMU, a storage daemon) keeps the certificate that it started with; QEMU cannot load
+another.  Certificates therefore remain valid much longer than hosts keep them: for at least another ``LIFE -
+RENEW_AFTER``.  This is safe: a daemon admits only the host ids that it was sent (``ConnectVolumeRequest``), and a
+deleted host is sent to no daemon and gets no new certificate.
 
-An authority is followed by another in three steps of an operator, with time between them for hosts, daemons and
-guests: 1. ``begin`` makes hosts trust the next one, too; 2. ``switch`` lets it sign; 3. ``finish`` ends the trust in
-the old one.
+An operator replaces the authority in three steps, with time between them for hosts, daemons and guests: 1. ``begin``:
+hosts trust the next authority as well; 2. ``switch``: it signs; 3. ``finish``: the old one is no longer trusted.
 """
 
 import hashlib
@@ -32,11 +31,11 @@ log = logging.getLogger(__name__)
 LIFE = timedelta(days=730)
 RENEW_AFTER = timedelta(days=30)
 NEXT, CURRENT, OLD = "next", "current", "old"
-"""States of an authority; at most one is in each."""
+"""States of an authority; at most one authority is in each."""
 
 
 def due(host_id: uuid.UUID, has: str | None) -> bool:
-    """Whether a host is to be asked for requests; ``has`` is what its audit says of its certificates."""
+    """Whether to ask a host for certificate requests; ``has`` is the digest of its certificates from its audit."""
     if has is None:
         return False
     kept = HostCertificate.objects.filter(host_id=host_id).first()
@@ -46,9 +45,9 @@ def due(host_id: uuid.UUID, has: str | None) -> bool:
 
 
 def issue(host_id: uuid.UUID, request: CertificateRequest) -> Certificate | None:
-    """Sign what a host asks for under its own id, whatever the request says; None for a host that is not there.
+    """Sign a host's requests under its own id, ignoring their other content; None if the host does not exist.
 
-    Raises InvalidInputError for what is no request; InvalidToken when the key that opens the authority's is gone.
+    Raises InvalidInputError for invalid requests, InvalidToken if the authority's key cannot be decrypted.
     """
     now = timezone.now()
     current = _current()
@@ -68,28 +67,28 @@ def issue(host_id: uuid.UUID, request: CertificateRequest) -> Certificate | None
 
 
 def trusted() -> str:
-    """Return the certificates of all authorities, the one that signs first; empty before there is one."""
+    """Return the certificates of all authorities, the signing one first; empty before there is one."""
     order = {CURRENT: 0, NEXT: 1, OLD: 2}
     rows = CertificateAuthority.objects.values_list("state", "certificate")
     return "".join(certificate for _, certificate in sorted(rows, key=lambda row: order[row[0]]))
 
 
 def begin() -> None:
-    """Make the next authority, which hosts trust from now on beside the current one.  Raises ConflictError."""
+    """Create the next authority, which hosts trust in addition to the current one.  Raises ConflictError."""
     _current()
     if CertificateAuthority.objects.filter(state__in=[NEXT, OLD]).exists():
-        raise ConflictError("One authority is being followed by another already.")
+        raise ConflictError("The authority is already being replaced.")
     _make(NEXT)
 
 
 def switch() -> list[str]:
-    """Let the next authority sign.  Returns the names of hosts that did not trust it when they were last here.
+    """Let the next authority sign.  Returns the names of hosts that did not trust it when they were last connected.
 
-    Raises ConflictError when there is none, or one of those hosts is there (and nothing changes then).
+    Raises ConflictError, without changes, if there is no next authority or if one of these hosts is connected.
     """
     with transaction.atomic():
         if not CertificateAuthority.objects.filter(state=NEXT).exists():
-            raise ConflictError("There is no next authority: begin first.")
+            raise ConflictError("There is no next authority: run begin first.")
         behind = hosts_behind()
         if Host.objects.filter(name__in=behind, connected=True).exists():
             raise ConflictError(f"Wait for these hosts, which do not trust the next authority: {', '.join(behind)}.")
@@ -99,7 +98,7 @@ def switch() -> list[str]:
 
 
 def finish() -> None:
-    """End the trust in the old authority.  Raises ConflictError when there is none, or a host is still behind."""
+    """Stop trusting the old authority.  Raises ConflictError if there is none, or if a host still depends on it."""
     with transaction.atomic():
         if not CertificateAuthority.objects.filter(state=OLD).exists():
             raise ConflictError("There is no old authority.")
@@ -110,7 +109,7 @@ def finish() -> None:
 
 
 def hosts_behind() -> list[str]:
-    """Return the names of hosts whose certificates are not signed and trusted as they would be now."""
+    """Return the names of hosts whose certificates were issued for other authorities than the current ones."""
     rows = HostCertificate.objects.exclude(trusted=_digest(trusted())).order_by("host__name")
     return list(rows.values_list("host__name", flat=True))
 
@@ -135,7 +134,7 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 
 
 def _current() -> CertificateAuthority:
-    """Return the authority that signs, which is made on first use."""
+    """Return the signing authority, which is created on first use."""
     found = CertificateAuthority.objects.filter(state=CURRENT).first()
     if found is None:
         _make(CURRENT)
@@ -144,14 +143,14 @@ def _current() -> CertificateAuthority:
 
 
 def _make(state: str) -> None:
-    """Make an authority unless another process has just made the one of this state."""
+    """Create an authority unless another process has just created one in this state."""
     certificate, key, ends_at = new_authority(timezone.now())
     sealed = keys.CREDENTIALS.current().encrypt(key.encode()).decode()
     try:
         with transaction.atomic():
             CertificateAuthority.objects.create(state=state, certificate=certificate, key=sealed, ends_at=ends_at)
     except IntegrityError:
-        log.info("Another process has made the authority of hosts.")
+        log.info("Another process has created the authority of hosts.")
 
 
 def _move(state: str, to: str) -> None:

@@ -1,4 +1,4 @@
-"""How long commands took that hosts have begun, from being given to their end: by kind, for the metrics."""
+"""Durations of commands that hosts have begun, from creation to end, by kind, for the metrics."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ _EDGES = [timedelta(-1), *(timedelta(seconds=bound) for bound in BOUNDS), None]
 
 
 def command_times() -> dict[str, Tally]:
-    """Return kind of command → how long they took; what is folded away while this is read is read again."""
+    """Return kind of command → durations; reads again if rows are added to the totals in the meantime."""
     before = _folded()
     for _ in range(TRIES):
         found = {kind: Tally(each.count, each.seconds, list(each.buckets)) for kind, each in before.items()}
@@ -28,7 +28,7 @@ def command_times() -> dict[str, Tally]:
 
 
 def fold(before: datetime) -> None:
-    """Count the commands that ended before this moment, which the caller removes in the same transaction."""
+    """Add commands that ended before this moment to the totals; the caller deletes them in the same transaction."""
     found = _folded(lock=True)
     for kind, tally in _add(found, _measured(HostCommand.objects.filter(finished_at__lt=before))).items():
         values = {"count": tally.count, "seconds": tally.seconds, "buckets": tally.buckets}
@@ -47,7 +47,7 @@ def _add(found: dict[str, Tally], more: dict[str, Tally]) -> dict[str, Tally]:
 
 
 def _measured(commands: QuerySet[HostCommand]) -> dict[str, Tally]:
-    """Measure those that have ended, in one statement however many they are."""
+    """Aggregate the finished commands in one statement."""
     took = ExpressionWrapper(F("finished_at") - F("created_at"), output_field=DurationField())
     buckets: dict[str, Any] = {}
     for at, (above, upto) in enumerate(pairwise(_EDGES)):

@@ -1,4 +1,4 @@
-"""Commands to hosts: rows that are sent until the host acknowledges them, and kept until it says how they ended."""
+"""Commands to hosts: rows that are sent until the host acknowledges them, and kept until it reports their result."""
 
 import uuid
 from collections.abc import Iterable
@@ -23,25 +23,25 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
 
 NOTED_EVERY = timedelta(seconds=5)
-"""A command's signs of life are written down no more often."""
+"""Minimum interval between recorded signs of life of a command."""
 MARGIN = timedelta(seconds=10)
-"""The deadline of whatever waits for a command is so much later than the command's own."""
+"""How much later the deadline of a waiting task is than the command's own."""
 KEPT = timedelta(days=1)
-"""How long finished commands are kept for whoever looks into a fault."""
+"""How long finished commands are kept for debugging."""
 
 
 def topic(host_id: uuid.UUID) -> str:
-    """The event topic that the web process holding the host's link follows."""
+    """Return the event topic that the web process with the host's link subscribes to."""
     return f"host:{host_id}"
 
 
 def send(
     host_id: uuid.UUID, subject: Subject, body: CommandBody, deadline: datetime | None, *, beside: bool = False
 ) -> HostCommand:
-    """Command something of a host in the caller's transaction; sent when that commits, and again until acknowledged.
+    """Queue a command to a host in the caller's transaction; sent on commit, and again until it is acknowledged.
 
-    ``deadline``: until when the host must have said something of it; each sign of life gives it as long again.
-    ``beside``: it belongs to no task of its subject and goes on beside it, in its turn.
+    ``deadline``: the time by which the host must have reported on it; each sign of life extends it by the same
+    duration.  ``beside``: the command belongs to no task of its subject and runs independently of it.
     """
     now = timezone.now()
     timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
@@ -66,7 +66,7 @@ _SEND = PreparedInsert(HostCommand)
 
 
 def repeat(command: HostCommand, generation: int) -> HostCommand:
-    """Send a command that has ended once more, under another generation, with all its time; as ``send``."""
+    """Send a finished command again with another generation and a new deadline; as ``send``."""
     now = timezone.now()
     timed = command.timeout is not None
     again = HostCommand.objects.create(
@@ -91,7 +91,7 @@ def unfinished(kind: str, subject_id: uuid.UUID) -> QuerySet[HostCommand]:
 
 
 def pending(host_id: uuid.UUID) -> list[Command]:
-    """What the host has not acknowledged yet, in the order of sending; its times are what is left now."""
+    """Return unacknowledged commands of the host in the order of sending, with their remaining times."""
     now = timezone.now()
     return [
         Command(
@@ -119,16 +119,16 @@ _WAITING = Prepared(
 
 
 def awaited(host_id: uuid.UUID) -> list[str]:
-    """Return the ids of the commands whose end is still waited for."""
+    """Return the ids of the host's unfinished commands."""
     rows = HostCommand.objects.filter(host_id=host_id, finished_at=None)
     return [str(key) for key in rows.values_list("id", flat=True)]
 
 
 def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
-    """Take a sign that the host works on a command; return until when it is waited for now.
+    """Record a sign of life of a command; return its new deadline.
 
-    None, and nothing is written, without a deadline, when as much was noted just now, and for a first sign that comes
-    soon: most commands end before another one (``begun``: the host says so).
+    Returns None without writing if the command has no deadline, if a sign was recorded just now, or if the first sign
+    comes early, because most commands end before a second one.  ``begun``: the host has reported that it began.
     """
     if command.timeout is None or command.deadline is None:
         return None
@@ -147,7 +147,7 @@ def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
 
 
 def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
-    """Return until when to look again after a command that waits its turn on a host that is alive; else None."""
+    """Return when to check a command again that is queued on a host that is alive; otherwise None."""
     now = timezone.now()
     if command.timeout is None or command.ends_at is None or command.acknowledged_at is None:
         return None
@@ -159,9 +159,9 @@ def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
 
 
 def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
-    """Return until when to look again after commands, None when no host works on one of them.
+    """Return when to check these commands again; None if no host works on one of them.
 
-    One counts that waits its turn on a host that is alive, and one whose host has given a sign of life in time.
+    A command counts if it is queued on a host that is alive, or if its host gave a sign of life before the deadline.
     """
     now, found, rows = timezone.now(), list[datetime](), list(unfinished_now)
     hosts = {host.id: host for host in Host.objects.filter(id__in=[row.host_id for row in rows])}
@@ -175,18 +175,18 @@ def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
 
 
 def postpone(by: timedelta) -> None:
-    """Move every time that is counted for open commands: nobody looked after them for so long."""
+    """Postpone all deadlines of unfinished commands, because the control plane was down for that time."""
     timed = HostCommand.objects.filter(finished_at=None, timeout__isnull=False)
     timed.update(deadline=F("deadline") + by, ends_at=F("ends_at") + by)
 
 
 def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
-    """The host has stored these commands; ids that are not its own change nothing.  Returns how many were new.
+    """Record that the host has stored these commands; ids of other hosts are ignored.  Returns the number of new ones.
 
-    One that somebody else is ending at this moment is passed over: its end says as much.
+    A command that another transaction is finishing is skipped, because its end acknowledges it as well.
     """
     new = _UNACKNOWLEDGED(host_id=host_id, ids=_read_ids(ids))
-    if not new:  # as with most: their ends came first
+    if not new:  # usual: their ends arrived first
         return 0
     known = HostCommand.objects.filter(id__in=new, acknowledged_at=None)
     if not connection.features.has_select_for_update_skip_locked:
@@ -206,9 +206,9 @@ _UNACKNOWLEDGED = Prepared(
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
-    """The host has done with the command, well or badly; False when that was known or the command is not its own.
+    """Record that the command has ended, well or badly; False if that was known or the command is another host's.
 
-    What the command said is forgotten with its end: there may be passwords in it.
+    The body is deleted, because it may contain passwords.
     """
     key = read_id(command_id)
     return key is not None and bool(_FINISH(host_id=host_id, key=key, now=timezone.now()))
@@ -226,18 +226,18 @@ _FINISH = PreparedUpdate(
 
 
 def withdraw(commands: QuerySet[HostCommand]) -> int:
-    """Send unfinished commands no more, and pass over what is still said of them; returns how many there were."""
+    """Stop sending unfinished commands, and ignore later reports about them; returns their number."""
     return commands.filter(finished_at=None).update(finished_at=timezone.now(), body="")
 
 
 def send_again(host_id: uuid.UUID) -> int:
-    """The host has lost what it had stored: whatever has not ended is sent once more; returns how many commands."""
+    """Send all unfinished commands again, because the host has lost its stored ones; returns their number."""
     taken = HostCommand.objects.filter(host_id=host_id, finished_at=None).exclude(acknowledged_at=None)
     return taken.update(acknowledged_at=None)
 
 
 def prune() -> int:
-    """Remove commands that finished long ago, and keep how long they took; returns how many."""
+    """Delete commands that finished long ago, and add their durations to the totals; returns their number."""
     before = timezone.now() - KEPT
     with transaction.atomic():
         command_times.fold(before)
@@ -245,5 +245,5 @@ def prune() -> int:
 
 
 def _read_ids(ids: Iterable[str]) -> list[uuid.UUID]:
-    """Return the ids that are well formed; what a host sends is not trusted to be."""
+    """Return the well-formed ids; hosts are not trusted to send only those."""
     return [found for text in ids if (found := read_id(text)) is not None]

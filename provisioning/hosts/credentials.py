@@ -1,7 +1,7 @@
-"""New credentials for hosts that have joined, over their links: the old one is good until the new one is in use.
+"""Rotation of hosts' credentials over their links: the old one is valid until the new one is in use.
 
-1. An operator asks: ``credential_wanted_at``.  2. The agent stores a new secret beside the old one and sends it.
-3. Both are good here.  4. The agent uses the new one and says so, or says hello with it: the old one is void.
+1. An operator requests it: ``credential_wanted_at``. 2. The agent stores a new secret beside the old one and sends it.
+3. Both are valid here. 4. The agent uses the new one and reports that, or sends a hello with it: the old one is void.
 """
 
 import logging
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 def renew(names: Iterable[str] = ()) -> list[str]:
-    """Ask hosts for new credentials, all that have joined when none is named; who is away is asked when it is back.
+    """Request new credentials from these hosts, or from all enrolled ones; disconnected hosts get the request later.
 
-    Returns their names.  Raises NotFoundError, and nothing is asked then.
+    Returns their names.  Raises NotFoundError for an unknown name, and then requests none.
     """
     wanted = sorted(set(names))
     hosts = list(
@@ -33,7 +33,7 @@ def renew(names: Iterable[str] = ()) -> list[str]:
     )
     missing = set(wanted) - {host.name for host in hosts}
     if missing:
-        raise NotFoundError(f"No host that has joined is called {', '.join(sorted(missing))}.")
+        raise NotFoundError(f"No enrolled host is called {', '.join(sorted(missing))}.")
     with transaction.atomic():
         Host.objects.filter(id__in=[host.id for host in hosts]).update(credential_wanted_at=timezone.now())
         for host in hosts:
@@ -42,20 +42,20 @@ def renew(names: Iterable[str] = ()) -> list[str]:
 
 
 def wanted(host_id: uuid.UUID) -> datetime | None:
-    """Return since when the host is to be asked for a new credential; None when it is not."""
+    """Return since when a new credential is requested from the host; None if it is not."""
     return Host.objects.filter(id=host_id).values_list("credential_wanted_at", flat=True).first()
 
 
 def offered(host_id: uuid.UUID, credential: str) -> None:
-    """Know the new credential beside the old one.  Raises InvalidInputError, also when nobody has asked for one."""
+    """Store the new credential beside the old one.  Raises InvalidInputError, also if none was requested."""
     check_credential(credential)
     asked = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
     if not asked.update(next_credential_digest=digest_of(credential)):
-        raise InvalidInputError("No new credential was asked for.", field="credential")
+        raise InvalidInputError("No new credential was requested.", field="credential")
 
 
 def in_use(host_id: uuid.UUID) -> bool:
-    """The host uses its new credential: the old one is void.  False when there is no new one."""
+    """Record that the host uses its new credential, and invalidate the old one.  False if there is no new one."""
     known = Host.objects.filter(id=host_id).exclude(next_credential_digest="")
     changed = known.update(
         credential_digest=F("next_credential_digest"), next_credential_digest="", credential_wanted_at=None

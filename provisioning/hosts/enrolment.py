@@ -1,4 +1,4 @@
-"""How a host joins: join tokens, and the credential by which its agent is known from then on."""
+"""Enrolment of hosts: join tokens, and the credentials with which agents authenticate from then on."""
 
 import hashlib
 import hmac
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 MIN_CREDENTIAL = 32
-"""Characters of an agent's own credential."""
-_BAD_TOKEN = "The join token is unknown, used, expired or meant for another host."  # noqa: S105 - a sentence
+"""Minimum length of an agent's credential, in characters."""
+_BAD_TOKEN = "The join token is unknown, used, expired or for another host."  # noqa: S105 - a sentence
 
 
 def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
-    """Return a one-time permission to enrol, good for ``lifetime`` seconds; with ``host_name``, for that host only."""
+    """Return a one-time token for enrolment, valid for ``lifetime`` seconds; with ``host_name`` only for that host."""
     token = secrets.token_urlsafe(32)
     JoinToken.objects.create(
         digest=digest_of(token), host_name=host_name, expires_at=timezone.now() + timedelta(seconds=lifetime)
@@ -35,12 +35,11 @@ def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
 
 
 def enrol(message: Enrol) -> Host:
-    """Take a new host in: the join token is used up and the agent's credential becomes the host's.
+    """Enrol a host: the join token is used up, and the agent's credential becomes the host's.
 
-    An enrolment that is repeated because its answer was lost (same credential) succeeds again.  A token made for a
-    host's name also replaces the credential of a host that has lost its own, or has moved to another machine; what that
-    host was ordered is sent again.
-    Raises NotAuthenticatedError, InvalidInputError.
+    A repeated enrolment after a lost answer (same credential) succeeds again.  A token for a host's name also replaces
+    the credential of a host that has lost its own, or has moved to another machine; its unfinished commands are sent
+    again.  Raises NotAuthenticatedError, InvalidInputError.
     """
     check_contract(message.contract)
     if not _NAME.fullmatch(message.host):
@@ -49,7 +48,7 @@ def enrol(message: Enrol) -> Host:
     machines.check_form(message.machine)
     digest, now = digest_of(message.credential), timezone.now()
     given = JoinToken.objects.filter(digest=digest_of(message.join_token))
-    if not given.exists():  # strangers guess without holding up those who write
+    if not given.exists():  # guesses take no write lock
         raise NotAuthenticatedError(_BAD_TOKEN)
     with transaction.atomic():
         host = Host.objects.filter(name=message.host).first()
@@ -57,7 +56,7 @@ def enrol(message: Enrol) -> Host:
         if host is not None and known and host.machine_id == message.machine:
             return host
         tokens = given.filter(host_name__in=["", message.host], used_at=None, expires_at__gt=now)
-        if host is not None and host.credential_digest:  # an open token takes in new hosts, it does not replace one
+        if host is not None and host.credential_digest:  # a token without a name cannot replace a host
             tokens = tokens.filter(host_name=message.host)
         if not tokens.update(used_at=now):
             raise NotAuthenticatedError(_BAD_TOKEN)
@@ -80,7 +79,7 @@ def enrol(message: Enrol) -> Host:
         if new:
             notifications.notify(host, "create")
         commands.send_again(host.id)
-    log.info("Host %s has joined.", host.name)
+    log.info("Host %s has enrolled.", host.name)
     return host
 
 
@@ -96,11 +95,11 @@ def _new_host(name: str) -> Host:
                 reserved_disk_gb=settings.RESERVED_HOST_DISK_GB,
             )
     except IntegrityError as error:
-        raise NotAuthenticatedError("Another agent is joining under this name.") from error
+        raise NotAuthenticatedError("Another agent is enrolling with this name.") from error
 
 
 def authenticate(name: str, credential: str) -> Host:
-    """Return the host whose credential this is, the old or the new one while both are good.
+    """Return the host with this credential; during a rotation the old and the new one are valid.
 
     Raises NotAuthenticatedError, the same for an unknown name.
     """
@@ -115,7 +114,7 @@ def authenticate(name: str, credential: str) -> Host:
 
 
 def uses_next(host: Host, credential: str) -> bool:
-    """Whether an authenticated host has shown the new credential that it was asked for."""
+    """Whether an authenticated host used the new credential that was requested."""
     return bool(host.next_credential_digest) and hmac.compare_digest(host.next_credential_digest, digest_of(credential))
 
 
@@ -126,7 +125,7 @@ def check_credential(credential: str) -> None:
 
 
 def check_contract(version: int) -> None:
-    """Raise NotAuthenticatedError when an agent is newer than the portal, or too old for it."""
+    """Raise NotAuthenticatedError if the agent's contract is newer than the portal's, or too old for it."""
     if OLDEST_CONTRACT <= version <= CONTRACT_VERSION:
         return
     advice = "Upgrade the portal first." if version > CONTRACT_VERSION else "Upgrade the agent."

@@ -1,4 +1,4 @@
-"""The end of a host: nothing is sent to it any more."""
+"""Deletion of a host: nothing is sent to it afterwards."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from provisioning.hosts.models import HostCall, HostCommand
 
 
 def forget(host_id: uuid.UUID) -> None:
-    """End all commands and questions to a host, in the caller's transaction, and the link that it may still have."""
+    """End all commands and calls to a host, in the caller's transaction, and its link if it is connected."""
     HostCommand.objects.filter(host_id=host_id, finished_at=None).update(finished_at=timezone.now())
     HostCall.objects.filter(host_id=host_id).delete()
     events.record(topic(host_id), "link", {"link": "forgotten"})

@@ -1,4 +1,4 @@
-"""What is done for hosts by the clock."""
+"""Periodic tasks for hosts."""
 
 from provisioning.hosts import calls, commands, liveness, rejected, reports
 from provisioning.jobs.registry import periodic
@@ -6,7 +6,7 @@ from provisioning.jobs.registry import periodic
 
 @periodic("hosts.prune", every=60)
 def prune() -> None:
-    """Remove questions nobody waits for, commands finished long ago, reports given up long ago."""
+    """Delete calls whose callers no longer wait, and old finished commands and discarded reports."""
     calls.prune()
     commands.prune()
     rejected.prune()
@@ -14,11 +14,11 @@ def prune() -> None:
 
 @periodic("hosts.silent", every=5)
 def mark_silent() -> None:
-    """Call the links ended of hosts that have missed their heartbeats."""
+    """Mark hosts as disconnected that have missed their heartbeats."""
     liveness.mark_silent()
 
 
 @periodic("hosts.rejected_reports", every=5)
 def try_rejected_reports() -> None:
-    """Deal with the reports that could not be dealt with before."""
+    """Retry reports whose processing failed."""
     reports.try_again()

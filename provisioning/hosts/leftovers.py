@@ -1,4 +1,4 @@
-"""What hosts have that nothing there accounts for: kept as their audits say it, for whoever removes it."""
+"""Leftovers: resources on hosts that no record accounts for, as audits report them, for later removal."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ from provisioning.hosts.subjects import HANDLERS
 
 MOST_GENERATION = 2**63
 MOST = 500
-"""Rows kept of one host."""
+"""Limit of recorded leftovers for each host."""
 Thing = tuple[str, str]
 """Kind and name of a leftover."""
 Owner = tuple[str, uuid.UUID | None, int | None]
-"""Kind and id of the subject whose a leftover is, None: it bears nobody's name; and the newest generation of it that
-the host has seen.
+"""Kind and id of the subject that a leftover belongs to, None if its name contains no id, and the newest generation of
+the subject that the host has seen.
 """
 
 
 @when_broken_off
 def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
-    """Keep what an audit says is left over on a host, and let each service remove what is of its subjects.
+    """Record the leftovers of a host's audit, and let each handler remove those of its subjects.
 
-    Guests that no record knows are kept with it.  An agent that did not look changes nothing.
+    Guests without a record are recorded as well.  An audit without a list of leftovers changes nothing.
     """
     if report.leftovers is None:
         return
@@ -54,7 +54,7 @@ def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
 
 
 def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
-    """Keep what a host has now, in the caller's transaction, and forget what is gone."""
+    """Record the current leftovers of a host, in the caller's transaction, and delete the rows of missing ones."""
     now = timezone.now()
     rows = {(row.kind, row.name): row for row in Leftover.objects.filter(host_id=host_id)}
     kept = dict(list(things.items())[:MOST])
@@ -85,5 +85,5 @@ def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
 
 
 def settled() -> QuerySet[Leftover]:
-    """Return what two audits have seen: what only one saw may have been on its way."""
+    """Return leftovers that two audits have seen; after a single audit they may be transient."""
     return Leftover.objects.filter(last_seen_at__gt=F("first_seen_at"))

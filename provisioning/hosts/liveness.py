@@ -1,4 +1,4 @@
-"""Whether a host's agent is there: its link, its heartbeats, and what it holds by the records when it comes back."""
+"""Liveness of hosts' agents: links, heartbeats, and the comparison with the records when a host reconnects."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> Host:
-    """Let a host in that says hello from ``address``: by its credential, on its own machine, for its own name.
+    """Authenticate a host that says hello from ``address``: its credential, its machine and its name.
 
     Raises NotAuthenticatedError, InvalidInputError.
     """
@@ -42,9 +42,9 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
 
 
 def connected(host_id: uuid.UUID, hello: Hello) -> None:
-    """The host's link stands: note it, and compare what it has with the records.
+    """Record that the host is connected, and compare what it has with the records.
 
-    Raises NotAuthenticatedError when it speaks a version of the contract that is not ours.
+    Raises NotAuthenticatedError if its version of the contract is not supported.
     """
     check_contract(hello.contract)
     Host.objects.filter(id=host_id).update(
@@ -54,7 +54,7 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
         contract_version=hello.contract,
         **_clock_difference(host_id, hello.time),
     )
-    if hello.volumes is not None:  # before its guests: what their disks are is seen by what it knows of volumes
+    if hello.volumes is not None:  # before its guests: their disks are compared with its volumes
         compare_volumes(host_id, hello.volumes)
     compare(host_id, hello.guests, complete=True)
     if hello.documents is not None:
@@ -62,26 +62,26 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:
-    """Return what a host holds by the records, with its newest generation: all that is there or on its way there."""
+    """Return the subjects that a host has by the records, present or on their way, with their newest generations."""
     owned = [subject for handler in HANDLERS for subject in handler.owned_by(host_id)]
     subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]
     return Ownership(subjects=subjects, open=awaited(host_id))
 
 
 def is_known(host_id: uuid.UUID) -> bool:
-    """Say whether the host is still one: an operator may have it forgotten while it is let in."""
+    """Whether the host still exists: an operator may delete it while it connects."""
     return Host.objects.filter(id=host_id).exists()
 
 
 def heartbeat(host_id: uuid.UUID, clock: float | None = None) -> None:
-    """Note that the host is there; ``clock`` is its own time, Unix seconds."""
+    """Record a heartbeat; ``clock`` is the host's own time, in Unix seconds."""
     Host.objects.filter(id=host_id).update(
         connected=True, last_seen_at=timezone.now(), **_clock_difference(host_id, clock)
     )
 
 
 def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, float]:
-    """Return the column that says how far the host's clock is from ours; warn when it has just gone too far."""
+    """Return the column with the host's clock difference; warn when it begins to exceed the limit."""
     if clock is None or not math.isfinite(clock):
         return {}
     ahead = clock - time.time()
@@ -93,13 +93,13 @@ def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, floa
 
 
 def disconnected(host_id: uuid.UUID) -> None:
-    """The host's link has ended.  The host counts as up until its heartbeats are missed: a link is quickly dialled
-    anew.
+    """Record that the host's link has ended.  The host counts as up until its heartbeats are missed, because links are
+    usually reestablished quickly.
     """
     Host.objects.filter(id=host_id).update(connected=False)
 
 
 def mark_silent() -> None:
-    """Call the links ended of hosts that have missed their heartbeats."""
+    """Mark hosts as disconnected that have missed their heartbeats."""
     limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
     Host.objects.filter(connected=True, last_seen_at__lt=limit).update(connected=False)

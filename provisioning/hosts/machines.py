@@ -1,4 +1,4 @@
-"""A host's credential holds for one machine: a copy of its state folder elsewhere is refused."""
+"""Binding of a host's credential to one machine: a copy of its state folder on another machine is refused."""
 
 import logging
 import re
@@ -14,14 +14,14 @@ from provisioning.hosts.models import Host
 log = logging.getLogger(__name__)
 
 TOLD_FOR = timedelta(days=1)
-"""How long a refused machine is told of."""
+"""How long a refused machine is reported."""
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
 
 def check_machine(host: Host, machine: str, address: str = "") -> None:
-    """Remember the machine of a host that has none yet; raise NotAuthenticatedError for another one than the host's.
+    """Record the machine of a host without one; raise NotAuthenticatedError for another machine than the recorded one.
 
-    ``address`` is where it asks from, for the operator.
+    ``address`` is the machine's address, recorded for operators.
     """
     check_form(machine)
     if machine == host.machine_id:
@@ -34,17 +34,17 @@ def check_machine(host: Host, machine: str, address: str = "") -> None:
     log.error("A second machine, at %s, has the credential of host %s and is refused.", address or "?", host.name)
     raise NotAuthenticatedError(
         f"The credential of host {host.name} belongs to another machine. If this one is a copy, give it a state folder"
-        " and a name of its own. If the host has moved here, stop the agent there and join again with a token made for"
+        " and a name of its own. If the host has moved here, stop the agent there and join again with a token for"
         f" the name {host.name}."
     )
 
 
 def check_form(machine: str) -> None:
-    """Raise InvalidInputError for what is not a machine's number."""
+    """Raise InvalidInputError for an invalid machine id."""
     if not _MACHINE.fullmatch(machine):
         raise InvalidInputError("A machine has at most 64 letters, digits, '.', '_' and '-'.", field="machine")
 
 
 def claimed_twice(now: datetime) -> QuerySet[Host]:
-    """Return the hosts of which a second machine was refused lately."""
+    """Return the hosts for which another machine was refused recently."""
     return Host.objects.filter(second_machine_at__gt=now - TOLD_FOR)

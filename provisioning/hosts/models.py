@@ -1,38 +1,40 @@
-"""Hypervisors and their agents, what agents say lies on them, and what they are told and asked."""
+"""Hypervisors and their agents: resources, leftovers, certificates, commands and calls."""
 
 import uuid
 
 from django.db import models
 
 DEFAULT_ZONE = "nova"
-"""The zone of hosts, and of pools of volumes, that no operator has moved to another."""
+"""The availability zone of hosts and volume pools that no operator has assigned to another."""
 
 
 class Host(models.Model):
     """A hypervisor and its agent.
 
-    ``*_total`` are what the agent measured; ``*_allocated`` are the sums of the allocations, moved only by the
+    ``*_total`` are measured by the agent; ``*_allocated`` are the sums of the allocations, changed only by the
     conditional updates of claim and release.  Memory in MiB, disk in GiB.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     credential_digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the agent's credential, hex
-    next_credential_digest = models.CharField(max_length=64, blank=True)  # of a new one that the agent may use already
-    credential_wanted_at = models.DateTimeField(null=True)  # an operator has asked for a new one
-    machine_id = models.CharField(max_length=64, blank=True)  # the credential holds for this machine only
-    second_machine_at = models.DateTimeField(null=True)  # when another machine was refused last
+    next_credential_digest = models.CharField(max_length=64, blank=True)  # of a new one, valid beside the old one
+    credential_wanted_at = models.DateTimeField(null=True)  # an operator has requested a new one
+    machine_id = models.CharField(max_length=64, blank=True)  # the credential is valid on this machine only
+    second_machine_at = models.DateTimeField(null=True)  # when another machine was last refused
     second_machine_address = models.CharField(max_length=45, blank=True)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
-    forced_down = models.BooleanField(default=False)  # an operator says that it is down, whatever its agent says
+    forced_down = models.BooleanField(default=False)  # set by an operator; overrides the agent's reports
     uptime = models.CharField(max_length=255, blank=True)  # as ``uptime`` prints it, measured with the audit
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     connected = models.BooleanField(default=False)
-    announced_alive = models.BooleanField(default=False, db_default=False)  # what open pages were told of it last
-    guests_untold = models.BooleanField(default=False, db_default=False)  # of what may differ since a restore
+    announced_alive = models.BooleanField(default=False, db_default=False)  # state that was last sent to open pages
+    guests_untold = models.BooleanField(
+        default=False, db_default=False
+    )  # their interfaces must be sent again after a restore
     last_seen_at = models.DateTimeField(null=True)
-    clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: it does not say
+    clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: unknown
     contract_version = models.PositiveIntegerField(default=0)
     agent_version = models.CharField(max_length=40, blank=True)
     hypervisor_type = models.CharField(max_length=40, blank=True)
@@ -41,13 +43,13 @@ class Host(models.Model):
     architecture = models.CharField(max_length=40, blank=True)
     host_ip = models.CharField(max_length=45, blank=True)
     cpu_info = models.JSONField(default=dict)
-    traits = models.JSONField(default=list, db_default=[])  # what its agent can offer guests, by OpenStack's names
-    custom_traits = models.JSONField(default=list, db_default=[], blank=True)  # what operators say of it: CUSTOM_…
+    traits = models.JSONField(default=list, db_default=[])  # reported by its agent, OpenStack's names
+    custom_traits = models.JSONField(default=list, db_default=[], blank=True)  # set by operators: CUSTOM_…
     cached_images = models.JSONField(default=list)
-    warnings = models.JSONField(default=list)  # sentences: what it lacks, or cannot mend
+    warnings = models.JSONField(default=list)  # sentences: what it lacks or cannot repair
     tracking = models.JSONField(
         default=dict, db_default={}
-    )  # connections: entries limit share largest, and whose: port
+    )  # connections: entries limit share largest, and the largest's port
     mended = models.JSONField(default=list)  # {"at": Unix time of its clock, "what": text}, the newest last
     vcpus_total = models.PositiveIntegerField(default=0)
     memory_mb_total = models.PositiveIntegerField(default=0)
@@ -64,13 +66,13 @@ class Host(models.Model):
     disk_allocation_ratio = models.FloatField(default=1.0)
     reserved_memory_mb = models.PositiveIntegerField(default=512)
     reserved_disk_gb = models.PositiveIntegerField(default=0)
-    # What the host's aggregates say instead, written with them; None: the host's own holds.
+    # Overrides by the host's aggregates, written with these; None: the host's own value applies.
     aggregate_cpu_ratio = models.FloatField(null=True)
     aggregate_ram_ratio = models.FloatField(null=True)
     aggregate_disk_ratio = models.FloatField(null=True)
     aggregate_max_instances = models.PositiveIntegerField(null=True)
     aggregate_max_io_ops = models.PositiveIntegerField(null=True)
-    failed_builds = models.PositiveIntegerField(default=0)  # since the last one that went well
+    failed_builds = models.PositiveIntegerField(default=0)  # since the last success
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class Host(models.Model):
 
 
 class CertificateAuthority(models.Model):
-    """Who signs the certificates of hosts; ``state``: ``current`` signs, hosts trust ``next`` and ``old`` besides."""
+    """An authority for certificates of hosts.  The ``current`` one signs; hosts also trust ``next`` and ``old``."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     state = models.CharField(max_length=10, unique=True)
@@ -92,11 +94,11 @@ class CertificateAuthority(models.Model):
 
 
 class HostCertificate(models.Model):
-    """The certificates that a host was given last."""
+    """The certificates that were last issued to a host."""
 
     host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="certificate")
-    digest = models.CharField(max_length=64)  # of all that it was given
-    trusted = models.CharField(max_length=64)  # SHA-256 of the authorities that it was told, hex
+    digest = models.CharField(max_length=64)  # of all its certificates
+    trusted = models.CharField(max_length=64)  # SHA-256 of the authorities sent to it, hex
     issued_at = models.DateTimeField()
     ends_at = models.DateTimeField()
 
@@ -105,7 +107,7 @@ class HostCertificate(models.Model):
 
 
 class CachedImage(models.Model):
-    """An image that a host has in its cache, as its last audit said; written with ``Host.cached_images``."""
+    """An image in a host's cache, as its last audit reported; written with ``Host.cached_images``."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="image_rows")
     image_id = models.UUIDField(db_index=True)
@@ -118,17 +120,17 @@ class CachedImage(models.Model):
 
 
 class Leftover(models.Model):
-    """Something on a host that nothing there accounts for, as its last audit said: a domain, a disk, a tap …
+    """A domain, disk, tap or other object on a host that no record accounts for, as its last audit reported.
 
-    ``subject_id`` None: it bears nobody's name.
+    ``subject_id`` is None if its name contains no id.
     """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="leftovers")
     kind = models.CharField(max_length=20)  # domain disk tap lease filter foreign_domain …
     name = models.CharField(max_length=255)
-    subject_kind = models.CharField(max_length=20)  # whose leftovers are of this kind: "server", "network" …
+    subject_kind = models.CharField(max_length=20)  # kind of the owner: "server", "network" …
     subject_id = models.UUIDField(null=True)
-    generation = models.PositiveBigIntegerField(null=True)  # the newest of the subject that the host has seen
+    generation = models.PositiveBigIntegerField(null=True)  # newest one of the subject that the host has seen
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -140,10 +142,10 @@ class Leftover(models.Model):
 
 
 class Restore(models.Model):
-    """One time that the records were put back from a copy (``hosts.restored``)."""
+    """A restore of the database from a backup (``hosts.restored``)."""
 
     at = models.DateTimeField()
-    lines = models.JSONField(default=list)  # what was done, sentences for operators
+    lines = models.JSONField(default=list)  # actions taken, sentences for operators
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S}"
@@ -165,10 +167,10 @@ class JoinToken(models.Model):
 class HostCommand(models.Model):
     """One command to one host about one subject; sent until acknowledged, kept until finished.
 
-    ``generation`` fences: what is said about an older generation of the subject changes nothing.  For a server it is
-    its attempt.
+    ``generation`` is a fence: reports about an older generation of the subject are ignored.  For a server it is the
+    attempt.
 
-    ``deadline`` moves while the host says that it works; ``ends_at`` is the last moment to begin, then the last to end.
+    ``deadline`` is extended while the host reports progress; ``ends_at`` is the limit for the start, then for the end.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -179,11 +181,11 @@ class HostCommand(models.Model):
     kind = models.CharField(max_length=40)
     body = models.TextField()  # JSON of the contract's command body
     deadline = models.DateTimeField(null=True)
-    timeout = models.PositiveIntegerField(null=True)  # s that its host may be silent about it
+    timeout = models.PositiveIntegerField(null=True)  # s without a sign of life until it fails
     ends_at = models.DateTimeField(null=True)
     begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject
-    repeated = models.BooleanField(default=False, db_default=False)  # sent again: its host knew a higher generation
+    repeated = models.BooleanField(default=False, db_default=False)  # sent again: its host had a higher generation
     created_at = models.DateTimeField(auto_now_add=True)
     acknowledged_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -202,7 +204,7 @@ class HostCommand(models.Model):
 
 
 class CommandTotal(models.Model):
-    """How long commands of one kind took whose rows have gone; ``buckets`` as those of ``common.tally``."""
+    """Total duration of one kind's deleted commands; ``buckets`` as in ``common.tally``."""
 
     kind = models.CharField(max_length=40, unique=True)
     count = models.PositiveBigIntegerField(default=0)
@@ -214,7 +216,7 @@ class CommandTotal(models.Model):
 
 
 class RejectedReport(models.Model):
-    """A report that could not be dealt with, because handling it failed; it is tried again, and given up in the end."""
+    """A report whose processing failed; it is retried, and discarded after several failures."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="rejected_reports")
     seq = models.BigIntegerField()  # the host's number of the report
@@ -240,7 +242,7 @@ class RejectedReport(models.Model):
 
 
 class HostCall(models.Model):
-    """One question to one host and its answer; short-lived."""
+    """One call to one host and its answer; short-lived."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     host_id = models.UUIDField(db_index=True)

@@ -1,4 +1,4 @@
-"""Notifications about hosts, as Nova sends them of its compute services."""
+"""Notifications about hosts, in the format of Nova's compute services."""
 
 from provisioning.hosts.models import Host
 from provisioning.notifications import services
@@ -6,7 +6,7 @@ from provisioning.notifications.messages import Notification, Payload, is_wanted
 
 
 def notify(host: Host, verb: str) -> None:
-    """Send ``service.create``, ``service.update`` or ``service.delete`` of a host."""
+    """Send ``service.create``, ``service.update`` or ``service.delete`` for a host."""
     event = f"service.{verb}"
     if is_wanted(event):
         said = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")
@@ -14,7 +14,7 @@ def notify(host: Host, verb: str) -> None:
 
 
 def payload(host: Host) -> Payload:
-    """Return a host as Nova's compute service."""
+    """Return a host as a compute service of Nova."""
     data = {
         "uuid": str(host.id),
         "host": host.name,

@@ -1,4 +1,4 @@
-"""Reports that could not be dealt with: kept as they came, tried again for about an hour, and then given up."""
+"""Reports whose processing failed: stored unchanged, retried for about an hour, then discarded."""
 
 import uuid
 from collections.abc import Iterable
@@ -14,18 +14,18 @@ from provisioning.common.text import one_line
 from provisioning.hosts.models import RejectedReport
 
 MOST = 200
-"""Reports kept of one host; it is not trusted."""
+"""Limit of stored reports for each host, which is not trusted."""
 MOST_TRIES = 12
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
-"""Each pause is twice as long as the one before it."""
+"""Each pause is twice as long as the previous one."""
 KEPT = timedelta(days=7)
-"""How long a report that was given up is kept for whoever looks into it."""
+"""How long discarded reports are kept for debugging."""
 _MOST_BYTES = 65_536
 _MOST_NUMBER = 2**63 - 1
 
 
 def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> None:
-    """Keep reports that could not be dealt with, in the caller's transaction; the same one once."""
+    """Store reports whose processing failed, in the caller's transaction; duplicates are ignored."""
     now = timezone.now()
     room = MOST - RejectedReport.objects.filter(host_id=host_id).count()
     rows = [
@@ -47,12 +47,12 @@ def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> 
 
 
 def heard_of(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
-    """Return whether a report about this generation of the subject is kept, given up or not."""
+    """Return whether a report about this generation of the subject is stored, discarded or not."""
     return RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation).exists()
 
 
 def failed_again(report: RejectedReport, error: Exception) -> None:
-    """Note another try in vain; the last one is given up."""
+    """Record another failure; after the last retry the report is discarded."""
     now, tries = timezone.now(), report.tries + 1
     RejectedReport.objects.filter(pk=report.pk).update(
         tries=tries,
@@ -63,23 +63,23 @@ def failed_again(report: RejectedReport, error: Exception) -> None:
 
 
 def due(now: datetime) -> QuerySet[RejectedReport]:
-    """Return the reports to be tried again, in the order in which they came."""
+    """Return the reports to be retried, in their original order."""
     return RejectedReport.objects.filter(given_up_at=None, due_at__lte=now).order_by("host_id", "seq")
 
 
 def try_now(ids: Iterable[int]) -> int:
-    """Let reports be tried again now, those that were given up too; returns how many."""
+    """Schedule reports for an immediate retry, also discarded ones; returns their number."""
     return RejectedReport.objects.filter(pk__in=list(ids)).update(due_at=timezone.now(), given_up_at=None, tries=1)
 
 
 def awaited(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
-    """Whether a host has said that a command of this generation ended well, and that is still to be dealt with."""
+    """Whether the host's report that a command of this generation succeeded still waits for a retry."""
     rows = RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation)
     return rows.filter(kind="finished", given_up_at=None).exists()
 
 
 def prune() -> int:
-    """Remove reports that were given up long ago; returns how many."""
+    """Delete reports that were discarded long ago; returns their number."""
     return RejectedReport.objects.filter(given_up_at__lt=timezone.now() - KEPT).delete()[0]
 
 

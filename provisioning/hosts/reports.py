@@ -1,6 +1,4 @@
-"""What hosts report of the commands they were given: checked against the records, then handed to whoever answers for
-the subject.
-"""
+"""Processes hosts' reports about commands: checks them against the records and passes them to the subject's handler."""
 
 import itertools
 import logging
@@ -34,7 +32,7 @@ Key = tuple[str, uuid.UUID | None]
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The rows that a batch speaks of, read together; the subjects are locked.  ``ending``: whose end is in it."""
+    """The rows that a batch refers to, read together; the subjects are locked.  ``ending``: commands that it ends."""
 
     subjects: dict[Key, Any]
     commands: dict[uuid.UUID, HostCommand]
@@ -43,11 +41,11 @@ class _Records:
 
 @when_broken_off
 def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
-    """Record what a host reports, in one transaction.
+    """Record a host's reports, in one transaction.
 
-    A report counts only for a command that this host was given, that has not ended, and that is about the report's
-    subject and generation: a late, repeated or foreign one changes nothing.  A report that cannot be dealt with is
-    kept, to be tried again, so that it is not lost and does not hold up the others.
+    A report counts only for an unfinished command to this host with the report's subject and generation; late, repeated
+    and foreign reports are ignored.  A report whose processing fails is stored and retried, so that it is not lost and
+    does not hold up others.
     """
     if not events:
         return
@@ -62,20 +60,20 @@ def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
                 except OperationalError:
                     raise
                 except Exception as error:
-                    log.exception("A report of host %s about %s %s could not be dealt with.", host_id, *key)
+                    log.exception("A report of host %s about %s %s could not be processed.", host_id, *key)
                     rejected.keep(host_id, batch, error)
                     records.subjects.update(_load(key[0], [key[1]]))
 
 
 def try_again() -> None:
-    """Deal with the reports that could not be dealt with before, each in a transaction of its own."""
+    """Retry reports whose processing failed, each in its own transaction."""
     for report in rejected.due(timezone.now())[:BATCH]:
         try:
             _try_again(report)
         except OperationalError:
             raise
         except Exception as error:
-            log.exception("A report of host %s, kept for another try, could not be dealt with.", report.host_id)
+            log.exception("A report of host %s, stored for a retry, could not be processed.", report.host_id)
             rejected.failed_again(report, error)
 
 
@@ -88,13 +86,13 @@ def _try_again(report: RejectedReport) -> None:
 
 
 def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
-    """Hand steps, or one other report, about one subject to whoever answers for it."""
+    """Pass steps, or one other report, about one subject to its handler."""
     key = _subject(events[0])
     subject, handler = records.subjects.get(key), handler_of(key[0])
     if subject is None or handler is None:
         for event in events:
             if event.kind in ("finished", "failed") and (ended := _command(event, records)) is not None:
-                commands.finish(host_id, ended.id)  # of what no record has any more: nobody else waits for it
+                commands.finish(host_id, ended.id)  # its subject was deleted: no other code ends it
         return
     if events[0].kind in _STEPS:
         handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
@@ -117,7 +115,7 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
 
 
 def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, records: _Records) -> None:
-    """A step, or a word of the host, says that it works on a command: that moves its deadline."""
+    """Extend a command's deadline: a step, or another report, shows that the host works on it."""
     command = _command(event, records)
     if command is None or event.command_id in records.ending:
         return
@@ -131,7 +129,7 @@ def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, re
 
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
-    """Return the unfinished command the event is about, if it is about the event's subject and generation."""
+    """Return the unfinished command of the event, if it has the event's subject and generation."""
     found = read_id(event.command_id)
     command = records.commands.get(found) if found else None
     if command is None or (command.subject_kind, command.subject_id) != _subject(event):
@@ -140,7 +138,7 @@ def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
 
 
 def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
-    """Lock the subjects that the events are about, then read them and the unfinished commands."""
+    """Lock the subjects of the events, then read them and the unfinished commands."""
     wanted = {_subject(event) for event in events}
     subjects: dict[Key, Any] = {}
     for handler in HANDLERS:

@@ -1,9 +1,9 @@
-"""After the records were restored from a copy: the hosts may know more than they do.
+"""Recovery after the database was restored from a backup: the hosts may be newer than the records.
 
-Hosts compare numbers: they ignore a command whose generation is older than the newest that they have seen.  Each
-service that sends such numbers has a step, which raises them by ``LEAP`` and ends what the copy says is under
-way.  No number between that of the copy and the raised one is ever used again, so that a host which reports such a
-number proves that it has seen changes which the records have lost.
+Hosts compare generations: they ignore a command with an older generation than the newest that they have seen.  Each
+service that sends generations has a step, which raises them by ``LEAP`` and ends operations that were under way in the
+backup.  Generations between the backup's and the raised one are never used again, so that a host that reports one
+proves that it has seen changes which the records have lost.
 """
 
 import time
@@ -22,22 +22,22 @@ from provisioning.jobs.absence import begin_again
 from provisioning.jobs.selectors import ALIVE_WITHIN, newest_beat
 
 LEAP = 1 << 20
-"""How far each number leaps: far more than a copy can be behind, and room for two thousand restores."""
+"""Increment of every generation: far more than a backup can be behind, and room for two thousand restores."""
 LOOK_AGAIN = 12.0
-"""Seconds after which whoever works has shown it: workers beat every 5 seconds, hosts every ``HEARTBEAT_INTERVAL``."""
+"""Seconds within which running processes give a sign of life: workers every 5 s, hosts every ``HEARTBEAT_INTERVAL``."""
 WORKING = "Web or worker processes are running. Stop them first: they work with records that this command changes."
 
 Step = Callable[[], Iterable[str]]
-"""Brings the records of one service up to date, in the caller's transaction; returns sentences for the operator."""
+"""Corrects the records of one service, in the caller's transaction; returns sentences for the operator."""
 STEPS = Wired[Step]("The steps after a restore")
-"""Steps of higher layers run first, as their locks come first."""
+"""Steps of higher layers run first, because their locks come first."""
 
 
 def after_restore() -> Restore:
     """Run every step in one transaction, and record what they did.
 
-    Running it twice, or without need, does no harm: numbers leap again.  Raises ConflictError while web or worker
-    processes run.
+    Safe to run twice or without need: generations are raised again.  Raises ConflictError while web or worker processes
+    run.
     """
     if _is_anybody_working():
         raise ConflictError(WORKING)
@@ -49,9 +49,9 @@ def after_restore() -> Restore:
 
 
 def _is_anybody_working() -> bool:
-    """Return whether signs of life of workers, or of hosts that a web process hears, go on.
+    """Return whether workers, or hosts connected to a web process, still give signs of life.
 
-    A copy that is seconds old has fresh ones of processes that have ended since: those do not move.
+    A recent backup contains recent signs of processes that have ended since; these do not change.
     """
     before = _newest_sign()
     if before is None or before < timezone.now() - timedelta(seconds=ALIVE_WITHIN):
@@ -66,5 +66,5 @@ def _newest_sign() -> datetime | None:
 
 
 def latest() -> Restore | None:
-    """Return the last restore, None when there was none."""
+    """Return the last restore, or None."""
     return Restore.objects.order_by("-at", "-id").first()

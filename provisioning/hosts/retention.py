@@ -19,9 +19,9 @@ KEPT = {
     "hosts.HostCertificate": "One for each host.",
     "hosts.CachedImage": "As the host's last audit reported it.",
     "hosts.Leftover": "As the host's last audit reported it, bounded for each host.",
-    "hosts.HostCommand": "Deleted an hour after its end.",
+    "hosts.HostCommand": "Deleted a day after its end.",
     "hosts.CommandTotal": "One for each kind of command.",
     "hosts.HostCall": "Deleted with its answer, or a minute after the caller stopped waiting.",
-    "hosts.Restore": "One for each time that operators restore a copy.",
+    "hosts.Restore": "One for each restore by an operator.",
     "hosts.RejectedReport": "Deleted some days after the last retry.",
 }

@@ -1,4 +1,4 @@
-"""Passwords and keys in commands to hosts: encrypted in the database, so that no log and no backup shows them."""
+"""Encrypts passwords and keys of commands in the database, so that no log and no backup contains them."""
 
 import logging
 from collections.abc import Callable
@@ -19,16 +19,16 @@ B = TypeVar("B", bound=CommandBody)
 
 
 def sealed(body: B) -> B:
-    """Return a command as it is kept: its password is encrypted with the credential keys."""
+    """Return a command as it is stored, with its password encrypted by the credential keys."""
     return _with_password(body, lambda password: keys.CREDENTIALS.current().encrypt(password.encode()).decode())
 
 
 def opened(body: B) -> B | None:
-    """Return a kept command as the host gets it; None when the key of its password is gone."""
+    """Return a stored command as the host receives it; None if its password cannot be decrypted."""
     try:
         return _with_password(body, lambda password: keys.CREDENTIALS.current().decrypt(password.encode()).decode())
     except (InvalidToken, keys.KeysMissingError):
-        log.error("The key of a command's password is gone; the command ends with its deadline.")  # noqa: TRY400
+        log.error("The key of a command's password is missing; the command ends with its deadline.")  # noqa: TRY400
         return None
 
 

@@ -1,4 +1,4 @@
-"""Hosts: for operators, whether they answer, and the zones everybody may name."""
+"""Hosts for operators, their liveness, and the availability zones that all users may specify."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,40 +29,40 @@ SEEING_HOSTS = (
     "os_compute_api:os-hosts:update",
     "os_compute_api:os-availability-zone:detail",
 )
-"""Rules of who sees something of the hosts; the face asks the one of its operation."""
+"""Policy rules that allow reading hosts; the API checks the one of its operation."""
 
 
 def is_alive(host: Host, now: datetime) -> bool:
-    """Whether the host's agent has been heard of within HOST_DOWN_AFTER seconds and no operator says that the host is
-    down; a link that is being dialled anew changes nothing.
+    """Whether the host's agent has given a sign of life within HOST_DOWN_AFTER seconds and no operator has forced the
+    host down.  A reconnecting link does not matter.
     """
     since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
     return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since
 
 
 def alive(now: datetime, path: str = "") -> Q:
-    """Return the condition that ``is_alive`` is, for a query; ``path`` leads to the host: ``allocation__host__``."""
+    """Return ``is_alive`` as a query condition; ``path`` is the path to the host, such as ``allocation__host__``."""
     return seen_since(long_ago(now), path)
 
 
 def long_ago(now: datetime) -> datetime:
-    """Return when a host must have been seen last to be alive."""
+    """Return the earliest ``last_seen_at`` with which a host is alive."""
     return now - timedelta(seconds=settings.HOST_DOWN_AFTER)
 
 
 def seen_since(since: Any, path: str = "") -> Q:
-    """Return the condition ``alive`` for hosts seen since a moment, which may be the parameter of a prepared query."""
+    """Return ``alive`` for a given limit, which may be a parameter of a prepared query."""
     return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
 
 
 def wrong_clock() -> Q:
-    """Return the condition that a host's clock is further from ours than CLOCK_DIFFERENCE_LIMIT seconds."""
+    """Return the condition that a host's clock differs from ours by more than CLOCK_DIFFERENCE_LIMIT seconds."""
     limit = settings.CLOCK_DIFFERENCE_LIMIT
     return Q(clock_difference__gt=limit) | Q(clock_difference__lt=-limit)
 
 
 def usable_hosts() -> int:
-    """Return how many hosts answer, may get new servers and have told what they have."""
+    """Return the number of hosts that are alive, enabled and have reported their resources."""
     return Host.objects.filter(alive(timezone.now()), enabled=True, vcpus_total__gt=0).count()
 
 
@@ -71,20 +71,20 @@ def enrolled_hosts() -> set[str]:
 
 
 def tracked_connections() -> list[tuple[str, str, dict[str, Any]]]:
-    """Return name and zone of each host that says what it tracks, by name, and that (``Host.tracking``)."""
+    """Return name, zone and ``Host.tracking`` of each host that reports its connection tracking, by name."""
     rows = Host.objects.exclude(tracking={}).order_by("name")
     return list(rows.values_list("name", "availability_zone", "tracking"))
 
 
 def hosts_for(context: RequestContext) -> list[Host]:
-    """Return all hosts by name.  Raises ForbiddenError for anyone but operators."""
+    """Return all hosts by name.  Raises ForbiddenError unless the caller is an operator."""
     if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
         policy.enforce(context, SEEING_HOSTS[0])
     return list(Host.objects.order_by("name"))
 
 
 def zones() -> dict[str, bool]:
-    """Return each zone that has a host, except ``INTERNAL_ZONE``, and whether one of its hosts is enabled."""
+    """Return zone → whether one of its hosts is enabled, without ``INTERNAL_ZONE``."""
     found: dict[str, bool] = {}
     shown = Host.objects.exclude(availability_zone=INTERNAL_ZONE)
     for zone, enabled in shown.values_list("availability_zone", "enabled").distinct().order_by():
@@ -93,5 +93,5 @@ def zones() -> dict[str, bool]:
 
 
 def availability_zones() -> list[str]:
-    """Return the names of all zones that have a host, sorted."""
+    """Return the names of all zones with hosts, sorted."""
     return list(Host.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct())

@@ -1,4 +1,4 @@
-"""The kinds of subjects that hosts are commanded about, each with the handler of its reports."""
+"""The kinds of subjects of commands to hosts, each with a handler of its reports."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -13,13 +13,13 @@ from provisioning.hosts.models import HostCommand, Leftover
 
 S = TypeVar("S")
 MOST_DIGITS = 19
-"""Numbers of so many digits may not fit into 64 bits."""
+"""Numbers with this many digits may not fit into 64 bits."""
 
 
 class Subject(NamedTuple):
     """The resource that a command is about, in one generation.
 
-    A service raises the generation when older commands and reports about the thing are to mean nothing any more.
+    A service raises the generation to invalidate older commands and reports about the resource.
     """
 
     kind: str
@@ -28,11 +28,11 @@ class Subject(NamedTuple):
 
 
 Reported = tuple[AgentEvent, HostCommand]
-"""A report, and the unfinished command that it is about."""
+"""A report and its unfinished command."""
 
 
 class SubjectHandler(ABC, Generic[S]):
-    """What a service does with what hosts say of its subjects.
+    """A service's handler of hosts' reports about its subjects.
 
     Every method is called inside a transaction.  ``subject`` is the service's own record, locked by ``load``.
     """
@@ -41,74 +41,74 @@ class SubjectHandler(ABC, Generic[S]):
 
     @abstractmethod
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, S]:
-        """Lock these subjects until the transaction ends, then read them; unknown ones are left out."""
+        """Lock these subjects until the transaction ends, then read them; unknown ones are omitted."""
 
     @abstractmethod
     def take_steps(self, subject: S, steps: Sequence[Reported]) -> None:
-        """Take steps of commands that are being carried out."""
+        """Process reported steps of running commands."""
 
     @abstractmethod
     def take_life(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Hear that a host works on a command, and until when it is waited for now."""
+        """Process a sign of life of a command, whose new deadline is ``until``."""
 
     def take_life_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Hear the same of a command that belongs to no task of the subject: something else may wait for it."""
+        """Process a sign of life of a command that belongs to no task of the subject."""
 
     @abstractmethod
     def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
-        """Take the end of a command (``finished`` or ``failed``), which is closed already.
+        """Process the end of a command (``finished`` or ``failed``), which is recorded already.
 
         The subject may have a newer generation by now.
         """
 
     def take_state(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
-        """Take a change that no command made (``power``, ``posted``, ``lease``)."""
+        """Process a change that no command caused (``power``, ``posted``, ``lease``)."""
 
     def take_progress(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
-        """Hear how far a command is: ``detail`` may have ``done`` and ``total``, in bytes."""
+        """Process the progress of a command: ``detail`` may have ``done`` and ``total``, in bytes."""
 
     def take_pools(self, host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
-        """Take which pools of volumes a host serves now."""
+        """Process the list of volume pools that a host serves."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Return what a host holds by the records: an agent that starts anew undoes what is not among it."""
+        """Return what a host has by the records; when its agent starts, it removes everything else."""
         return ()
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
-        """Bring the records and the guests that a host says it has together.
+        """Reconcile the records with the guests that a host reports.
 
-        ``complete`` (a ``Hello``): the list is all there is now; that of an audit may be stale.
+        ``complete`` (a ``Hello``): the list is complete and current; that of an audit may be stale.
         """
 
     def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-        """Bring the records and the documents of this kind that a host says it has together, by their subjects.
+        """Reconcile the records with the documents of this kind that a host reports, by their subjects.
 
-        ``complete`` as in ``compare``.  Not called when the host does not say what it has.
+        ``complete`` as in ``compare``.  Not called if the host does not report documents.
         """
 
     def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-        """Bring the records and what a host knows of volumes together; not called when the host does not say."""
+        """Reconcile the records with the volumes that a host knows; not called if the host does not report them."""
 
     def moved(self, host_id: uuid.UUID) -> None:
-        """Hear that a host has another address among the hosts."""
+        """Process a change of a host's address."""
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
-        """Return the guests of which no record knows anything; they are kept with the host's leftovers."""
+        """Return guests without any record; they are stored with the host's leftovers."""
         return ()
 
     def clear(self, host_id: uuid.UUID, leftovers: Sequence[Leftover]) -> None:
-        """Command a host to remove what is left there of subjects that are over.
+        """Command a host to remove leftovers of subjects that no longer exist.
 
-        ``leftovers`` bear the names of subjects of this kind, and two audits have seen them.
+        ``leftovers`` have names of subjects of this kind, and two audits have seen them.
         """
 
 
 HANDLERS = Wired[SubjectHandler[Any]]("The handlers of subjects")
-"""That of the highest layer first: it locks its own rows before those of lower layers."""
+"""In the order of layers, the highest first: it locks its own rows before those of lower layers."""
 
 
 def newest_of(event: AgentEvent) -> int | None:
-    """Return the newest generation that the host of a ``superseded`` command has seen; None: it does not say."""
+    """Return the newest generation that the host of a ``superseded`` command has seen; None if not reported."""
     text = event.detail.get("generation", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 

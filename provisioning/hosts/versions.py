@@ -1,7 +1,7 @@
-"""Hosts whose agents speak an older version of the contract: they get everything that they understand.
+"""Agents with an older version of the contract: they get everything that they support.
 
-An older agent ignores fields that it does not know.  A command or call of a newer version is not sent to it: the
-command ends here as failed, the call is answered with an error, and both say that the agent has to be upgraded.
+An older agent ignores unknown fields.  Commands and calls of a newer version are not sent to it: the command fails
+here, the call is answered with an error, and both messages ask to upgrade the agent.
 """
 
 import uuid
@@ -14,11 +14,11 @@ from provisioning.hosts import calls, commands, reports
 from provisioning.hosts.models import Host
 
 UNSUPPORTED = "unsupported"
-"""The error code of commands and calls that a host's agent is too old for."""
+"""Error code of commands and calls that the agent is too old for."""
 
 
 def orders(host_id: uuid.UUID) -> list[Command]:
-    """Return the commands to send to the host now, and end those that its agent is too old for."""
+    """Return the commands to send to the host now, and fail those that its agent is too old for."""
     waiting = commands.pending(host_id)
     version = _version_for(host_id, (command.body for command in waiting))
     withheld = [command for command in waiting if command.body.needed_version() > version]
@@ -38,7 +38,7 @@ def questions(host_id: uuid.UUID) -> list[Call]:
 
 
 def _version_for(host_id: uuid.UUID, bodies: Iterable[Message]) -> int:
-    """Return the version of the host's agent; it is read only when one of the messages is newer than any agent."""
+    """Return the version of the host's agent; it is read only if a message needs more than the oldest version."""
     needed = max((body.needed_version() for body in bodies), default=0)
     if needed <= OLDEST_CONTRACT:
         return needed
