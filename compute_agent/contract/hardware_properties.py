@@ -151,10 +151,10 @@ CPU_MODE, CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET = (
              refused={"none": "each guest has a CPU model"}, trait="CUSTOM_CPU_MODE", meaning="the CPU model"),
     Property("hw_cpu_model", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", readable="a CPU model of libvirt", cased=True,
              trait="CUSTOM_CPU_MODEL", meaning="the name of a custom CPU model"),
-    Property("hw_cpu_model_extra_flags", kind="text", meaning="CPU features to add or take away: +aes,-avx2"),
+    Property("hw_cpu_model_extra_flags", kind="text", meaning="CPU features to add or remove: +aes,-avx2"),
     Property("hw_pmu", "hw:pmu", "switch", meaning="the performance counters of the CPU"),
     Property("img_hide_hypervisor_id", "hw:hide_hypervisor_id", "switch",
-             meaning="a guest that is not told its hypervisor"),
+             meaning="a guest that cannot detect its hypervisor"),
     Property("hw_time_hpet", kind="switch", meaning="the timer HPET"),
 )  # fmt: skip
 TOPOLOGY = tuple(
@@ -164,7 +164,7 @@ TOPOLOGY = tuple(
 RNG_MODEL, WATCHDOG, BOOT_MENU, AGENT, QUIESCE, OS_TYPE, COMMAND_LINE, CONFIG_DRIVE = (
     Property("hw_rng_model", values=("virtio",), meaning="the source of random numbers"),
     Property("hw_watchdog_action", "hw:watchdog_action", values=("disabled", "none", "pause", "poweroff", "reset"),
-             meaning="what happens when the guest leaves its watchdog alone"),
+             meaning="the action when the watchdog expires"),
     Property("hw_boot_menu", "hw:boot_menu", "switch", meaning="the boot menu of the firmware"),
     Property("hw_qemu_guest_agent", kind="switch", meaning="the channel of the QEMU guest agent"),
     Property("os_require_quiesce", kind="switch", meaning="snapshots fail unless the guest's disks were frozen"),
@@ -212,8 +212,8 @@ REFUSED: Mapping[str, str] = {
     "hw_floppy_bus": "guests have no floppy drives",
     "hw_viommu_model": "guests have no IOMMU",
     "hw:viommu_model": "guests have no IOMMU",
-    "hw_redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud has not",
-    "hw:redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud has not",
+    "hw_redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud does not have",
+    "hw:redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud does not have",
 }
 """Names → why no guest has them, whatever the value."""
 OLD_NAMES: Mapping[Source, Mapping[str, str]] = {

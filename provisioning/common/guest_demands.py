@@ -179,7 +179,7 @@ _GUESTS: tuple[Demand, ...] = (
     Demand("kernel_id|ramdisk_id", _H, meaning="the guest boots this kernel", sources=(IMAGE,)),
     Demand("os_shutdown_timeout", _H, (_NUMBER,), "seconds that the guest has to shut down", (IMAGE,)),
     Demand("cinder_img_volume_type", _H, meaning="the type of volumes that are created from it", sources=(IMAGE,)),
-    Demand("os_admin_user", _H, meaning="who signs in", sources=(IMAGE,)),
+    Demand("os_admin_user", _H, meaning="the user to sign in as", sources=(IMAGE,)),
     Demand("img_block_device_mapping|block_device_mapping|mappings|root_device_name|bdm_v2|img_bdm_v2|"
            "img_root_device_name|img_mappings", _H, meaning="the disks of an image of a server", sources=(IMAGE,),
            example="block_device_mapping"),
