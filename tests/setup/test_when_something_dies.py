@@ -1,4 +1,4 @@
-"""The page "What happens when … dies" keeps to its form, and every test, setting and place that it names is there."""
+"""The page docs/when-something-dies.md has its form, and the tests, settings and pages that it names exist."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.one_machine import CHECKOUT
 
 PAGE = CHECKOUT / "docs/when-something-dies.md"
 SECTIONS = re.findall(r"^## (.+)$\n\n((?:^\|.*$\n?)+)", PAGE.read_text(), re.MULTILINE)
-ROWS = ["What a user sees", "What is lost", "Mended within", "What an operator does", "Tests"]
+ROWS = ["Effect", "Loss", "Recovery", "Operator action", "Tests"]
 WANTED = ["worker process", "worker group", "web", "supervisor", "agent", "host", "guest", "database", "disk is full"]
 NAMED = sorted({name for _, table in SECTIONS for name in re.findall(r"`(tests/[^`]+)`", table)})
 
 
 def names_in(path: Path) -> set[str]:
-    """The tests and classes of tests that a module has."""
+    """Return the names of the tests and test classes in a module."""
     found = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
