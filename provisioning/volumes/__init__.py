@@ -1,1 +1,1 @@
-"""Volumes: records, rules and pools; their data lies with hosts."""
+"""Volumes: records, rules and pools. Their data is stored by hosts."""

@@ -1,4 +1,4 @@
-"""Tells of changes of volumes and snapshots: wakes the pages of their project, and sends Cinder's notifications."""
+"""Announces changes of volumes and snapshots: events for the pages of their project, and Cinder's notifications."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +14,11 @@ TYPES = (
     *(f"volume.{verb}.{moment}" for verb in VERBS for moment in ("start", "end")),
     *(f"snapshot.{verb}.{moment}" for verb in ("create", "delete", "update") for moment in ("start", "end")),
 )
-"""Cinder's names of what is told."""
+"""Names of Cinder's notifications."""
 
 
 def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
-    """Write the event of a volume that has changed; ``tell``: notifications without ``volume.`` (``create.start``)."""
+    """Record an event for a changed volume. ``tell``: notifications to send, without ``volume.`` (``create.start``)."""
     payload = {
         "id": str(volume.id),
         "record": "volume",
@@ -34,7 +34,7 @@ def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
 
 
 def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> None:
-    """Write the event of a snapshot that has changed; ``tell``: notifications without ``snapshot.``."""
+    """Record an event for a changed snapshot. ``tell``: notifications to send, without ``snapshot.``."""
     payload = {
         "id": str(snapshot.id),
         "record": "snapshot",
@@ -57,7 +57,7 @@ def _write(topic: str, payload: dict[str, Any], tell: Sequence[str], row: Volume
 
 
 def _data(row: Volume | Snapshot) -> dict[str, Any]:
-    """Return the payload with Cinder's names."""
+    """Return the payload of the notification, with the names of Cinder."""
     data: dict[str, Any] = {
         "tenant_id": row.project_id.hex,
         "user_id": row.user_id.hex if row.user_id else None,

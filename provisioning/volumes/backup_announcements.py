@@ -1,4 +1,4 @@
-"""Tells of changes of backups: wakes the pages of their project, and sends Cinder's notifications."""
+"""Announces changes of backups: events for the pages of their project, and Cinder's notifications."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from provisioning.notifications.messages import Notification, is_wanted, publish
 from provisioning.volumes.models import Backup
 
 TYPES = tuple(f"backup.{verb}.{moment}" for verb in ("create", "delete", "restore") for moment in ("start", "end"))
-"""Cinder's names of what is told."""
+"""Names of Cinder's notifications."""
 
 
 def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
-    """Write the event of a backup that has changed; ``tell``: notifications without ``backup.`` (``create.start``)."""
+    """Record an event for a changed backup. ``tell``: notifications to send, without ``backup.`` (``create.start``)."""
     payload = {
         "id": str(backup.id),
         "record": "backup",
@@ -34,7 +34,7 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
 
 
 def _data(backup: Backup) -> dict[str, Any]:
-    """Return the payload with Cinder's names."""
+    """Return the payload of the notification, with the names of Cinder."""
     data = {
         "tenant_id": backup.project_id.hex,
         "user_id": backup.user_id.hex if backup.user_id else None,

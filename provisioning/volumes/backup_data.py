@@ -1,4 +1,4 @@
-"""The objects of a backup: chunks, compressed and named by number and digest, and the manifest that makes it whole."""
+"""The objects of a backup: compressed chunks, named by number and digest, and a manifest, which is written last."""
 
 import hashlib
 import secrets
@@ -17,25 +17,25 @@ from provisioning.volumes.backup_store.base import ObjectMissingError, ObjectSto
 
 MANIFEST = "manifest.json"
 LEVEL = 1
-"""Of zlib: what a host sends is compressed while it waits."""
+"""Compression level of zlib; hosts wait while their data is compressed."""
 SAMPLE, WORTH_IT = 32_768, 0.95
-"""Bytes of a sample, and the part of them that must be left for a chunk to be compressed."""
+"""Size of a sample in bytes, and the maximum ratio of its compressed size at which a chunk is compressed."""
 _PLAIN, _ZLIB, _SEALED = b"\0", b"\1", b"\2"
 NONCE = 12
 
 
 class StoredChunk(msgspec.Struct, frozen=True):
-    """One chunk as the manifest names it."""
+    """One chunk, as listed in the manifest."""
 
-    digest: str  # SHA-256 of the chunk as it travels, hex
+    digest: str  # SHA-256 of the transferred chunk, hex
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a backup consists of; it is written last, and without it there is no backup."""
+    """The contents of a backup. It is written last; without it the backup is incomplete."""
 
     backup_id: str
     volume_id: str
-    parent_id: str  # the backup whose data lies below this one's; empty: it is full
+    parent_id: str  # the backup that this one builds on; empty: full backup
     size_gb: int
     disk_bytes: int
     chunks: list[StoredChunk]
@@ -43,20 +43,20 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def object_name(number: int, digest: str) -> str:
-    """Return the name of a chunk: another run's chunk of the same number never takes its place."""
+    """Return the name of a chunk. The digest keeps chunks of another run with the same number apart."""
     return f"{number:08d}-{digest}"
 
 
 class Place(NamedTuple):
-    """Where the objects of one backup lie."""
+    """The location of a backup's objects."""
 
     store: ObjectStore
     backup_id: uuid.UUID
-    key: bytes = b""  # 32 bytes: its chunks are encrypted with it (AES-GCM), as its volume was
+    key: bytes = b""  # 32 bytes; chunks are encrypted with it (AES-GCM) if the volume was encrypted
 
 
 def keep_chunk(place: Place, number: int, chunk: bytes, disk_bytes: int) -> None:
-    """Look through a chunk and store it.  Raises InvalidInputError for what is none, and what the store raises."""
+    """Validate and store a chunk.  Raises InvalidInputError for an invalid chunk, and the errors of the store."""
     try:
         decoded(chunk, disk_bytes)
     except ExtentsError as error:
@@ -69,12 +69,12 @@ def keep_chunk(place: Place, number: int, chunk: bytes, disk_bytes: int) -> None
 
 
 def _bound(place: Place, name: str) -> bytes:
-    """Return what an encrypted object is bound to: it is none in another place."""
+    """Return the associated data that ties an encrypted object to its backup and name."""
     return f"{place.backup_id}/{name}".encode()
 
 
 def _packed(chunk: bytes) -> bytes:
-    """Compress what becomes smaller by it, which three samples tell: encrypted or packed data costs nothing."""
+    """Compress a chunk if three samples show that it becomes smaller. Encrypted or packed data is stored as it is."""
     samples = b"".join(chunk[at : at + SAMPLE] for at in (0, len(chunk) // 2, max(len(chunk) - SAMPLE, 0)))
     if len(zlib.compress(samples, LEVEL)) > WORTH_IT * len(samples):
         return _PLAIN + chunk
@@ -82,7 +82,7 @@ def _packed(chunk: bytes) -> bytes:
 
 
 def chunk_of(place: Place, number: int, digest: str) -> bytes:
-    """Return a chunk as it was sent.  Raises GoneError, with its number, for one that is lost or damaged."""
+    """Return a chunk as it was sent.  Raises GoneError, with its number, if it is missing or damaged."""
     name = object_name(number, digest)
     try:
         body = place.store.get(str(place.backup_id), name)
@@ -95,7 +95,7 @@ def chunk_of(place: Place, number: int, digest: str) -> bytes:
 
 
 def _opened(place: Place, name: str, body: bytes) -> bytes:
-    """Decrypt what is encrypted; nothing when the key is another one, or there was none."""
+    """Decrypt an object; return b"" if the key is wrong or the object is not encrypted."""
     if not place.key:
         return body
     nonce = body[1 : 1 + NONCE]
@@ -121,9 +121,9 @@ def _unpacked(body: bytes) -> bytes | None:
 
 
 def seal(store: ObjectStore, manifest: Manifest) -> tuple[str, int]:
-    """Write the manifest once all that it names is stored, and remove what an earlier run has left.
+    """Write the manifest after all its chunks, and remove objects of earlier runs.
 
-    Returns the manifest's SHA-256 and the bytes that are stored.  Raises ConflictError when chunks are missing.
+    Returns the manifest's SHA-256 and the number of stored bytes. Raises ConflictError if chunks are missing.
     """
     there = {each.name: each.size for each in store.objects(manifest.backup_id) if each.name != MANIFEST}
     named = [object_name(number, chunk.digest) for number, chunk in enumerate(manifest.chunks)]
@@ -137,15 +137,15 @@ def seal(store: ObjectStore, manifest: Manifest) -> tuple[str, int]:
 
 
 def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> tuple[Manifest, str]:
-    """Return the manifest and its SHA-256; ``digest``: what that must be.
+    """Return the manifest and its SHA-256, which must be ``digest`` if that is given.
 
-    Raises GoneError when it is lost or damaged.
+    Raises GoneError if it is missing or damaged.
     """
     try:
         text = store.get(str(backup_id), MANIFEST)
         manifest = msgspec.json.decode(text, type=Manifest)
     except (ObjectMissingError, msgspec.MsgspecError) as error:
-        raise GoneError(f"Backup {backup_id} has no data in its store any more.") from error
+        raise GoneError(f"Backup {backup_id} no longer has data in its store.") from error
     found = hashlib.sha256(text).hexdigest()
     if manifest.backup_id != str(backup_id) or (digest and found != digest):
         raise GoneError(f"The list of parts of backup {backup_id} is damaged in its store.")
@@ -153,12 +153,12 @@ def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> t
 
 
 def discard(store: ObjectStore, backup_id: uuid.UUID) -> int:
-    """Remove everything of a backup, the manifest first; return how many objects."""
+    """Remove all objects of a backup, the manifest first; return how many."""
     names: Sequence[str] = [each.name for each in store.objects(str(backup_id))]
     store.remove(str(backup_id), sorted(names, key=lambda name: name != MANIFEST))
     return len(names)
 
 
 def most_chunks(disk_bytes: int) -> int:
-    """Return how many chunks a backup of such a disk has at most: in the worst case each has a single extent's data."""
+    """Return the maximum number of chunks of a disk: in the worst case each has only the data of one extent."""
     return 2 * (disk_bytes // CHUNK + 1) + disk_bytes // (65_536 * 32_768)

@@ -1,4 +1,4 @@
-"""Work for backups by the queue and by the clock."""
+"""Queued and periodic jobs for backups."""
 
 import logging
 import uuid
@@ -26,22 +26,22 @@ from provisioning.volumes.states import BackupStatus
 log = logging.getLogger(__name__)
 
 ABANDONED = timedelta(days=1)
-"""After this time an unfinished backup of which there is no record is nobody's any more."""
+"""Age after which unfinished data without a record is removed."""
 
 
 def give_up_removal(reason: str, backup_id: str) -> None:
-    """The store did not let the data go: its owner, and the operator, are told."""
+    """Report to the owner that the backup's data could not be removed."""
     with transaction.atomic():
         backup = Backup.objects.select_for_update().filter(id=backup_id, status=BackupStatus.DELETING).first()
         if backup is not None:
-            said = "The store of backups did not answer."
+            said = "The backup store did not answer."
             backups.move(backup, BackupStatus.ERROR_DELETING, fail_reason=said)
             messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_DELETE, said)
 
 
 @job(backups.REMOVE, topic=backups.TOPIC, on_give_up=give_up_removal, long=True)
 def remove_backup(backup_id: str) -> None:
-    """Remove the data, then the record and what it holds of the quota."""
+    """Remove a backup's data, then its record and its quota usage."""
     backup = Backup.objects.filter(id=backup_id, status=BackupStatus.DELETING).first()
     if backup is None:
         return
@@ -56,7 +56,7 @@ def remove_backup(backup_id: str) -> None:
 
 @job(backups.DISCARD, topic=backups.TOPIC, long=True)
 def discard_backup_data(backup_id: str) -> None:
-    """Remove what there is of a backup that failed."""
+    """Remove the data of a failed backup."""
     backup = Backup.objects.filter(id=backup_id, status=BackupStatus.ERROR, digest="").first()
     if backup is not None:
         backup_data.discard(store_named(backup.service), backup.id)
@@ -65,7 +65,9 @@ def discard_backup_data(backup_id: str) -> None:
 
 @periodic("volumes.overdue_backups", every=15.0)
 def end_overdue() -> int:
-    """End backups of which no host has said anything in time, and restores whose volume is gone; return how many."""
+    """Fail backups whose deadline has passed, and release backups whose restore has ended unnoticed;
+    return how many.
+    """
     gap = absence("volumes.overdue_backups")
     if gap is not None:
         Backup.objects.filter(status=BackupStatus.CREATING).update(deadline=F("deadline") + gap)
@@ -87,15 +89,15 @@ def end_overdue() -> int:
 
 
 def _waits(backup_id: uuid.UUID) -> datetime | None:
-    """Return until when to look again after the host's command, None when no host works on it."""
+    """Return the deadline of the host's command; None if no host works on the backup."""
     return commands.awaited_until(commands.unfinished(VOLUME_COPY, backup_id))
 
 
 @periodic("volumes.sweep_backup_store", every=3600.0)
 def sweep() -> int:
-    """Remove unfinished data in the store that belongs to no backup being made; return of how many backups.
+    """Remove incomplete data in the store without a backup in progress; return the number of backups.
 
-    What has a manifest is whole, and perhaps another cloud's: the doctor tells of it, and it stays.
+    Complete data, with a manifest, may belong to another cloud. It is kept and reported by the doctor.
     """
     store, swept = current(), 0
     try:
@@ -104,13 +106,13 @@ def sweep() -> int:
             if backup_id is not None and _abandoned(backup_id):
                 swept += 1 if backup_data.discard(store, backup_id) else 0
     except NovellaError as error:
-        log.warning("The store of backups could not be swept: %s", error)
+        log.warning("The backup store could not be cleaned up: %s", error)
     return swept
 
 
 def _abandoned(backup_id: uuid.UUID) -> bool:
     backup = Backup.objects.filter(id=backup_id).first()
-    if backup is not None:  # one with a digest is whole, and has its status by an operator's word
+    if backup is not None:  # one with a digest is complete; an operator set its status
         failed = backup.status == BackupStatus.ERROR and not backup.digest
         return failed and backup.updated_at < timezone.now() - timedelta(minutes=10)
     objects = current().objects(str(backup_id))

@@ -1,4 +1,4 @@
-"""What hosts say of backups that they make."""
+"""Reports of hosts about backups that they create."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from provisioning.volumes.states import BackupStatus, VolumeStatus
 
 
 class BackupCopy(copies.Copy):
-    """A backup that a host makes; one that is not being made any more is left as it is."""
+    """A backup that a host creates. Reports about a backup in another status are ignored."""
 
     def __init__(self, backup: Backup) -> None:
         self._backup = backup
@@ -25,10 +25,10 @@ class BackupCopy(copies.Copy):
             Volume.objects.filter(id=self._backup.volume_id, status=VolumeStatus.BACKING_UP).update(deadline=until)
 
     def take_progress(self, done: int, total: int) -> None:
-        """The parts that arrive say as much (``backup_transfers``)."""
+        """Ignored; the received parts update the progress (``backup_transfers``)."""
 
     def take_end(self, event: AgentEvent, body: BackupVolumeRequest) -> None:
-        backup = Backup.objects.get(id=self._backup.id)  # its data has come since it was read
+        backup = Backup.objects.get(id=self._backup.id)  # the digest was written after the row was read
         if backup.status != BackupStatus.CREATING:
             return
         if event.kind == "finished":
@@ -38,6 +38,6 @@ class BackupCopy(copies.Copy):
 
 
 def load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
-    """Lock the backups among these ids, and read them."""
+    """Lock and return the backups with these ids."""
     rows = Backup.objects.select_for_update(of=("self",)).filter(id__in=list(ids)).order_by("id")
     return {row.id: BackupCopy(row) for row in rows}

@@ -1,4 +1,4 @@
-"""What is asked for of backups, as one value."""
+"""The parameters of a new backup."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class BackupRequest:
-    """A new backup of a volume, or of what one of its snapshots has; ids are text as callers sent them.
+    """A request for a backup of a volume or of one of its snapshots; ids are text as callers sent them.
 
-    ``force`` lets a volume be backed up that is in use; ``incremental``: only what has changed since the newest backup.
+    ``force`` allows a volume that is in use; ``incremental``: only the changes since the newest backup.
     """
 
     volume_id: str

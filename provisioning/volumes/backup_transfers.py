@@ -1,4 +1,4 @@
-"""Which data of backups a host may send or get: that of the commands it holds; and how far it is."""
+"""Transfers of backup data from and to hosts, allowed only for a host's own commands."""
 
 import hashlib
 import uuid
@@ -23,13 +23,13 @@ from provisioning.volumes.models import Backup, Volume
 from provisioning.volumes.states import BackupStatus
 
 TOLD_EVERY = timedelta(seconds=1)
-"""Progress is written down no more often."""
+"""Minimum time between two updates of the progress."""
 SPARE = 16 << 20
-"""Bytes that a disk may have beyond its volume's size: the header of an encrypted one."""
+"""Bytes by which a disk may exceed its volume's size, for the header of an encrypted volume."""
 
 
 class SentManifest(msgspec.Struct, frozen=True):
-    """What a host says when it has sent all chunks, in order."""
+    """The message that a host sends after all chunks, which are listed in order."""
 
     digests: list[str]  # SHA-256 of each chunk, hex
     disk_bytes: int
@@ -37,7 +37,7 @@ class SentManifest(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where a chunk belongs."""
+    """The position and digest of a chunk."""
 
     backup_id: uuid.UUID
     number: int  # from 0
@@ -45,10 +45,10 @@ class Place(NamedTuple):
 
 
 def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[int, int]) -> None:
-    """Store a chunk that the host was ordered to send; ``progress``: bytes of the disk done, and of how many."""
+    """Store a chunk for a backup command of the host. ``progress``: bytes of the disk processed, and in total."""
     backup = _being_made(host_id, place.backup_id)
     if hashlib.sha256(chunk).hexdigest() != place.digest:
-        raise InvalidInputError("The part is not what its digest says.")
+        raise InvalidInputError("The part does not match its digest.")
     disk_bytes = (backup.size_gb << 30) + SPARE
     if place.number >= backup_data.most_chunks(disk_bytes):
         raise InvalidInputError("There are too many parts.")
@@ -57,10 +57,10 @@ def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[i
 
 
 def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) -> None:
-    """Make the backup's data whole; the command's end makes it ``available``."""
+    """Write the backup's manifest. The end of the command sets it to ``available``."""
     backup = _being_made(host_id, backup_id)
     if not (backup.size_gb << 30) <= sent.disk_bytes <= (backup.size_gb << 30) + SPARE:
-        raise InvalidInputError("The disk has not the volume's size.")
+        raise InvalidInputError("The disk does not have the volume's size.")
     parent = "" if sent.full or backup.parent_id is None else str(backup.parent_id)
     chunks = [StoredChunk(digest) for digest in sent.digests]
     manifest = Manifest(str(backup_id), str(backup.volume_id), parent, backup.size_gb, sent.disk_bytes, chunks)
@@ -71,13 +71,13 @@ def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) 
 
 
 def manifest_to_get(host_id: uuid.UUID, backup_id: uuid.UUID) -> Manifest:
-    """Return the list of parts of a backup that the host was ordered to write back."""
+    """Return the manifest of a backup for a restore command of the host."""
     backup, _ = _being_restored(host_id, backup_id)
     return backup_data.manifest_of(store_named(backup.service), backup_id, backup.digest)[0]
 
 
 def chunk_to_get(host_id: uuid.UUID, place: Place, progress: tuple[int, int]) -> bytes:
-    """Return a part of a backup that the host was ordered to write back, as it was sent."""
+    """Return a chunk of a backup for a restore command of the host."""
     backup, volume_id = _being_restored(host_id, place.backup_id)
     chunk = backup_data.chunk_of(_place_of(backup), place.number, place.digest)
     _restored(volume_id, *progress)
@@ -85,12 +85,12 @@ def chunk_to_get(host_id: uuid.UUID, place: Place, progress: tuple[int, int]) ->
 
 
 def _place_of(backup: Backup) -> backup_data.Place:
-    """Return where its objects lie.  Raises GoneError when no credential key opens its key."""
+    """Return the location of a backup's objects.  Raises GoneError if no credential key decrypts its key."""
     return backup_data.Place(store_named(backup.service), backup.id, data_key_of(backup))
 
 
 def _being_made(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
-    """Return a backup that the host holds an unfinished command to make.  Raises NotFoundError for anything else."""
+    """Return a backup that the host has an unfinished command to create; otherwise raise NotFoundError."""
     rows = HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id=backup_id, host_id=host_id)
     if rows.filter(kind="backup_volume_request", finished_at=None).exists():
         backup = Backup.objects.filter(id=backup_id, status=BackupStatus.CREATING).first()
@@ -100,7 +100,7 @@ def _being_made(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
 
 
 def _being_restored(host_id: uuid.UUID, backup_id: uuid.UUID) -> tuple[Backup, uuid.UUID]:
-    """Return a backup that an unfinished command of the host names, and the volume that it is written over."""
+    """Return a backup that an unfinished restore command of the host refers to, and the volume that it writes."""
     rows = HostCommand.objects.filter(kind="restore_volume_request", host_id=host_id, finished_at=None)
     for row in rows:
         body = decode_command_body(row.body)

@@ -1,8 +1,8 @@
-"""How a client reaches an exported volume: composed here, of which only a number and a name come from the storage host.
+"""Connections of clients to exported volumes, derived from the report of the storage host.
 
-A storage host is not trusted with the volumes of others: what it reports would be opened by programs on the client's
-host.  So the address is the one that it is known by, its certificate must bear its id, the export must be of the very
-volume, and a socket is named to clients on its own host only.
+A storage host is not trusted with volumes of others, and programs on the client's host open what it reports. Therefore
+only a port and an export name are used from the report. The address is the recorded one, the TLS certificate must have
+the host's id, the export must belong to the volume, and a socket is only used by clients on the same host.
 """
 
 import logging
@@ -23,18 +23,18 @@ from provisioning.hosts.models import Host
 log = logging.getLogger(__name__)
 
 PORTS = range(1024, 65536)
-"""Ports that daemons may listen at (``--volume-ports``)."""
-REFUSED = "The storage host did not name a place of this volume."
+"""Ports that daemons may listen on (``--volume-ports``)."""
+REFUSED = "The storage host did not report a valid connection of this volume."
 _COUNTED = re.compile(r"(\.[0-9a-f-]{36})?\.[0-9]{1,9}")
-"""The end of an export's name, after the volume's id: the attachment that it is for, and a number."""
+"""The end of an export name after the volume's id: optionally the id of the attachment, and a number."""
 
 
 def connection_for(
     event: AgentEvent, volume: VolumeSpec, *, client_id: uuid.UUID, client_host: uuid.UUID | None, daemon: uuid.UUID
 ) -> VolumeConnection | None:
-    """Compose how a client reaches a volume that a daemon's host has opened for it.
+    """Return the connection of a client to a volume that a daemon's host has exported for it.
 
-    Returns None when the host has named no place, or one that is not this volume's for a client on that host.
+    Returns None if the host reported no connection or an invalid one.
     """
     try:
         said = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
@@ -49,7 +49,7 @@ def connection_for(
     else:
         found = _beside(volume.id, said) if client_host == daemon else None
     if found is None:
-        log.warning("Host %s named a place of volume %s that is refused: %s", daemon, volume.id, said)
+        log.warning("Host %s reported an invalid connection of volume %s: %s", daemon, volume.id, said)
         return None
     return (
         msgspec.structs.replace(found, export=client_export(said.export, str(client_id)))
@@ -59,7 +59,7 @@ def connection_for(
 
 
 def as_column(connection: VolumeConnection) -> dict[str, Any]:
-    """Return a connection as an attachment keeps it."""
+    """Return a connection as stored in ``Attachment.connection``."""
     found: dict[str, Any] = msgspec.to_builtins(connection)
     return found
 
@@ -69,7 +69,7 @@ def _is_export_of(data_id: str, export: str) -> bool:
 
 
 def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the way to a daemon that listens on its host's address."""
+    """Return the connection to a daemon that listens on its host's address."""
     address = addresses.seen_from(client, host)
     if said.port not in PORTS or not address:
         return None
@@ -78,7 +78,7 @@ def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnect
 
 
 def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the way to a daemon on the client's own host, which knows its folder of sockets and looks again."""
+    """Return the connection to a daemon on the client's own host, which checks the path of the socket again."""
     socket = PurePosixPath(said.socket)
     if not socket.is_absolute() or ".." in socket.parts or socket.name != f"{data_id}.sock":
         return None

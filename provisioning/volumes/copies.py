@@ -1,4 +1,4 @@
-"""Copies of a volume's data that go on beside it: each kind of copy registers who answers for it."""
+"""Copies of a volume's data that run independently of its other tasks. Each kind of copy registers a loader."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -11,23 +11,23 @@ from provisioning.common.wired import Wired
 
 
 class Copy(ABC):
-    """One copy that is being made, locked until the caller's transaction ends; its id is that of what is written."""
+    """A copy in progress, locked until the caller's transaction ends. Its id is that of the new resource."""
 
     @abstractmethod
     def take_life(self, until: datetime) -> None:
-        """Hear that the host works on it, and until when it is waited for now."""
+        """Handle a heartbeat: the host works on the copy, and the new deadline is ``until``."""
 
     @abstractmethod
     def take_progress(self, done: int, total: int) -> None:
-        """Hear how many bytes are done; ``total`` 0: not known."""
+        """Handle the number of bytes copied; ``total`` 0: unknown."""
 
     @abstractmethod
     def take_end(self, event: AgentEvent, body: Any) -> None:
-        """Take the end of the command."""
+        """Handle the end of the command."""
 
 
 Load = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, Copy]]
-"""Locks and returns the copies of one kind among these ids."""
+"""Locks and returns the copies of one kind with these ids."""
 KINDS = Wired[Load]("The kinds of copies")
 
 

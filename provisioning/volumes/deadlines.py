@@ -1,4 +1,4 @@
-"""The longest silence of a host about a task of a volume; each sign of life starts it again."""
+"""The maximum time between two reports of a host about a task of a volume."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -23,33 +23,33 @@ TIMEOUTS: Mapping[str, int] = {
     VolumeStatus.RESTORING_BACKUP: 60 * MINUTE,
     AttachStatus.ATTACHING: 3 * MINUTE,
 }
-"""Status of a volume → seconds, unless NOVELLA_VOLUME_TIMEOUTS gives others.
+"""Status of a volume → seconds, unless NOVELLA_VOLUME_TIMEOUTS overrides it.
 
-``attaching``: until a storage daemon lets a client in, once its host has begun.
+``attaching``: the time for a storage daemon to export the volume to a client, once its host has started the task.
 """
 TASKS = frozenset(TIMEOUTS) - {AttachStatus.ATTACHING}
-"""Statuses of volumes in which a host works on them."""
+"""Statuses of volumes during which a host works on them."""
 
 
 def seconds_of(status: str) -> int | None:
-    """Return the seconds of a status; None: it is at rest."""
+    """Return the timeout of a status in seconds; None: no task."""
     own: int | None = settings.VOLUME_TIMEOUTS.get(str(status))
     return own or TIMEOUTS.get(status)
 
 
 def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
-    """Return when a sign of life of a volume's task is due at the latest; None: it has no task."""
+    """Return the time by which the next report about a volume's task is due; None: no task."""
     seconds = seconds_of(status) if status in TASKS else None
     return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
 
 
 def connecting() -> timedelta:
-    """Return how long a storage daemon may take to let a client in."""
+    """Return the maximum time for a storage daemon to export the volume to a client."""
     return timedelta(seconds=seconds_of(AttachStatus.ATTACHING) or 0)
 
 
 def check() -> None:
-    """Stop the start with a sentence when NOVELLA_VOLUME_TIMEOUTS names a status that has no deadline."""
+    """Raise ImproperlyConfigured at the start if NOVELLA_VOLUME_TIMEOUTS contains a status without a deadline."""
     unknown = sorted(set(settings.VOLUME_TIMEOUTS) - {str(status) for status in TIMEOUTS})
     if unknown:
         raise ImproperlyConfigured(

@@ -1,7 +1,7 @@
-"""Data of deleted volumes that clones still need: counted in its pool, and in the quotas of the project that made it.
+"""Data of deleted volumes that clones still need. It is counted in its pool and in the quotas of its former project.
 
-Hosts measure it: when a volume is deleted, and in every audit.  A row is an owner of its own in the quota ledger, and
-counts though it passes a limit: then nothing more can be made until there is room again.
+Hosts measure it when a volume is deleted and in every audit. A row owns its usage in the quota ledger and is counted
+even beyond the limit; the project then cannot create volumes until there is room again.
 """
 
 import uuid
@@ -22,12 +22,12 @@ from provisioning.volumes.host_commands import data_id_of
 from provisioning.volumes.models import DeletedData, StoragePool, Volume, VolumeType
 
 FORGOTTEN_AFTER = timedelta(hours=1)
-"""For which a row stays when its pool no longer has the data: an audit may be older than the deletion."""
+"""How long a row is kept after its data disappears from the pool, because a late audit may still report it."""
 
 
 @dataclass
 class Measured:
-    """Rows of one pool, each with its bytes as a host says; ``gone``: rows of data that is there no more."""
+    """The rows of one pool with the bytes that a host reported; ``gone``: rows whose data no longer exists."""
 
     pool: StoragePool
     rows: list[tuple[DeletedData, int]] = field(default_factory=list)
@@ -35,8 +35,10 @@ class Measured:
 
 
 def begin(volume: Volume, event: AgentEvent) -> int:
-    """Hold in its project's quota what a volume that was deleted has left in its pool, as its host's report says
-    (``detail["kept"]``).  Returns the GiB that the caller counts in the pool when it has done with quotas.
+    """Count the data that a deleted volume has left in its pool, in its project's quota, as its host reports it
+    (``detail["kept"]``).
+
+    Returns the GiB that the caller must count in the pool after the quotas.
     """
     said = event.detail.get("kept", "")
     if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
@@ -50,11 +52,11 @@ def begin(volume: Volume, event: AgentEvent) -> int:
 
 
 def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> Measured:
-    """Take over what a host has measured in a pool, in the caller's transaction, which ``count`` ends; None: the host
-    does not say.
+    """Store the sizes that a host has measured in a pool, in the caller's transaction; ``count`` must follow. None: the
+    host does not report them.
 
-    Data that no record knows is counted in the pool alone.  A host that says as much as it may leaves out the smallest:
-    nothing is absent then.
+    Data without a record is counted only in the pool. A report of maximum length omits the smallest data, so nothing is
+    considered missing then.
     """
     measured = Measured(pool)
     if said is None:
@@ -79,10 +81,10 @@ def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) ->
 
 
 def count(measured: Sequence[Measured]) -> None:
-    """Count what was measured in several pools.
+    """Count the measured data of several pools.
 
-    Quotas come first, in the order of the projects, and then each pool once, in the order of their ids: whoever makes a
-    volume locks them in this order.
+    Quotas are locked first, in the order of the projects, then each pool once, in the order of their ids, as when a
+    volume is created.
     """
     rows = [(each.pool, row, size) for each in measured for row, size in each.rows]
     more = Counter[uuid.UUID]()
@@ -97,7 +99,7 @@ def count(measured: Sequence[Measured]) -> None:
 
 
 def _count_row(pool: StoragePool, row: DeletedData, asked: int) -> int:
-    """Count a row with so many bytes, in its quota; no host makes one larger than the pool.  Returns the GiB more."""
+    """Count a row with its new size in its quota, at most the size of the pool. Returns the additional GiB."""
     size = min(max(asked, 0), int(pool.total_gb) * GIB)
     size_gb, before = -(-size // GIB), row.size_gb
     if (size, size_gb) == (row.bytes, before):
@@ -109,32 +111,32 @@ def _count_row(pool: StoragePool, row: DeletedData, asked: int) -> int:
 
 
 def _hold(row: DeletedData, size_gb: int) -> None:
-    """Hold so much of the quotas of the project that made it."""
+    """Update the quota usage of the project that owned the volume."""
     if row.project_id is None:
         return
     amounts = quota.of_deleted(row.volume_type, size_gb)
     try:
         grow(row.project_id, row.id, amounts, refuse=False)
-    except NotFoundError:  # the project is gone
+    except NotFoundError:  # the project was deleted
         row.project_id = None
         DeletedData.objects.filter(pk=row.pk).update(project_id=None)
     shrink(row.id, amounts)
 
 
 def disown(project_ids: Sequence[uuid.UUID]) -> None:
-    """Count the data of projects that are deleted in its pools alone."""
+    """Count the data of deleted projects only in its pools."""
     DeletedData.objects.filter(project_id__in=project_ids).update(project_id=None)
 
 
 def forget_type(volume_type: VolumeType) -> None:
-    """Count the data of a type that is deleted in sum alone."""
+    """Count the data of a deleted volume type only in the total."""
     for row in DeletedData.objects.filter(volume_type=volume_type).order_by("project_id", "id"):
         release(row.id, keep=quota.of_deleted(None, 0))
     DeletedData.objects.filter(volume_type=volume_type).update(volume_type=None)
 
 
 def forget(pool: StoragePool) -> None:
-    """Give back what is held for a pool that is forgotten."""
+    """Release the quotas of a pool's deleted data, and delete its rows."""
     for row in DeletedData.objects.filter(pool=pool):
         release(row.id)
         row.delete()

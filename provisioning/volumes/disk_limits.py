@@ -1,4 +1,4 @@
-"""Limits of guests' disks as QoS specs write them: which there are, what they come to, and which go together."""
+"""Limits of guests' disks as in QoS specs: their names, their values and valid combinations."""
 
 from collections.abc import Mapping
 
@@ -8,15 +8,15 @@ SIZE = "size_iops_sec"
 IOTUNE = frozenset(
     f"{kind}_{limit}{burst}" for kind in KINDS for limit in LIMITS for burst in ("", "_max", "_max_length")
 ) | {SIZE}
-"""libvirt's names, which are those of Cinder's QoS specs."""
+"""Names of libvirt, which are also those of Cinder's QoS specs."""
 PER_GB = frozenset(f"{kind}_{limit}_per_gb" for kind in KINDS for limit in LIMITS)
 NAMES = IOTUNE | PER_GB | {f"{name}_min" for name in PER_GB}
 LARGEST = 10**15
-"""QEMU takes none above."""
+"""Maximum value that QEMU accepts."""
 
 
 def number_in(value: object) -> int | None:
-    """Return the whole number from 0 to LARGEST that a text is; None: it is none."""
+    """Return the integer from 0 to LARGEST in a text, or None."""
     text = str(value)
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
         return None
@@ -24,9 +24,9 @@ def number_in(value: object) -> int | None:
 
 
 def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
-    """Return what specs say of a disk of this size, by libvirt's names; what is no limit is left out.
+    """Return the limits of a disk of this size by libvirt's names; invalid values are omitted.
 
-    ``total_iops_sec_per_gb`` grows with the size and is at least ``total_iops_sec_per_gb_min``, as in Cinder.
+    ``total_iops_sec_per_gb`` is multiplied by the size and is at least ``total_iops_sec_per_gb_min``, as in Cinder.
     """
     read = {name: number_in(value) for name, value in specs.items()}
     numbers = {name: value for name, value in read.items() if value is not None}
@@ -38,9 +38,9 @@ def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
 
 
 def kept(limits: Mapping[str, int]) -> dict[str, int]:
-    """Return those that QEMU takes together; with one more it would take none.
+    """Return the limits that QEMU accepts together; with an invalid combination it would apply none.
 
-    A total goes before its parts; a burst needs the limit that it exceeds, and its length the burst.
+    A total replaces its read and write parts. A burst requires its limit, and a burst length its burst.
     """
     found = dict(limits)
     for limit in LIMITS:

@@ -1,4 +1,4 @@
-"""Who takes the end of which command about a volume: the service that sends it registers beside it."""
+"""Handlers for the ends of commands about volumes. The service that sends a command registers its handler."""
 
 import uuid
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from compute_agent.contract.messages import AgentEvent
 from provisioning.volumes.models import Volume
 
 TakeEnd = Callable[[Volume, AgentEvent, Any, uuid.UUID], None]
-"""Called with the locked volume, the report, the command's body and the id of the host that had it.
+"""Called with the locked volume, the report, the command's body and the id of its host.
 
-The report is of the volume's own generation.
+The report has the current generation of the volume.
 """
 Step = TypeVar("Step", bound=TakeEnd)
 
@@ -18,7 +18,7 @@ _ends: dict[type, TakeEnd] = {}
 
 
 def takes_end(*bodies: type) -> Callable[[Step], Step]:
-    """Register what follows when a command of these kinds ends."""
+    """Register a function as handler for the end of these kinds of commands."""
 
     def register(function: Step) -> Step:
         for body in bodies:
@@ -33,5 +33,5 @@ def end_of(body: object) -> TakeEnd | None:
 
 
 def reason_of(event: AgentEvent) -> str:
-    """Return in words why a command failed."""
+    """Return the reason why a command failed, as a text for users."""
     return event.message or event.error_code or "The host gave no reason."

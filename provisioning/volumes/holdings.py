@@ -1,4 +1,4 @@
-"""Usage of Block Storage by projects and users, counted from the records, and the records without a limit."""
+"""Quota usage of Block Storage by projects, counted from the records, and the models without a limit."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from provisioning.volumes.quota import of_deleted, of_type
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield each volume, snapshot, backup, group and what deleted volumes have left, with its GiB.
+    """Yield the usage of each volume, snapshot, backup, group and data of deleted volumes, with its GiB.
 
-    A volume that is made to take over the data of another one is not its owner's second volume.
+    The hidden volume of a migration counts only for its type, if that differs from the volume's type.
     """
     for each in _MOVING(scope_id):
         volume = (
@@ -64,7 +64,7 @@ _GROUPS = Counted(lambda: Group.objects.values_list("project_id", "pk"))
 
 
 def _of(project: uuid.UUID, owner: uuid.UUID, resource: str, gigabytes: int, kind: str | None) -> Iterator[Holding]:
-    """Yield what a volume or a snapshot holds, in sum and of its type."""
+    """Yield the usage of a volume or snapshot in total and for its type."""
     for end in ("", f"_{kind}") if kind else ("",):
         yield Holding(project, owner, f"{resource}{end}")
         yield Holding(project, owner, f"gigabytes{end}", gigabytes)
@@ -81,12 +81,12 @@ LIMITED = InLedger(
     },
 )
 UNLIMITED = {
-    "volumes.Attachment": "One for each use of a volume, which is limited.",
+    "volumes.Attachment": "One for each use of a volume; volumes are limited.",
     "volumes.Group_volume_types": "The types of a group; groups are limited.",
-    "volumes.DefaultType": "Written by operators, one of a project.",
-    "volumes.GroupSnapshot": "Its snapshots are limited themselves.",
+    "volumes.DefaultType": "Written by operators, one for each project.",
+    "volumes.GroupSnapshot": "Its snapshots are limited.",
     "volumes.Message": "Written by the cloud, and deleted when it expires.",
-    "volumes.Transfer": "At most one of a volume, which is limited.",
-    "volumes.VolumeModification": "At most one of a volume, which is limited.",
+    "volumes.Transfer": "At most one for each volume; volumes are limited.",
+    "volumes.VolumeModification": "At most one for each volume; volumes are limited.",
     "volumes.VolumeTypeAccess": "Written by operators.",
 }

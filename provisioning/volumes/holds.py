@@ -1,11 +1,11 @@
-"""Volumes that a host keeps open for somebody whom the records do not know, or know elsewhere.
+"""Holds: volumes that a host has open for a client that the records do not have, or have on another host.
 
-Such a hold is an attachment with ``HELD_BY`` in its connector.  The host whose daemon has the volume by the records
-holds it for a guest whose attachment was lost.  Another host of a shared pool holds it when it reports clients and a
-newer number than the records have: the volume was opened there after the copy that was put back.  Nobody can say yet
-which of the two hosts is right, so no host is told who may open the volume, and nothing changes it.
+A hold is an attachment with ``HELD_BY`` in its connector. The recorded daemon host of a volume creates one for a guest
+whose attachment was lost. Another host of a shared pool creates one if it reports clients and a newer version than the
+records: the volume was opened there after the backup from which the records were restored. It is unknown which of the
+two hosts is right, so no host gets commands about the clients of the volume, and the volume cannot be changed.
 
-A host that was not heard of since a restore may have such a volume open, too (``PoolHost.heard``).
+A host that has not reported since a restore may also have such a volume open (``PoolHost.heard``).
 """
 
 import uuid
@@ -19,57 +19,56 @@ from provisioning.hosts.models import Host
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 
 HELD_BY = "held_by"
-"""In the connector of an attachment: the id of the host that has the volume open by its own word."""
+"""Key of an attachment's connector: the id of the host that reports the volume as open."""
 NUMBER = "held_at"
-"""Likewise: the newest number of the volume that the host had seen then."""
+"""Key of the connector: the newest version of the volume that the host had."""
 GUEST_HOST = "guest_host"
-"""Likewise, of an attachment that the records know on another host: the host of its guest by that word."""
+"""Key of the connector, if the records have the attachment on another host: the guest's host by the report."""
 HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
-ELSEWHERE = (
-    "Host {} has volume {} open, which the records do not know: records were lost. Detach it there, or delete the"
-    " attachment."
-)
+ELSEWHERE = "Host {} has volume {} open without a record: records were lost. Detach it there, or delete the attachment."
 UNHEARD = (
-    "Volume {} may be open on a host that was not heard of since the records were restored: {}. Start its agent, force"
+    "Volume {} may be open on a host that has not reported since the records were restored: {}. Start its agent, force"
     " the host down if it is off, or remove it from the storage pool."
 )
 
 
 def is_held(volume_id: uuid.UUID) -> bool:
-    """Return whether a volume is kept for somebody who has it open and whom no record knows."""
+    """Return whether a volume has a hold."""
     return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
 
 
 def holder(attachment: Attachment) -> uuid.UUID | None:
-    """Return the host that holds the volume by this attachment; None when none does."""
+    """Return the host of a hold; None if the attachment is not a hold."""
     return read_id(str(attachment.connector.get(HELD_BY, "")))
 
 
 def number(attachment: Attachment) -> int:
-    """Return the number of the volume that the holding host had seen; 0: it is not known."""
+    """Return the version of the volume that the host of a hold had; 0: unknown."""
     return int(attachment.connector.get(NUMBER, 0))
 
 
 def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
-    """Return the holds of a host on volumes of shared pools, and those of others on volumes whose daemon it has."""
+    """Return the holds of a host on volumes of shared pools, and holds of other hosts on volumes whose
+    daemon it has.
+    """
     held = Attachment.objects.filter(connector__has_key=HELD_BY, volume__pool__shared=True)
     return held.filter(Q(connector__held_by=str(host_id)) | Q(volume__daemon_host_id=host_id)).select_related("volume")
 
 
 def unknown_connection(volume: Volume) -> dict[str, Any]:
-    """Return the connection of an attachment whose guest has the volume open by a place that no record knows."""
+    """Return the connection of an attachment whose guest has the volume open in an unrecorded way."""
     return {"export": str(volume.data_id or volume.id)}
 
 
 def needs_proof(volume: Volume) -> bool:
-    """Whether a host that says it has a volume open must not be given the volume's key on the ground of its word."""
+    """Return whether a host's report alone must not give it the key: the volume is encrypted and its pool is shared."""
     return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
 
 
 def elsewhere(volume: Volume) -> list[Attachment]:
-    """Return the holds for which hosts are told nothing of a volume, the newest last.
+    """Return the holds because of which hosts get no commands about a volume's clients, the newest last.
 
-    Those of a host that is no longer admitted to the pool do not count.
+    Holds of hosts that are no longer admitted to the pool are ignored.
     """
     if volume.pool is None or not volume.pool.shared:
         return []
@@ -86,10 +85,10 @@ def _is_elsewhere(volume: Volume, row: Attachment) -> bool:
 
 
 def successor(volume: Volume) -> Attachment | None:
-    """Return the newest hold whose host takes the volume over, because nobody has it open at the daemon's by the
-    records; None when there is none, or the records' host has not been heard of.
+    """Return the newest hold if its host may become the daemon host, because the recorded daemon host has no clients.
 
-    A host's word alone never moves an encrypted volume.
+    Returns None without such a hold, or if the recorded daemon host has not reported since the restore. A report alone
+    never moves an encrypted volume.
     """
     held = [] if needs_proof(volume) else elsewhere(volume)
     if not held:
@@ -105,8 +104,10 @@ def successor(volume: Volume) -> Attachment | None:
 
 
 def unheard_hosts(volume: Volume) -> list[str]:
-    """Return the names of the hosts of a shared pool that may know of newer users of a volume: since its records were
-    restored, they have not said what they have.  Not those that an operator says are dead.
+    """Return the names of hosts of a shared pool that have not reported since the volume's records were restored, and
+    may have it open.
+
+    Hosts that are forced down are omitted.
     """
     if volume.copied is None or volume.pool is None or not volume.pool.shared:
         return []
@@ -115,9 +116,10 @@ def unheard_hosts(volume: Volume) -> list[str]:
 
 
 def reason(volume: Volume) -> str:
-    """Say why nobody may open or change a volume of a shared pool now; empty when nothing speaks against it.
+    """Return why a volume of a shared pool must not be opened or changed now; "" if it may.
 
-    One that the records' host has open for somebody is open nowhere else: hosts that are missing do not matter.
+    A volume with clients at its recorded daemon host is open nowhere else, so hosts that have not reported do not
+    matter.
     """
     if held := elsewhere(volume):
         name = Host.objects.filter(id=holder(held[-1]) or NOBODY).values_list("name", flat=True).first()

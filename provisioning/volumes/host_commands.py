@@ -1,4 +1,4 @@
-"""Commands to hosts about volumes: which host does it, and what it is told of the volume."""
+"""Commands to hosts about volumes: the choice of the host, and the description of the volume."""
 
 import uuid
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ DEAD = "The host of this volume is down."
 def spec_of(
     volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | None = None, with_key: bool = True
 ) -> VolumeSpec:
-    """Write a volume as its pool's hosts are told of it; without its key for what reads and writes no data of it."""
+    """Return the description of a volume for the hosts of its pool; without its key for commands that need no data."""
     return VolumeSpec(
         id=data_id_of(volume),
         pool_id=str(pool_id or volume.pool_id),
@@ -38,12 +38,12 @@ def spec_of(
 
 
 def data_id_of(volume: Volume) -> str:
-    """Return the id under which the volume's pool keeps it: another one than its own since it was migrated."""
+    """Return the id under which the pool stores the volume; it differs from the volume's id after a migration."""
     return str(volume.data_id or volume.id)
 
 
 def hosts_of(pool: StoragePool) -> list[Host]:
-    """Return the hosts that serve a pool now and that no operator says are dead, those that answer first."""
+    """Return the hosts that serve a pool and are not forced down, those that are up first."""
     now = timezone.now()
     rows = Host.objects.filter(servings__pool_id=pool.id, servings__serving=True, forced_down=False)
     rows = rows.order_by("servings__last_seen_at", "name")
@@ -51,9 +51,9 @@ def hosts_of(pool: StoragePool) -> list[Host]:
 
 
 def host_of(volume: Volume) -> uuid.UUID:
-    """Return the host for commands about a volume: the one whose daemon has it open, else one that serves its pool.
+    """Return the host for commands about a volume: the host of its daemon, otherwise one that serves its pool.
 
-    Raises UnavailableError when no host does, an operator says that it is dead, or another host may have it open.
+    Raises UnavailableError if there is none, it is forced down, or another host may have the volume open.
     """
     if reason := holds.reason(volume):
         raise UnavailableError(reason)
@@ -70,9 +70,10 @@ def host_of(volume: Volume) -> uuid.UUID:
 def send(
     volume: Volume, body: CommandBody, *, host_id: uuid.UUID | None = None, status: str = "", beside: bool = False
 ) -> HostCommand:
-    """Command something about a volume in the caller's transaction.
+    """Send a command about a volume in the caller's transaction.
 
-    ``status``: whose deadline it has (that of the volume); ``beside``: it belongs to no task of the volume.
+    ``status``: the status whose timeout applies (default: the volume's). ``beside``: the command does not belong to a
+    task of the volume.
     """
     subject = Subject(VOLUME, volume.id, volume.generation)
     deadline = deadline_of(status or volume.status) or timezone.now() + connecting()
@@ -80,17 +81,19 @@ def send(
 
 
 def send_copy(volume: Volume, copy_id: uuid.UUID, body: CommandBody, *, status: str) -> HostCommand:
-    """Command a copy of a volume's data that goes on beside other commands about it; ``copy_id``: what is written."""
+    """Send a command that copies a volume's data, independent of its other commands. ``copy_id``: the id of the new
+    copy.
+    """
     return commands.send(host_of(volume), Subject(VOLUME_COPY, copy_id, 1), body, deadline_of(status))
 
 
 def open_commands(volume_id: uuid.UUID) -> QuerySet[HostCommand]:
-    """Return the commands about a volume that have not ended."""
+    """Return the unfinished commands about a volume."""
     return commands.unfinished(VOLUME, volume_id)
 
 
 def plain(message: msgspec.Struct) -> Mapping[str, object]:
-    """Return a struct of the contract as plain JSON for a column."""
+    """Return a struct of the contract as plain JSON, for a column."""
     found: Mapping[str, object] = msgspec.to_builtins(message)
     return found
 

@@ -1,4 +1,4 @@
-"""Which bits of images a host may get or send for volumes: those that a command it holds is about."""
+"""Transfers of image data for volumes, allowed only for a host's own commands."""
 
 import uuid
 
@@ -14,9 +14,9 @@ NO_IMAGE = "There is no image for this host here."
 
 
 def image_to_get(host_id: uuid.UUID, volume_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image whose bits the host may have now, for a volume that it was commanded to make of it.
+    """Return an image whose data the host may download for a command that creates a volume from it.
 
-    Raises NotFoundError for anything else.
+    Raises NotFoundError otherwise.
     """
     volume = Volume.objects.filter(id=volume_id).first()
     if volume is not None:
@@ -29,9 +29,9 @@ def image_to_get(host_id: uuid.UUID, volume_id: uuid.UUID, image_id: uuid.UUID) 
 
 
 def image_to_send(host_id: uuid.UUID, subject_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image whose bits the host may send now, as the copy of a volume; ``subject_id`` is the image's own.
+    """Return an image whose data the host may upload, as the copy of a volume. ``subject_id`` is the image's own id.
 
-    Raises NotFoundError for anything else, and for an image that was deleted.
+    Raises NotFoundError otherwise, or if the image was deleted.
     """
     rows = commands.unfinished(VOLUME_COPY, image_id).filter(host_id=host_id, kind="upload_volume_request")
     image = Image.objects.filter(id=image_id).exclude(status=Image.Status.DELETED).first()

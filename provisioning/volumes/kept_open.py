@@ -1,8 +1,8 @@
-"""Volumes that hosts have open for users whom the records do not know: kept for them, and given back to their servers.
+"""Creates holds for volumes that hosts have open without a record, and assigns them to servers (see ``holds``).
 
-The host of a volume's daemon keeps it for a guest whose attachment was lost.  Another host that is admitted to a shared
-pool does so, too, when it reports clients and a newer number (``claim``): until one of the two hosts has no clients any
-more, neither is told anything (``holds``).
+The daemon host of a volume creates a hold for a guest whose attachment was lost. Another host of a shared pool does so
+if it reports clients and a newer version (``claim``); until one of the two hosts has no clients, neither gets commands
+about them.
 """
 
 import contextlib
@@ -29,18 +29,15 @@ from provisioning.volumes.states import AttachStatus
 log = logging.getLogger(__name__)
 
 MOST_SAID = 20
-"""Sentences that are kept about one volume."""
-REASON = (
-    "The host has seen newer changes of the volume than the records have: records are lost. Look at the volume, and try"
-    " again."
-)
+"""Maximum number of differences that are stored for one volume."""
+REASON = "The host has newer changes of the volume than the records: records are lost. Check the volume, and try again."
 
 
 def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Keep the volume for somebody who has it open: whoever is let in from now on is let in beside it, or refused.
+    """Create a hold for a client that has the volume open. Later attachments are allowed in addition to it, or refused.
 
-    ``seen`` is the number that the host has seen.  A host's word is not enough to be given the key of a volume that any
-    host of its pool reaches: hosts are told nothing of such a volume while it is kept so (``holds.needs_proof``).
+    ``seen`` is the version that the host has. For an encrypted volume of a shared pool a report is not sufficient to
+    get the key: hosts get no commands about such a volume while it has a hold (``holds.needs_proof``).
     """
     host = Host.objects.filter(id=read_id(client.host_id) or host_id).first()
     if host is None or Attachment.objects.filter(id=key).exists():
@@ -59,19 +56,19 @@ def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUI
 
 
 def may_claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> bool:
-    """Return whether a host that does not run the volume's daemon by the records may have opened it since."""
+    """Return whether a host that is not the recorded daemon host may have opened the volume since the backup."""
     if volume.pool is None or not volume.pool.shared or not known.clients or known.gone:
         return False
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
 
 
 def claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
-    """Keep a locked volume for the clients that another host than the daemon's says it has.
+    """Create holds on a locked volume for the clients that a host other than the daemon host reports.
 
-    An older number than that with which the daemon's host has clients proves nothing: that host has shut this one out.
+    A version older than the one at which the daemon host had clients proves nothing: that host has fenced this one.
     """
     if volume.lost.get("open", 0) >= known.version:
-        log.warning("Host %s had volume %s open before its present host.", host_id, volume.id)
+        log.warning("Host %s had volume %s open before its current host.", host_id, volume.id)
         return
     rows = {row.id: row for row in Attachment.objects.filter(volume_id=volume.id)}
     room = max(MOST_OF_VOLUME - len(rows), 1)
@@ -88,11 +85,11 @@ def claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
     if state.reread(volume):
         state.settle(volume)
         daemons.follow_hold(volume)
-        log.warning("Host %s has volume %s open, which the records do not know.", host_id, volume.id)
+        log.warning("Host %s has volume %s open without a record.", host_id, volume.id)
 
 
 def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Note that a host has a volume open by an attachment which the records know elsewhere, or say so again."""
+    """Turn an attachment into a hold because a host has the volume open for it that the records do not name."""
     mark: dict[str, Any] = {HELD_BY: str(host_id), NUMBER: seen}
     if row.connector.get(HELD_BY) != str(host_id) or GUEST_HOST in row.connector:
         mark[GUEST_HOST] = str(read_id(client.host_id) or host_id)
@@ -100,8 +97,8 @@ def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) 
 
 
 def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
-    """Let the commands that a host, or (None) any host, has not heard of fail: they were sent in ignorance of what
-    hosts have.
+    """Fail the commands that a host (None: any host) has not acknowledged, because they are based on
+    outdated records.
     """
     waiting = commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None)
     for command in waiting.filter(**({"host_id": host_id} if host_id else {})).order_by("created_at"):
@@ -117,8 +114,9 @@ def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
 
 
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
-    """Return the attachments that are kept for guests of a host and belong to no server there yet, by their volumes;
-    not those for which the host's word is not enough.
+    """Return volume → the hold for a guest of this host that belongs to no server yet.
+
+    Holds that need more proof than the host's report are omitted.
     """
     kept = Attachment.objects.filter(connector__has_key=HELD_BY)
     rows = kept.filter(host_id=host_id, instance_id=None) | kept.filter(connector__guest_host=str(host_id))
@@ -127,11 +125,11 @@ def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
 
 
 def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
-    """Let a server have the kept attachment by which its guest has the volume, in the caller's transaction.
+    """Assign a hold to the server whose guest has the volume, in the caller's transaction.
 
-    An attachment by which the records promise the volume to the same server is deleted.  The daemon is told its clients
-    again, because its answer says how the guest is to open the volume from now on.  False, and nothing changes,
-    when the attachment is kept no more, or is another server's.
+    Deletes other attachments of the volume to the same server. Sends the daemon its clients again, because its answer
+    contains the guest's new connection. Returns False and changes nothing if the attachment is no longer a hold or
+    belongs to another server.
     """
     volume = state.lock([attachment.volume_id]).get(attachment.volume_id)
     kept = Attachment.objects.filter(id=attachment.id, connector__has_key=HELD_BY)
@@ -150,9 +148,9 @@ def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> boo
     daemons.follow_hold(volume)
     daemons.settle_hold(volume)
     state.settle(volume)
-    if volume.status in state.RESTING:  # the end of a task tells them too
+    if volume.status in state.RESTING:  # otherwise the end of the task sends them
         with contextlib.suppress(UnavailableError):
             daemons.tell_clients(volume)
-    said = [*volume.lost.get("said", []), f"Attachment {attachment.id} is that of server {instance_id}."][-MOST_SAID:]
+    said = [*volume.lost.get("said", []), f"Attachment {attachment.id} belongs to server {instance_id}."][-MOST_SAID:]
     state.update(volume, {"lost": {**volume.lost, "said": said}})
     return True

@@ -1,4 +1,4 @@
-"""The keys of encrypted volumes: encrypted with the credential keys in the records, sealed in commands."""
+"""The keys of encrypted volumes: stored encrypted with the credential keys, and sealed in commands."""
 
 import base64
 import hashlib
@@ -18,13 +18,14 @@ KEY_SIZES = (128, 192, KEY_SIZE, 512)
 """Bits."""
 PROVIDERS = ("luks", "nova.volume.encryptors.luks.LuksEncryptor", "LuksEncryptor")
 BYTES = 32
-"""Random ones of a passphrase: LUKS derives the key of the data from it.  It is text, for QEMU takes no other."""
+"""Random bytes of a passphrase, from which LUKS derives the data key. QEMU requires a passphrase that is text."""
 
 
 def new_columns(encryption: TypeEncryption | None) -> dict[str, str | int]:
-    """Return the columns of a new volume of a type that is encrypted so; empty for one that is not.
+    """Return the key columns of a new volume of a type with this encryption; empty without encryption.
 
-    Raises InvalidInputError for an encryption that no storage daemon does: types may say anything, as in Cinder.
+    Raises InvalidInputError for an encryption that storage daemons do not support, because types accept any, as in
+    Cinder.
     """
     if encryption is None:
         return {}
@@ -51,12 +52,12 @@ def _check(encryption: TypeEncryption) -> None:
 
 
 def columns_of(volume: Volume) -> dict[str, str | int]:
-    """Return the columns of a volume that has the data of this one: the same key opens it."""
+    """Return the key columns of a volume that gets the data, and therefore the key, of this one."""
     return {"encryption_key": volume.encryption_key, "cipher": volume.cipher, "key_size": volume.key_size}
 
 
 def encryption_of(volume: Volume) -> VolumeEncryption | None:
-    """Return how the volume is encrypted, with its key in clear; InvalidToken when no credential key opens it."""
+    """Return a volume's encryption with its decrypted key. Raises InvalidToken if no credential key decrypts it."""
     if not volume.encryption_key:
         return None
     key = keys.CREDENTIALS.current().decrypt(volume.encryption_key.encode()).decode()
@@ -64,21 +65,21 @@ def encryption_of(volume: Volume) -> VolumeEncryption | None:
 
 
 def data_key_of(backup: Backup) -> bytes:
-    """Return the 32 bytes that encrypt a backup's data; empty for one of a volume that is not encrypted.
+    """Return the 32-byte key of a backup's data; empty if its volume was not encrypted.
 
-    Raises GoneError when no credential key opens the volume's key.
+    Raises GoneError if no credential key decrypts the volume's key.
     """
     if not backup.encryption_key:
         return b""
     try:
         key = keys.CREDENTIALS.current().decrypt(backup.encryption_key.encode())
     except InvalidToken as error:
-        raise GoneError(f"The key of backup {backup.id} cannot be opened in this cloud.") from error
+        raise GoneError(f"The key of backup {backup.id} cannot be decrypted in this cloud.") from error
     return hashlib.sha256(b"novella backup\0" + key).digest()
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the keys of all volumes, and those of their backups, with this one (``identity.encrypted``)."""
+    """Encrypt the keys of all volumes and backups again with this credential key (``identity.encrypted``)."""
     changed, lost = 0, []
     for model in (Volume, Backup):
         rows = model._default_manager.exclude(encryption_key="")

@@ -1,8 +1,8 @@
-"""Moves of volumes in use whose records are lost: the guest writes to data that no record knows.
+"""Recovers migrations of attached volumes whose records are lost, while the guest writes to data without a record.
 
-The guest's host says by which attachment it has the volume (``claim``).  The host of the data says who has it open;
-then the hidden volume of the move is there again (``take_up``), with the attachment kept for its guest, and the move
-ends as if it had been reported: the guest's data is the volume's (``migrate.swapped``).
+The guest's host reports by which attachment it has the volume (``claim``). The host of the data reports who has it
+open. Then the hidden volume of the migration is created again (``take_up``), with a hold for its guest, and the
+migration ends as if it had been reported: the volume gets the guest's data (``migrate.swapped``).
 """
 
 import contextlib
@@ -28,27 +28,31 @@ log = logging.getLogger(__name__)
 
 Made = tuple[Volume, Volume, KnownVolume]
 MOVED = "moved"
-"""In ``Volume.lost``: the attachment by which its guest has the volume, and which no record knows."""
+"""Key of ``Volume.lost``: the unrecorded attachment by which its guest has the volume."""
 MOST = 500
-"""Volumes that are looked for among what one host says."""
-HAS = "Its server's guest on host {} has it by attachment {}, which no record knows: its data was moved."
+"""Maximum number of volumes that are compared with one host's report."""
+HAS = "Its server's guest on host {} has it by attachment {}, which has no record: its data was moved."
 LOCKED = "The key of the data that its guest uses was lost with the records: detach it only when its data is copied."
 FOLLOWED = (
-    "It has the data that its guest went over to, by attachment {}; the data of before is deleted. Its type is that of"
+    "It has the data that its guest switched to, by attachment {}; the previous data is deleted. Its type is that of"
     " the records."
 )
 
 
 def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
-    """Remember by which unknown attachment a guest has a volume, in the caller's transaction; the doctor names it."""
+    """Record the unknown attachment by which a guest has a volume, in the caller's transaction. The
+    doctor reports it.
+    """
     volume = state.lock([volume_id]).get(volume_id)
     if volume is not None and volume.lost.get(MOVED) != str(attachment_id):
         _say(volume, HAS.format(host, attachment_id), {MOVED: str(attachment_id)}, host)
 
 
 def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
-    """Make the hidden volumes of lost moves again, of whose data a host says who has it open; yield each volume,
-    locked, the hidden one, whose room the caller claims, and what is known of its data.
+    """Create the hidden volumes of lost migrations again, for data that a host reports as open.
+
+    Yields the volume (locked), the hidden volume, whose size the caller claims in its pool, and what is known of its
+    data.
     """
     clients = {
         client.attachment_id: key for key, each in known.items() if not each.gone for client in each.clients or ()
@@ -68,8 +72,9 @@ def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Itera
 
 
 def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -> bool:
-    """Let a server have the attachment that is kept for its guest on the new data of a volume's move; False when it is
-    not of such data, or another server's.
+    """Assign the hold on the new data of a volume to the server of its guest.
+
+    Returns False if the attachment is not a hold on such data, or belongs to another server.
     """
     if attachment.volume.migration_of != volume_id or attachment.instance_id not in (None, instance_id):
         return False
@@ -78,14 +83,14 @@ def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -
 
 
 def decide(volume_id: uuid.UUID) -> None:
-    """Let the end of a move be decided now, although the former data is deleted on its host."""
+    """Allow the migration to be completed now, although the old data was deleted on its host."""
     if Volume.objects.filter(id=volume_id, status=VolumeStatus.ERROR).update(migration_status=FAILED):
         hidden = Volume.objects.filter(migration_of=volume_id)
         hidden.exclude(status=VolumeStatus.DELETING).update(migration_status=SWAPPING)
 
 
 def followed(volume_id: uuid.UUID, attachment_id: uuid.UUID) -> None:
-    """Say of a volume that it has the data of its guest now, and ask by which place the guest has it open."""
+    """Record that the volume now has its guest's data, and ask the daemon for the guest's connection."""
     volume = state.lock([volume_id]).get(volume_id)
     if volume is not None:
         lost = {name: value for name, value in volume.lost.items() if name != MOVED}
@@ -107,8 +112,8 @@ def _is_known(data_id: uuid.UUID) -> bool:
 
 
 def _make(volume: Volume, key: uuid.UUID, pool: StoragePool, known: KnownVolume, host_id: uuid.UUID) -> Volume:
-    """Write the records of a move again; its type is not known any more, so it is the volume's."""
-    log.warning("The data %s is that of volume %s: the records of its move are lost.", key, volume.id)
+    """Create the hidden volume of a migration again. Its type is unknown, so the volume's type is used."""
+    log.warning("The data %s belongs to volume %s: the records of its migration are lost.", key, volume.id)
     return Volume.objects.create(
         id=key,
         project_id=volume.project_id,

@@ -1,4 +1,4 @@
-"""What becomes of a request to change a volume's size and type: written down when its last task ends."""
+"""The results of requests to change a volume's size and type, stored when their last task ends."""
 
 from django.utils import timezone
 
@@ -9,7 +9,7 @@ TASKS = frozenset({VolumeStatus.EXTENDING, VolumeStatus.RETYPING})
 
 
 def end(volume: Volume) -> None:
-    """Close the open request about a volume, if there is one: it has failed unless the volume is what was asked for."""
+    """Close the open request of a volume, if any. It has failed unless the volume has the requested size and type."""
     row = VolumeModification.objects.filter(volume_id=volume.id, ended_at=None).first()
     if row is None:
         return

@@ -1,14 +1,14 @@
-"""The capabilities of a pool, as types ask for them by extra specs and as operators read them."""
+"""The capabilities of pools, for extra specs of volume types and for operators."""
 
 from provisioning.volumes.models import StoragePool
 
 _WORDS = {"true": True, "false": False}
 _NAMES = {"online_extend": "online_extend_support"}
-"""Names in the reports of hosts → names in Cinder."""
+"""Names in hosts' reports → names in Cinder."""
 
 
 def offered(pool: StoragePool) -> dict[str, str | bool]:
-    """Return what does not change while the pool is used; what its hosts report comes as boolean where it is one."""
+    """Return the static capabilities of a pool. "true" and "false" in hosts' reports become booleans."""
     reported = {str(name): str(value) for name, value in pool.capabilities.items()}
     return {
         "volume_backend_name": pool.name,

@@ -1,12 +1,12 @@
-"""Records of volumes that are older than a host: a copy of the database was put back, or
-a failure took the last transactions.
+"""Compares records of volumes with hosts that have newer changes, after an older copy of the database was restored or a
+failover lost the last transactions.
 
-Nothing is detached, shrunk or deleted on the ground of such records.  The host's number is taken over, so that the next
-command counts; the larger size is; who has the volume open keeps it, held by an attachment that belongs to no server,
-so that nobody else is given it.  What else differs is written down for the doctor.
+Nothing is detached, shrunk or deleted because of such records. The host's version is adopted, so that later commands
+are accepted, and so is a larger size. A client that has the volume open keeps it by a hold, so that no other client
+gets it. Other differences are recorded for the doctor.
 
-The word of the host that runs the volume's daemon by the records counts so.  Another host of a shared pool that has it
-open by a newer number is heard as well: the volume is left as it is until the two agree (``kept_open.claim``).
+This applies to reports of the recorded daemon host. If another host of a shared pool has the volume open with a newer
+version, the volume is left unchanged until both agree (``kept_open.claim``).
 """
 
 import logging
@@ -37,15 +37,15 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 log = logging.getLogger(__name__)
 
 HIGHEST = 1 << 30
-"""A host's number above this one is not believed: later ones must fit into the column."""
+"""Maximum version that is accepted from a host, so that later ones fit into the column."""
 Claims = Counter[uuid.UUID]
-GONE = "Its data was deleted on its host after the copy that the records were restored from."
+GONE = "Its data was deleted on its host after the backup from which the records were restored."
 
 
 def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-    """Look for volumes of which a host has seen newer changes, in the caller's transaction.
+    """Find volumes of which a host has newer changes than the records, and adopt them, in the caller's transaction.
 
-    Numbers from before a restore count the first time that the host is heard of.
+    Versions from before a restore are compared at the first report of the host.
     """
     known = {key: each for each in said[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
     more: Claims = Counter()
@@ -60,7 +60,7 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
     newer = {row.id for row in rows if _is_newer(row, known[row.data_id or row.id], first=row.pool_id in pools)}
     held = {row.volume_id for row in holds.by_host(host_id)}
     locked = state.lock(newer | held).values()
-    for volume in sorted(locked, key=lambda each: (str(each.project_id), each.id)):  # the order of quotas
+    for volume in sorted(locked, key=lambda each: (str(each.project_id), each.id)):  # the locking order of quotas
         each = known.get(volume.data_id or volume.id)
         if each is not None and _is_newer(volume, each, first=volume.pool_id in pools):
             hear(volume, each, host_id, more)
@@ -74,7 +74,7 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
 
 
 def known_of(event: AgentEvent) -> KnownVolume | None:
-    """Read what the host of a refused command knows of its volume; None when it does not say."""
+    """Return what the host of a refused command knows of its volume; None if the report does not contain it."""
     try:
         return msgspec.json.decode(event.detail.get("known", ""), type=KnownVolume)
     except msgspec.MsgspecError:
@@ -82,9 +82,9 @@ def known_of(event: AgentEvent) -> KnownVolume | None:
 
 
 def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) -> bool:
-    """Take the refusal of a command of the volume's own generation; return whether the command has failed by it.
+    """Handle a host's refusal of a command with the volume's own generation; return whether the command has failed.
 
-    It has not when commands have only overtaken each other: the host is told again who may open the volume.
+    If commands only overtook each other, it has not failed: the clients are sent to the host again.
     """
     newest, known = newest_of(event), known_of(event)
     if newest is not None and volume.generation <= newest < HIGHEST:
@@ -104,10 +104,10 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
 
 
 def _is_newer(volume: Volume, known: KnownVolume, *, first: bool) -> bool:
-    """Return whether the host has seen a change that the records do not have.
+    """Return whether the host has a change that the records do not have.
 
-    Its number is above the record's, or was given to nobody since a copy was restored, after which it is heard for the
-    ``first`` time; or it has deleted the data.
+    This is so if its version is above the record's; if, in the ``first`` report after a restore, its version was
+    assigned after the backup; or if it has deleted the data.
     """
     if known.version > volume.version:
         return True
@@ -121,12 +121,12 @@ def _is_of_lost_records(volume: Volume, known: KnownVolume) -> bool:
 
 
 def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Take what a host knows of a locked volume that is newer than its record.
+    """Adopt the newer state of a locked volume that a host reports.
 
-    ``more``: pool → the GiB that the caller claims there when it has heard of all volumes.
+    ``more``: pool → the GiB that the caller claims there after all volumes.
     """
     if known.version > HIGHEST:
-        log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
+        log.warning("Host %s reports volume %s without authority; it is ignored.", host_id, volume.id)
         return
     if known.version > volume.version:
         _hear_others(volume, host_id)
@@ -137,12 +137,14 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
     elif _has_no_clients(known):
         _end_hold(volume, host_id)
     else:
-        log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
+        log.warning("Host %s reports volume %s without authority; it is ignored.", host_id, volume.id)
 
 
 def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
-    """Do for one volume of a shared pool what ``restored`` does for all, because a host has just proved that records of
-    it are lost: no number that another host may have seen is given again, and what each has seen is compared.
+    """Treat a volume of a shared pool as after a restore, because a host has proved that records of it are lost.
+
+    As ``restored`` does for all volumes: versions that another host may have are not used again, and the other hosts'
+    reports are compared.
     """
     serving = PoolHost.objects.filter(pool_id=volume.pool_id)
     if volume.pool is None or not volume.pool.shared or not serving.filter(host_id=host_id).exists():
@@ -158,16 +160,16 @@ def _has_no_clients(known: KnownVolume) -> bool:
 
 
 def _claim(more: Claims) -> None:
-    """Claim what volumes have grown in pools, after all quotas: whoever makes a volume locks them in this order."""
+    """Claim the growth of volumes in their pools after all quotas, in the locking order of volume creation."""
     for pool_id, size_gb in sorted(more.items()):
         placement.claim_anyway(pool_id, size_gb)
         placement.release(pool_id, -size_gb)
 
 
 def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Let another host that has a volume open have it, when the daemon's host serves nobody and was told nothing since.
+    """Adopt the hold of another host if the daemon host has no clients and no pending command.
 
-    Its number proves nothing then: the records may have passed it meanwhile.
+    The daemon host's version is irrelevant then, because the records may have passed it.
     """
     told = open_commands(volume.id).filter(host_id=host_id)
     if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
@@ -175,15 +177,17 @@ def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims
 
 
 def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
-    """Keep a volume no longer for a host that has no clients, unless it has the volume's daemon."""
+    """End the holds of a host that has no clients, except on volumes whose daemon it has."""
     if any(holds.holder(row) == host_id for row in holds.elsewhere(volume)):
         daemons.end_hold(volume, host_id)
 
 
 def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Bring a locked volume to what its host knows, as far as nothing is lost by it; end what waits for the host."""
+    """Adopt the state of a locked volume that its host reports, without losing data, and fail its unacknowledged
+    commands.
+    """
     daemons.raise_version(volume, known.version)
-    said = [*_clients(volume, known, host_id)]  # first: whatever ends tells the host again who may open the volume
+    said = [*_clients(volume, known, host_id)]  # first, because commands that fail send the host its clients again
     kept_open.end_waiting(volume, host_id)
     if not state.reread(volume):
         return
@@ -198,18 +202,18 @@ def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Clai
         lost["open"] = known.version
     state.update(volume, {"lost": lost})
     daemons.follow_hold(volume)
-    log.warning("Host %s has seen newer changes of volume %s than the records. %s", name, volume.id, " ".join(said))
+    log.warning("Host %s has newer changes of volume %s than the records. %s", name, volume.id, " ".join(said))
 
 
 def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Return whether the host runs the volume's daemon, or serves its pool while no other host does."""
+    """Return whether the host runs the volume's daemon, or serves its pool and no daemon is recorded."""
     if volume.daemon_host_id is not None:
         return volume.daemon_host_id == host_id
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
 
 
 def _size(volume: Volume, known: KnownVolume, more: Claims) -> Iterable[str]:
-    """Take the larger size; the quota follows, even past its limit."""
+    """Adopt a larger size; the quota is updated even beyond its limit."""
     size = known.size_gb
     if known.gone or size <= volume.size_gb or size > HIGHEST:
         return
@@ -228,12 +232,12 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
     there = {key: client for client in heard if (key := read_id(client.attachment_id)) is not None}
     for key, client in there.items():
         if key not in rows:
-            yield f"Attachment {key}, which no record knows, has it open on host {client.host_id}."
+            yield f"Attachment {key}, which has no record, has it open on host {client.host_id}."
             kept_open.hold(volume, key, client, host_id, known.version)
             _serve(volume, host_id)
     for key, row in rows.items():
         if key not in there and row.connection and len(heard) == len(known.clients) and _is_of(row, host_id):
-            yield f"Attachment {key}, of server {row.instance_id}, has it open no more."
+            yield f"Attachment {key}, of server {row.instance_id}, no longer has it open."
             _close(row)
     if known.clients == [] and volume.pool is not None and volume.pool.shared and volume.daemon_host_id == host_id:
         daemons.set_daemon(volume, None)  # another host may open it
@@ -245,12 +249,12 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
 
 
 def _is_of(row: Attachment, host_id: uuid.UUID) -> bool:
-    """Return whether a host has a say about an attachment: another host may hold the volume by it."""
+    """Return whether a host may report about an attachment: it is not a hold of another host."""
     return holds.holder(row) in (None, host_id) or holds.GUEST_HOST in row.connector
 
 
 def _close(row: Attachment) -> None:
-    """Write down that the guest of an attachment has its volume open no more."""
+    """Record that an attachment's guest no longer has its volume open."""
     if row.instance_id is None and holds.HELD_BY in row.connector:
         row.delete()
         return
@@ -259,13 +263,13 @@ def _close(row: Attachment) -> None:
 
 
 def _serve(volume: Volume, host_id: uuid.UUID) -> None:
-    """Let the host that has a volume open be the one of its daemon, where its word is enough."""
+    """Record the host as daemon host if the volume has none and the host's report is sufficient."""
     if volume.daemon_host_id is None and not holds.needs_proof(volume):
         daemons.set_daemon(volume, host_id)
 
 
 def is_unheard(volume: Volume) -> bool:
-    """Whether a host that may know of newer users of a volume has said nothing since its records were restored."""
+    """Return whether a host that may have newer clients of a volume has not reported since the restore."""
     if volume.copied is None:
         return False
     hosts = PoolHost.objects.filter(pool_id=volume.pool_id)

@@ -1,4 +1,4 @@
-"""What follows when nothing is heard any more of what goes on with a volume: the service of each task registers it."""
+"""Handlers for tasks of volumes whose deadline has passed. The service of each task registers its handler."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,7 +7,7 @@ from provisioning.volumes.models import Volume
 from provisioning.volumes.states import VolumeStatus
 
 GiveUp = Callable[[Volume, str], None]
-"""Called with the locked volume and the reason; the status must be another one afterwards."""
+"""Called with the locked volume and the reason. It must change the volume's status."""
 Step = TypeVar("Step", bound=GiveUp)
 SILENT = "The host has not answered in time."
 
@@ -15,7 +15,7 @@ _given_up: dict[VolumeStatus, GiveUp] = {}
 
 
 def when_overdue(*statuses: VolumeStatus) -> Callable[[Step], Step]:
-    """Register what gives up a task that these statuses stand for."""
+    """Register a function as handler for overdue tasks with these statuses."""
 
     def register(function: Step) -> Step:
         for status in statuses:

@@ -1,4 +1,4 @@
-"""Resources of Block Storage that projects own."""
+"""The Block Storage resources of projects."""
 
 from provisioning.ec2.kinds import Kind
 from provisioning.identity.project_resources import Owned
@@ -17,22 +17,22 @@ WITH_EC2_VALUES = (Volume,)
 KEPT = {
     **dict.fromkeys(
         ("volumes.Volume", "volumes.Snapshot", "volumes.Backup", "volumes.Group"),
-        "Bounded by its quota, and there until it is deleted.",
+        "Limited by its quota; kept until it is deleted.",
     ),
     "volumes.Attachment": "One for each use of a volume; deleted with it.",
-    "volumes.DefaultType": "One of a project; written by operators.",
+    "volumes.DefaultType": "One for each project; written by operators.",
     "volumes.Group_volume_types": "The types of a group; deleted with the group.",
-    "volumes.DeletedData": "One of a deleted volume; deleted an hour after its pool no longer has the data.",
-    "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
-    "volumes.GroupType": "Written by operators, and there until they delete it.",
+    "volumes.DeletedData": "One for each deleted volume; deleted an hour after its pool no longer has the data.",
+    "volumes.GroupSnapshot": "Kept until its owner deletes it; its snapshots are limited.",
+    "volumes.GroupType": "Written by operators; kept until they delete it.",
     "volumes.Message": "Deleted by a job when it expires.",
     "volumes.PoolClaim": "One for each host and each pool that it claims; deleted when the host gives up the claim.",
     "volumes.PoolHost": "One for each host and each pool that it is admitted to.",
-    "volumes.QosSpec": "Written by operators, and there until they delete it.",
+    "volumes.QosSpec": "Written by operators; kept until they delete it.",
     "volumes.StoragePool": "One for each pool that hosts serve.",
-    "volumes.Transfer": "One of a volume; deleted when it is accepted or canceled.",
-    "volumes.TypeEncryption": "One of a volume type.",
-    "volumes.VolumeModification": "The newest of a volume; deleted with it.",
-    "volumes.VolumeType": "Written by operators, and there until they delete it.",
+    "volumes.Transfer": "One for each volume; deleted when it is accepted or canceled.",
+    "volumes.TypeEncryption": "One for each volume type.",
+    "volumes.VolumeModification": "The newest of each volume; deleted with it.",
+    "volumes.VolumeType": "Written by operators; kept until they delete it.",
     "volumes.VolumeTypeAccess": "One for each project that may use a type; deleted with either.",
 }

@@ -1,6 +1,6 @@
-"""Where a new volume lies: pools as states for the pure scheduler, the claim of room, and what the clock says of both.
+"""Placement of new volumes: the states of pools for the scheduler, and the claims of their capacity.
 
-``StoragePool.allocated_gb`` moves only here.
+``StoragePool.allocated_gb`` is changed only here.
 """
 
 import uuid
@@ -25,7 +25,7 @@ HINTS = ("same_host", "different_host")
 
 
 def pool_views() -> list[PoolView]:
-    """Return every pool as decisions see it."""
+    """Return all pools, as the scheduler sees them."""
     served = PoolHost.objects.filter(alive(timezone.now(), "host__"), pool=OuterRef("pk"), serving=True)
     return [
         PoolView(
@@ -59,7 +59,9 @@ def request_of(
     source_pool_id: uuid.UUID | None = None,
     hints: Mapping[str, Any] | None = None,
 ) -> PoolRequest:
-    """Write what a volume asks of its pool.  Raises InvalidInputError and VolumeNotFoundError for its hints."""
+    """Return the requirements of a volume for its pool.  Raises InvalidInputError and VolumeNotFoundError for invalid
+    hints.
+    """
     same, different = (_pools_named(context, (hints or {}).get(name)) for name in HINTS)
     if source_pool_id is not None:
         same = frozenset({source_pool_id}) if same is None else same & {source_pool_id}
@@ -76,18 +78,18 @@ def request_of(
 
 
 def allows_multiattach(volume_type: VolumeType | None) -> bool:
-    """Whether volumes of a type may have several users: ``multiattach`` is ``<is> True``."""
+    """Return whether volumes of a type may have several attachments: ``multiattach`` is ``<is> True``."""
     said = str(volume_type.extra_specs.get("multiattach", "")) if volume_type else ""
     return said.replace(" ", "").lower() == "<is>true"
 
 
 def _pools_named(context: RequestContext, hint: Any) -> frozenset[uuid.UUID] | None:
-    """Return the pools of the volumes that a hint names; None when it names none."""
+    """Return the pools of the volumes in a hint; None if the hint is empty."""
     if not hint:
         return None
     named = [hint] if isinstance(hint, str) else hint
     if not isinstance(named, list | tuple) or not all(isinstance(each, str) for each in named):
-        raise InvalidInputError("A hint names volumes by their ids.", field="scheduler_hints")
+        raise InvalidInputError("A hint must contain ids of volumes.", field="scheduler_hints")
     ids = {read_id(each) for each in named}
     rows = visible_volumes(context).filter(id__in=[each for each in ids if each])
     found = dict(rows.values_list("id", "pool_id"))
@@ -97,27 +99,27 @@ def _pools_named(context: RequestContext, hint: Any) -> frozenset[uuid.UUID] | N
 
 
 def place(request: PoolRequest) -> tuple[uuid.UUID | None, str]:
-    """Claim room in the best pool, in the caller's transaction; return its id, or None and why there is none."""
+    """Claim capacity of the best pool in the caller's transaction; return its id, or None and the reason."""
     decision = decide_pool(pool_views(), request)
     for each in decision.ranked:
         if claim(each.pool.id, request.size_gb):
             return each.pool.id, ""
-    if decision.ranked:  # somebody else has just taken the room
+    if decision.ranked:  # concurrent requests have claimed the capacity
         decision = decide_pool(pool_views(), request)
         for each in decision.ranked:
             if claim(each.pool.id, request.size_gb):
                 return each.pool.id, ""
-    return None, explain_pool(decision) if not decision.ranked else "The room was taken at this moment. Try again."
+    return None, explain_pool(decision) if not decision.ranked else "Another request took the capacity. Try again."
 
 
 def dry_run(request: PoolRequest) -> tuple[PoolDecision, str]:
-    """Say where a volume would lie now, and why; nothing is claimed."""
+    """Return the pool that a volume would be placed in now, and the reason; nothing is claimed."""
     decision = decide_pool(pool_views(), request)
     return decision, explain_pool(decision)
 
 
 def claim(pool_id: uuid.UUID, size_gb: int) -> bool:
-    """Claim so much more of a pool, by one conditional update: whether there was room."""
+    """Claim capacity of a pool by a conditional update; return whether it had enough."""
     limit = ExpressionWrapper(
         F("total_gb") * (100.0 - F("reserved_percentage")) / 100.0 * F("max_over_subscription_ratio") - size_gb,
         output_field=FloatField(),
@@ -127,13 +129,13 @@ def claim(pool_id: uuid.UUID, size_gb: int) -> bool:
 
 
 def claim_anyway(pool_id: uuid.UUID | None, size_gb: int) -> None:
-    """Write down so much more of a pool: it is taken already."""
+    """Claim capacity of a pool without a limit, for data that already exists."""
     if pool_id is not None and size_gb > 0:
         StoragePool.objects.filter(id=pool_id).update(allocated_gb=F("allocated_gb") + size_gb)
 
 
 def release(pool_id: uuid.UUID | None, size_gb: int) -> None:
-    """Give back what was claimed of a pool; never below nothing."""
+    """Release claimed capacity of a pool; the counter never becomes negative."""
     if pool_id is None or size_gb <= 0:
         return
     rows = StoragePool.objects.filter(id=pool_id)
@@ -142,7 +144,7 @@ def release(pool_id: uuid.UUID | None, size_gb: int) -> None:
 
 
 def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return pool → what its volumes, and the data of deleted ones, add up to."""
+    """Return pool → the sum of the sizes of its volumes and of the data of deleted ones."""
     found = dict.fromkeys(pool_ids, 0)
     rows = Volume.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb", "wanted_gb")
     for pool_id, size, wanted in rows:

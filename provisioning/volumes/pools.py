@@ -1,13 +1,13 @@
-"""Takes what hosts say of their pools into the records.
+"""Updates pools from the reports of hosts.
 
-Which hosts serve a pool is a record, and no host enters it by its word alone.  The host that creates a pool is its
-first one.  Another host is admitted when it knows the secret that is kept in the pool itself, which proves that it
-reaches the storage, or by an operator (``services.pools.admit_host``).  Until then it is a claimant: it is refused,
-logged, and named by the doctor.  An admitted host stays so while its audits leave the pool out.
+A record determines which hosts serve a pool; a host's report alone does not. The host that creates a pool is its first
+one. Another host is admitted if it knows the secret that is stored in the pool, which proves that it reaches the
+storage, or by an operator (``services.pools.admit_host``). Until then it is a claimant: refused, logged and reported by
+the doctor. An admitted host stays admitted while its audits omit the pool.
 
-Volume types choose pools by their names and drivers.  The pools that a host has when it is first heard of are put into
-service.  A later one that takes a name or a driver of others, or the place of a pool that the host does not have now,
-is disabled until an operator enables it (``doubt``); a pool keeps its driver, and takes no other pool's name.
+Volume types choose pools by name and driver. The pools in a host's first report are enabled. A later pool with a name
+or driver of others, or one that replaces a pool that the host no longer reports, is disabled until an operator enables
+it (``doubt``). A pool keeps its driver and cannot adopt the name of another one.
 """
 
 import hashlib
@@ -34,15 +34,15 @@ from provisioning.volumes.state import keep_still
 log = logging.getLogger(__name__)
 
 MOST_POOLS, MOST_UNSERVED = 100, 1000
-"""Pools that a host may serve, and volumes of one pool of which it may wait for the keys."""
+"""Maximum number of pools of a host, and of volumes of one pool that wait for their keys."""
 DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
-TAKEN = "Its host calls it {} now, as another pool is called."
+TAKEN = "Its host now names it {}, which is the name of another pool."
 
 
 def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Write down the pools that a host serves now, in the caller's transaction.
+    """Record the pools that a host serves now, in the caller's transaction.
 
-    Returns pool → the volumes of which the host waits for the keys, where there are any.
+    Returns pool → the volumes for whose keys the host waits; pools without such volumes are omitted.
     """
     now = timezone.now()
     served, claimed = set[uuid.UUID](), set[uuid.UUID]()
@@ -79,7 +79,7 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
 
 
 def keep_unserved_still(said: Sequence[PoolState]) -> None:
-    """Lock the volumes that a host will be told of again, before anything of quotas and pools."""
+    """Lock the volumes whose clients will be sent to a host again, before quotas and pools are locked."""
     named = {each for pool in said[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
     if keys := {key for each in named if (key := read_id(each)) is not None}:
         keep_still(Volume.objects.filter(Q(id__in=keys, data_id=None) | Q(data_id__in=keys)))
@@ -88,7 +88,7 @@ def keep_unserved_still(said: Sequence[PoolState]) -> None:
 def _create(
     key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime, *, is_first: bool
 ) -> StoragePool | None:
-    """Enter a new pool with its first host; None when the host has as many pools as it may have."""
+    """Create a new pool with its first host; None if the host has reached its maximum number of pools."""
     if PoolHost.objects.filter(host_id=host_id).count() >= MOST_POOLS:
         log.warning("Host %s serves %s pools already; pool %s is ignored.", host_id, MOST_POOLS, key)
         return None
@@ -107,7 +107,7 @@ def _create(
 
 
 def _doubt(host_id: uuid.UUID, name: str, driver: str, *, is_first: bool) -> str:
-    """Return why an operator has to decide about a new pool of a host; empty when nothing speaks against it."""
+    """Return why an operator must enable a new pool of a host; "" if it can be enabled immediately."""
     mine = StoragePool.objects.filter(servings__host_id=host_id)
     before = mine.filter(name=name, driver=driver).first()
     if before is not None:
@@ -122,7 +122,9 @@ def _doubt(host_id: uuid.UUID, name: str, driver: str, *, is_first: bool) -> str
 
 
 def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> bool:
-    """Whether a host is of the pool's own, or becomes one by the pool's secret; else its claim is written down."""
+    """Return whether a host is admitted to a pool, or is admitted now by the pool's secret; otherwise
+    record its claim.
+    """
     if PoolHost.objects.filter(pool=pool, host_id=host_id).exists():
         return True
     alone = not PoolHost.objects.filter(pool=pool).exists()
@@ -138,18 +140,18 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
 
 
 def has_copied(pool: StoragePool) -> bool:
-    """Whether the records of a pool were restored not long ago: a host that enters it may know of newer users."""
+    """Return whether the records of a pool were restored recently: a newly admitted host may have newer clients."""
     return pool.volumes.exclude(copied=None).exists()
 
 
 def _counts(pool: StoragePool, host_id: uuid.UUID, now: datetime) -> bool:
-    """Return whether a host's word counts for what the pool has: that of the first one that answers and serves it."""
+    """Return whether a host's report determines the pool's data: it is the first one that is up and serves the pool."""
     answering = PoolHost.objects.filter(alive(now, "host__"), pool=pool).filter(Q(serving=True) | Q(host_id=host_id))
     return host_id == answering.order_by("id").values_list("host_id", flat=True).first()
 
 
 def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> None:
-    """Write a host's word into its own row, and into the pool's if this is the host whose word counts."""
+    """Record a host's report in its own row, and in the pool's if this host's report determines it."""
     warning = one_line(state.warning, 500)
     mine = PoolHost.objects.filter(pool=pool)
     mine.filter(host_id=host_id).update(serving=True, warning=warning, last_seen_at=now)
@@ -165,7 +167,7 @@ def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datet
 
 
 def _columns(state: PoolState) -> dict[str, object]:
-    """Return a pool as a host describes it."""
+    """Return the columns of a pool from a host's report."""
     return {
         "name": one_line(state.name, 255),
         "driver": state.driver,
@@ -178,7 +180,7 @@ def _columns(state: PoolState) -> dict[str, object]:
 
 
 def _digest(secret: str) -> str:
-    """Return what is kept of a pool's secret: it is random, and long enough not to be guessed."""
+    """Return the stored digest of a pool's secret, which is random and too long to be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What is asked for, as one value."""
+"""The parameters of a new volume."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class VolumeRequest:
-    """A new volume.  At most one source; ids are text as callers sent them.
+    """A request for a volume, with at most one source; ids are text as callers sent them.
 
-    ``size_gb`` None: that of the source.  ``volume_type``: a name or an id; empty: the project's default.
-    ``scheduler_hints``: ``same_host`` and ``different_host``, each an id of a volume or a list of them.
+    ``size_gb`` None: the size of the source. ``volume_type``: a name or an id; empty: the project's default.
+    ``scheduler_hints``: ``same_host`` and ``different_host``, each the id of a volume or a list of ids.
     """
 
     size_gb: int | None = None
@@ -26,4 +26,4 @@ class VolumeRequest:
     scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
     group_id: str = ""
     multiattach: bool = False
-    """Asked for the old way; only a type can allow it."""
+    """The older request parameter; without a volume type that allows it, it has no effect."""

@@ -1,4 +1,4 @@
-"""Volumes after their records were restored: numbers leap ahead, and what goes on has little time to be heard of."""
+"""Adapts volumes after their records were restored: versions are increased, and deadlines shortened."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -16,33 +16,36 @@ from provisioning.volumes.services.checks import SWAPPING
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 HEARD_WITHIN = timedelta(minutes=2)
-"""How long hosts have to come back and to say that they still work on something: they do so every few seconds."""
+"""Time for hosts to reconnect and report their running commands, which they do every few seconds."""
 
 
 def restore_volumes() -> Iterable[str]:
-    """Raise the number of every volume, so that no number which a host may have seen is given again.
+    """Increase the version of every volume, so that no version which a host may have seen is used again.
 
-    The time of everything that goes on is shortened: hosts do not report a second time what has ended since the copy.
+    The deadlines of running tasks are shortened, because hosts do not report commands again that ended after the
+    backup.
     """
-    waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # it is run again before they were heard
+    waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # it runs again before these hosts have reported
     Volume.objects.exclude(pool_id__in=waiting).update(copied=F("version"))
     many = Volume.objects.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
     PoolHost.objects.update(heard=False)
     _keep_moved_data()
     _shorten(timezone.now() + HEARD_WITHIN)
-    yield f"Volumes: {many} numbers raised. Hosts say what they have when they are back, before they are told anything."
+    yield f"Volumes: {many} numbers raised. Hosts report their volumes when they reconnect, before they get commands."
 
 
 def _keep_moved_data() -> None:
-    """Let no move of the copy be given up by deleting the new data: the move may have ended since, and the old data is
-    gone then.  The number of the new data has leapt ahead too, so that its host would not refuse.
+    """Prevent migrations from being given up by deleting the new data, because the migration may have ended after the
+    backup.
+
+    The old data was then deleted; and since the version of the new data was increased too, its host would not refuse.
     """
     moved = Volume.objects.filter(migration_of__isnull=False)
     moved.exclude(status__in=(VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)).update(migration_status=SWAPPING)
 
 
 def _shorten(until: datetime) -> None:
-    """Let every task and every command be over then, unless its host gives a sign of life."""
+    """Shorten the deadlines of all tasks and commands, which hosts extend by heartbeats."""
     for model in (Volume, Snapshot, Backup):
         model._default_manager.filter(deadline__isnull=False).update(deadline=until)
     open_now = HostCommand.objects.filter(subject_kind__in=(VOLUME, VOLUME_COPY), finished_at=None)

@@ -1,8 +1,8 @@
-"""The only writer of ``Volume.status``: conditional updates against the table of legal moves, each with its event.
+"""The only writer of ``Volume.status``: conditional updates according to the legal transitions, each with its event.
 
-Rows are locked in one order everywhere, so that no two transactions wait for each other: servers; volumes, in the order
-of their ids; snapshots and backups; the project; the counters of its quota; pools; hosts and commands.  Whoever will
-need a volume locks it (``lock``, ``keep_still``) before anything of its project's quota.
+All transactions lock rows in the same order to avoid deadlocks: servers; volumes, in the order of their ids; snapshots
+and backups; the project; the counters of its quota; pools; hosts and commands. A transaction that will change a volume
+locks it (``lock``, ``keep_still``) before the project's quota.
 """
 
 import uuid
@@ -24,7 +24,7 @@ from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
 
 
 def lock(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Volume]:
-    """Keep these volumes from everybody else until the caller's transaction ends; return them as they are now."""
+    """Lock volumes until the caller's transaction ends, and return their current rows by id."""
     return {row.id: row for row in _LOCKED(ids=ids)} if ids else {}
 
 
@@ -37,8 +37,9 @@ _LOCKED = Prepared(_locked, ids=Ids())
 
 
 def keep_still(volumes: QuerySet[Volume]) -> None:
-    """Lock volumes for what the caller's transaction does later, behind locks that come after them in the order; where
-    the database locks rows.
+    """Lock volumes that the caller's transaction changes later, before rows that follow them in the locking order.
+
+    Does nothing on databases without row locks.
     """
     if connection.features.has_select_for_update:
         list(volumes.select_for_update(no_key=True, of=("self",)).order_by("id").values_list("id"))
@@ -47,15 +48,14 @@ def keep_still(volumes: QuerySet[Volume]) -> None:
 def move(
     volume: Volume, to: VolumeStatus, *tell: str, changes: Mapping[str, Any] | None = None, reset: bool = False
 ) -> Volume:
-    """Move a volume in the caller's transaction, with further columns in ``changes``, and write its event.
+    """Change a volume's status and the columns in ``changes`` in the caller's transaction, and record its event.
 
-    ``tell``: notifications (``resize.start``); ``reset``: an operator's word, which passes over the table.  ``volume``
-    has the new values then.  Raises ConflictError when it has changed since it was read, ValueError for a move that is
-    not legal.
+    ``tell``: notifications to send (``resize.start``); ``reset``: allow any transition, for an operator. ``volume``
+    gets the new values. Raises ConflictError if it has changed since it was read, ValueError for an illegal transition.
     """
     here = VolumeStatus(volume.status)
     if not reset and to != here and to not in LEGAL[here]:
-        raise ValueError(f"A volume does not move from {here} to {to}.")
+        raise ValueError(f"A volume cannot change from {here} to {to}.")
     columns: dict[str, Any] = {"status": to, "deadline": deadline_of(to), **(changes or {})}
     if to != here:
         columns.setdefault("previous_status", here)
@@ -66,10 +66,12 @@ def move(
 
 
 def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
-    """Write columns of a volume that is as it was read, raise its version, write its event; else ConflictError."""
+    """Update columns and the version of a volume, and record its event; ConflictError if it has changed since it was
+    read.
+    """
     values = {**columns, "version": volume.version + 1, "updated_at": timezone.now()}
     if not Volume.objects.filter(id=volume.id, status=volume.status, version=volume.version).update(**values):
-        raise ConflictError(f"Volume {volume.id} has changed meanwhile. Try again.")
+        raise ConflictError(f"Volume {volume.id} was changed by another request. Try again.")
     for name, value in values.items():
         setattr(volume, name, value)
     announce(volume, *tell)
@@ -77,7 +79,7 @@ def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
 
 
 def reread(volume: Volume) -> bool:
-    """Read a locked volume anew, in place: callbacks may have changed it.  False when it is gone."""
+    """Reload a locked volume in place, because callbacks may have changed it. False if it was deleted."""
     try:
         volume.refresh_from_db()
     except Volume.DoesNotExist:
@@ -86,16 +88,16 @@ def reread(volume: Volume) -> bool:
 
 
 def at_rest(volume: Volume) -> VolumeStatus:
-    """Return the status that follows from the volume's attachments alone."""
+    """Return the status that the volume's attachments imply."""
     return at_rest_of([volume.id])[volume.id]
 
 
 OLD_FORM = {"do_reserve": "os-reserve"}
-"""The connector of what ``os-reserve`` has reserved: nobody has connected it yet."""
+"""The connector of an attachment that ``os-reserve`` has created and that is not connected yet."""
 
 
 def at_rest_of(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, VolumeStatus]:
-    """Return the same of several volumes, by their ids; one query."""
+    """Return volume id → the status that its attachments imply, in one query."""
     found: dict[uuid.UUID, set[str]] = {key: set() for key in ids}
     rows = Attachment.objects.filter(volume_id__in=found).values_list("volume_id", "status", "connector")
     for key, status, connector in rows:
@@ -126,17 +128,17 @@ RESTING = frozenset(
         VolumeStatus.IN_USE,
     }
 )
-"""Statuses that follow from attachments; in the others a task of the volume goes on, or it has failed."""
+"""Statuses that attachments imply; in other statuses the volume has a task, or a task has failed."""
 
 
 def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
-    """Bring the status to what the attachments say, when no task goes on; else as ``move``."""
+    """Set the status that the attachments imply, unless a task is running; otherwise as ``update``."""
     if volume.status in RESTING:
         return move(volume, at_rest(volume), *tell, changes=changes)
     return update(volume, changes or {}, *tell)
 
 
 def end_task(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
-    """A task is over: the status follows from the attachments again."""
+    """End a task: set the status that the attachments imply."""
     cleared = {"progress_bytes": 0, "progress_total": 0, "wanted_gb": None, "previous_status": ""}
     return move(volume, at_rest(volume), *tell, changes={**cleared, **(changes or {})})

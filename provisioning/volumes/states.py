@@ -1,4 +1,4 @@
-"""The states of volumes, snapshots, attachments, backups and groups, with Cinder's words."""
+"""The states of volumes, snapshots, attachments, backups and groups, as in Cinder."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ class VolumeStatus(TextChoices):
     """``Volume.status``."""
 
     CREATING = "creating"
-    DOWNLOADING = "downloading"  # its image's data is on the way
+    DOWNLOADING = "downloading"  # the data of its image is being downloaded
     AVAILABLE = "available"
     RESERVED = "reserved"
     ATTACHING = "attaching"
@@ -57,7 +57,7 @@ LEGAL: Mapping[VolumeStatus, frozenset[VolumeStatus]] = {
     _S.DELETING: frozenset({_S.ERROR_DELETING}),
     _S.ERROR_DELETING: frozenset({_S.DELETING}),
 }
-"""Where a status may move to; an operator's reset passes over it."""
+"""The legal transitions of statuses; an operator's reset ignores them."""
 
 
 class SnapshotStatus(TextChoices):
@@ -77,7 +77,7 @@ class AttachStatus(TextChoices):
     """``Attachment.status``."""
 
     RESERVED = "reserved"
-    ATTACHING = "attaching"  # its storage daemon has it, the guest not yet
+    ATTACHING = "attaching"  # its storage daemon serves it, but the guest has not attached it yet
     ATTACHED = "attached"
     DETACHING = "detaching"
     ERROR_ATTACHING = "error_attaching"

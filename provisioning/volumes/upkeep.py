@@ -1,4 +1,4 @@
-"""What the clock does for volumes: nothing waits for ever, dead hosts keep nothing, and old messages go."""
+"""Periodic jobs for volumes: overdue tasks, hosts that are forced down, and expired messages."""
 
 import contextlib
 from datetime import datetime, timedelta
@@ -23,13 +23,13 @@ from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 COPIES_KEPT = timedelta(days=1)
-"""For which the numbers of a restored copy are kept at least."""
+"""Minimum time for which the versions of a restored backup are kept."""
 AWAY = "The host that has its data is down. The data can be reached again when the host is back."
 
 
 @periodic("volumes.reap", every=5.0)
 def reap() -> None:
-    """End what nothing is heard of any more; a late report may still mend it."""
+    """Give up tasks whose deadline has passed; a late report can still correct the result."""
     _make_up_for_absence()
     now = timezone.now()
     for (key,) in list(Volume.objects.filter(deadline__lt=now).order_by("id").values_list("id")[:100]):
@@ -47,7 +47,7 @@ def reap() -> None:
 
 @when_broken_off
 def _make_up_for_absence() -> None:
-    """Move the deadlines of what hosts do with volumes by the time in which nobody looked after them."""
+    """Extend the deadlines of volumes by the time in which this job did not run."""
     gap = absence("volumes.reap")
     if gap is None:
         return
@@ -104,7 +104,7 @@ def _give_up_connecting(volume_id: object, late: datetime) -> None:
 @when_broken_off
 @transaction.atomic
 def _say_again(volume_id: object, late: datetime) -> None:
-    """Say once more, now and then, that a volume is connected: what followed from it may have been lost."""
+    """Repeat the notification that a volume is connected, because its effect may be lost."""
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)
         for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
@@ -114,7 +114,7 @@ def _say_again(volume_id: object, late: datetime) -> None:
 
 @periodic("volumes.delete_moved_data", every=300.0)
 def delete_moved_data() -> None:
-    """Try again to delete what a move has left and a host refused or failed to delete: nobody else can."""
+    """Delete leftover data of migrations again that a host refused or failed to delete."""
     left = Volume.objects.filter(migration_of__isnull=False, status=VolumeStatus.ERROR_DELETING)
     for (key,) in list(left.order_by("id").values_list("id")[:100]):
         _delete_moved(key)
@@ -130,7 +130,7 @@ def _delete_moved(hidden_id: object) -> None:
 
 @periodic("volumes.follow_dead_hosts", every=15.0)
 def follow_dead_hosts() -> None:
-    """Give back what was on its way to or from guests of hosts that an operator says are dead, and forget daemons."""
+    """Delete attachments in transition on hosts that are forced down, and clear daemons of those hosts."""
     for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
         with transaction.atomic():
             changes.give_back_of_host(host_id, only_moving=True)
@@ -145,9 +145,9 @@ def follow_dead_hosts() -> None:
 
 @periodic("volumes.ask_places", every=60.0)
 def ask_places() -> None:
-    """Ask hosts again by which places guests have volumes open that they were given back: no answer came, or a failure.
+    """Ask daemons again for the connections of attachments that were recovered, if no valid answer arrived.
 
-    A guest that is made again would not find its disk.
+    Without a connection, a restarted guest would not find its disk.
     """
     given = Attachment.objects.filter(status=AttachStatus.ATTACHED, instance_id__isnull=False)
     rows = given.filter(connection__has_key="export", volume__daemon_host__connected=True)
@@ -170,9 +170,9 @@ def _ask_place(volume_id: object) -> None:
 @periodic("volumes.forget_copies", every=60.0)
 @when_broken_off
 def forget_copies() -> None:
-    """Forget which numbers a restored copy had, when every host of a volume's pool has said what it has.
+    """Clear the versions of a restored backup after all hosts of a volume's pool have reported.
 
-    A host whose admission to the pool was lost enters the pool with one of its next audits, and is heard then.
+    A host that has lost its admission to the pool is admitted again at one of its next audits, and reports then.
     """
     last, waiting = restored.latest(), PoolHost.objects.filter(heard=False)
     if last is not None and last.at > timezone.now() - COPIES_KEPT:
@@ -185,7 +185,7 @@ def forget_copies() -> None:
 
 
 def _tell_owners() -> None:
-    """Write down once for the owners of volumes in pools of dead hosts alone that their data cannot be reached."""
+    """Write one message for each volume whose pool is only served by hosts that are forced down."""
     reached = PoolHost.objects.filter(host__forced_down=False).values("pool_id")
     dead = PoolHost.objects.filter(host__forced_down=True).exclude(pool_id__in=reached)
     lost = Volume.objects.filter(pool_id__in=dead.values("pool_id"), migration_of=None)
@@ -196,5 +196,5 @@ def _tell_owners() -> None:
 
 @periodic("volumes.forget_messages", every=3600.0)
 def forget_messages() -> None:
-    """Remove messages whose time is over."""
+    """Delete expired messages."""
     messages.forget_old()

@@ -1,4 +1,4 @@
-"""Who uses volumes: the service above registers here and is called back, inside the transaction of the change."""
+"""Users of volumes: services of other packages register here and are called in the transaction of the change."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -11,81 +11,88 @@ from provisioning.volumes.models import Attachment, Volume
 
 
 class VolumeUser(Protocol):
-    """What follows at the user (compute) from what happens to a volume."""
+    """Callbacks of the user of volumes (Compute)."""
 
     def connected(self, attachment: Attachment, *, again: bool = False) -> None:
-        """The volume's storage daemon lets the client in: ``attachment.connection`` says where.
+        """The volume's storage daemon serves the client; ``attachment.connection`` has its address.
 
-        ``again``: it was said long ago, and the attachment is still not complete.
+        ``again``: a repeated call, because the attachment is still not complete.
         """
 
     def refused(self, attachment: Attachment, message: str) -> None:
-        """The daemon could not be made ready; ``attachments.release`` gives the attachment back."""
+        """The connection failed; ``attachments.release`` deletes the attachment."""
 
     def ready(self, volume: Volume) -> None:
-        """A new volume has its data; a launch may wait for it."""
+        """A new volume has its data; a launch may be waiting for it."""
 
     def failed(self, volume: Volume, message: str) -> None:
-        """A new volume could not be made."""
+        """The creation of a volume failed."""
 
     def reimaged(self, volume: Volume, message: str = "") -> None:
-        """A volume that a server has was given the data of an image, or (``message``) it could not be."""
+        """The data of an attached volume was replaced by an image, or (``message``) this failed."""
 
     def progressed(self, volume: Volume) -> None:
-        """More bytes of an image are in a volume that is being made or written anew; nothing may be locked here."""
+        """The progress of a volume that is being created or reimaged has changed; must not lock rows."""
 
     def changed(self, volume: Volume) -> None:
-        """Size, limits or connection of an attached volume are others now.
+        """The size, limits or connection of an attached volume have changed.
 
-        Each guest's host is told (RefreshVolumeRequest); ``attachments.refreshed`` says when that is done.
+        Sends each guest's host a RefreshVolumeRequest; ``attachments.refreshed`` is called when it is done.
         """
 
     def released(self, attachment: Attachment) -> None:
-        """An operator has given the attachment back; its server has the volume no more, whatever its guest says."""
+        """An operator has deleted the attachment; the server no longer has the volume, whatever its guest does."""
 
     def has(self, attachment: Attachment) -> bool:
-        """Whether a server has the volume by this attachment; else ``instance_id`` is only what somebody said."""
+        """Return whether a server has the volume by this attachment; otherwise ``instance_id`` is only an external
+        client's claim.
+        """
 
     def is_building(self, attachment: Attachment) -> bool:
-        """Whether a server is being built with the volume, or comes off its shelf: the end of that gives it back."""
+        """Return whether a server is being built or unshelved with the volume; the end of that
+        operation releases it.
+        """
 
     def swap(self, old: Attachment, new: Attachment) -> None:
-        """Move a guest from one volume to another while it runs (SwapVolumeRequest).
+        """Switch a running guest from one volume to another (SwapVolumeRequest).
 
-        ``new`` is connected.  ``migrate.swapped`` says how it ended.
+        ``new`` is connected. ``migrate.swapped`` is called with the result.
         """
 
     def working(self, attachment: Attachment) -> Sequence[HostCommand]:
-        """Return what the guest's host was told of an attachment that a task of its volume waits for, and has not
-        ended.
+        """Return the unfinished commands of the guest's host about an attachment that a task of its
+        volume waits for.
         """
 
     def is_swapping(self, new: Attachment) -> bool:
-        """Whether a host was told to move a guest to ``new``, and has not reported how it ended: only the host knows
-        which volume the guest writes to meanwhile.
+        """Return whether a host has an unfinished command to switch a guest to ``new``.
+
+        Until it has reported, only the host knows which volume the guest writes to.
         """
 
 
 class Moves(Protocol):
-    """The task that moves a volume's data into a hidden volume, whose ``migration_of`` is the first one.
+    """The migration of a volume's data to a hidden volume, whose ``migration_of`` is the volume.
 
-    ``reason``: why the step failed; empty: it has succeeded.
+    ``reason``: why the step failed; "": it succeeded.
     """
 
     def created(self, hidden: Volume, reason: str) -> None:
-        """The hidden volume is there and empty."""
+        """The hidden volume was created and is empty."""
 
     def exported(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
-        """The storage daemon of a volume has a new list of clients; False unless the hidden volume is one of them."""
+        """The storage daemon of a volume has a new list of clients. Returns False if the hidden volume is not one of
+        them.
+        """
 
     def connected(self, new: Attachment, reason: str) -> None:
-        """The guest's host may open the hidden volume."""
+        """The guest's host can open the hidden volume."""
 
 
 USERS = Wired[VolumeUser]("The users of volumes")
 MOVES = Wired[Moves]("The moves of volumes")
 FILL = Wired[Callable[[Volume], None]]("The restores of backups")
-"""Begins to fill a new volume from its backup: the empty volume is there, still ``creating``."""
+"""Starts the restore of a backup to a new, empty volume that is still ``creating``."""
 
 
 def user() -> VolumeUser:

@@ -1,4 +1,4 @@
-"""Volumes, and copies of their data, as subjects of hosts: what follows from what hosts say of them."""
+"""Handlers for reports of hosts about volumes and copies of their data."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from provisioning.volumes.services import daemons, migrate
 
 
 class VolumeHandler(SubjectHandler[Volume]):
-    """Takes what hosts say of volumes."""
+    """Handles reports of hosts about volumes."""
 
     kind = VOLUME
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
-        """Lock also the volumes that hidden ones are made for: what is heard of these counts for them."""
+        """Lock the volumes and those that hidden ones are created for, which reports also affect."""
         rows = Volume.objects.filter(id__in=ids, migration_of__isnull=False).values_list("migration_of", flat=True)
         return state.lock({*ids, *(key for key in rows if key is not None)})
 
@@ -39,7 +39,7 @@ class VolumeHandler(SubjectHandler[Volume]):
             migrate.goes_on(waiting, until)
 
     def take_life_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
-        """The daemon of a volume that is moved is being started, for one."""
+        """Handle heartbeats of other commands of a migration, such as the start of a daemon."""
         if subject.status in migrate.MOVING or subject.migration_of is not None:
             self.take_life(subject, command, until)
 
@@ -73,7 +73,7 @@ class VolumeHandler(SubjectHandler[Volume]):
         older_records.compare(host_id, said)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """A host owns the volumes of the pools that it serves, and those that it has a daemon or a guest of."""
+        """Return the volumes of the pools that the host serves, and those of which it has a daemon or a guest."""
         served = PoolHost.objects.filter(host_id=host_id).values("pool_id")
         guests = Attachment.objects.filter(host_id=host_id).values("volume_id")
         rows = Volume.objects.filter(pool_id__in=served) | Volume.objects.filter(daemon_host_id=host_id)
@@ -82,13 +82,13 @@ class VolumeHandler(SubjectHandler[Volume]):
 
 
 def _has(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Whether a host has a volume by the records: the volume may have moved since the host was told something."""
+    """Return whether the host has the volume by the records; it may have moved since the command was sent."""
     served = PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id)
     return volume.daemon_host_id == host_id or served.exists()
 
 
 class CopyHandler(SubjectHandler[copies.Copy]):
-    """Takes what hosts say of copies of volumes: to images, and to backups."""
+    """Handles reports of hosts about copies of volumes to images and backups."""
 
     kind = VOLUME_COPY
 
@@ -117,6 +117,6 @@ class CopyHandler(SubjectHandler[copies.Copy]):
 
 
 def number_of(event: AgentEvent, name: str) -> int | None:
-    """Read a number of bytes of a report; None when there is none."""
+    """Return a number of bytes of a report; None without a valid one."""
     text = event.detail.get(name, "")
     return min(int(text), MAX_INTEGER << 31) if text.isascii() and text.isdigit() and len(text) < 19 else None

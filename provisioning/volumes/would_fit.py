@@ -1,4 +1,4 @@
-"""Where a volume would lie now, and how many of them: the scheduler's own answer, and nothing is claimed."""
+"""Dry run of the placement of volumes: where and how many volumes would fit; nothing is claimed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from provisioning.volumes import placement
 from provisioning.volumes.selectors.types import default_type, type_for
 
 MOST = 100
-"""How many are told to who may not see pools."""
+"""Maximum number that is shown to callers who may not see pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeFit:
-    """The answer: ``fits`` volumes of this size would find a place; ``pools`` are named for operators only."""
+    """The result: ``fits`` volumes of this size would fit; ``pools`` is for operators only."""
 
     size_gb: int
     volume_type: str
     decision: PoolDecision
     sentence: str
     pools: tuple[tuple[str, int, int], ...]
-    """Name, how many it would take, and how large the largest may be (GiB); in the order in which they are tried."""
+    """Name, number of volumes that fit, and maximum size of one (GiB), in the order of the scheduler."""
 
     @property
     def fits(self) -> int:
@@ -40,12 +40,12 @@ def would_fit(
     zone: str = "",
     hints: Mapping[str, Any] | None = None,
 ) -> VolumeFit:
-    """Ask for a volume of this size; no type: the caller's default.
+    """Return how many volumes of this size would fit; without a type, the caller's default.
 
     Raises InvalidInputError, NotFoundError for the type and VolumeNotFoundError for the hints.
     """
     if not 1 <= size_gb <= MAX_INTEGER:
-        raise InvalidInputError("A volume has at least 1 GiB.", field="size")
+        raise InvalidInputError("A volume must have at least 1 GiB.", field="size")
     kind = type_for(context, volume_type) if volume_type else default_type(context.project_id or NOBODY)
     request = placement.request_of(context, size_gb=size_gb, volume_type=kind, zone=zone, hints=hints)
     decision, sentence = placement.dry_run(request)

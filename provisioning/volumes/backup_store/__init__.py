@@ -1,4 +1,4 @@
-"""Where the data of backups lies: objects in a folder or in an S3-compatible store."""
+"""Stores for the data of backups: a directory or an S3-compatible store."""
 
 from provisioning.volumes.backup_store.choice import current, store_named
 

@@ -1,4 +1,4 @@
-"""The contract of stores, and what they raise."""
+"""The interface of backup stores, and their errors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -11,55 +11,55 @@ from provisioning.common.errors import NovellaError, UnavailableError
 class StoredObject(NamedTuple):
     """One object of a folder."""
 
-    name: str  # without its folder's
+    name: str  # without the folder
     size: int  # bytes
     modified_at: datetime
 
 
 class ObjectMissingError(NovellaError):
-    """There is no such object."""
+    """The object does not exist."""
 
     code = "backup_object_missing"
 
 
 class StoreUnavailableError(UnavailableError):
-    """The store does not answer, or does not take or give the object now."""
+    """The store is not reachable, or cannot read or write the object now."""
 
 
 class StoreFullError(NovellaError):
-    """The store has no room."""
+    """The store has no free space."""
 
     code = "backup_store_full"
 
 
 class ObjectStore(ABC):
-    """Keeps objects of a few MiB in folders, one for each backup.  Used from threads of several processes at once.
+    """Stores objects of a few MiB in folders, one for each backup.  Used by threads of several processes.
 
-    Each method raises StoreUnavailableError when the store cannot be asked; how it is reached stays in the log.
+    All methods raise StoreUnavailableError if the store is not reachable; the reason is only logged.
     """
 
     service: ClassVar[str]
-    """What ``Backup.service`` says: ``folder`` or ``s3``."""
+    """The value of ``Backup.service``: ``folder`` or ``s3``."""
 
     @abstractmethod
     def container(self) -> str:
-        """Return what ``Backup.container`` says: the folder, or the bucket."""
+        """Return the value of ``Backup.container``: the directory or the bucket."""
 
     @abstractmethod
     def put(self, folder: str, name: str, data: bytes) -> None:
-        """Keep an object, whole or not at all; it survives a power failure.  Raises StoreFullError."""
+        """Store an object atomically and durably.  Raises StoreFullError."""
 
     @abstractmethod
     def get(self, folder: str, name: str) -> bytes:
-        """Return an object.  Raises ObjectMissingError."""
+        """Return the data of an object.  Raises ObjectMissingError."""
 
     @abstractmethod
     def objects(self, folder: str) -> list[StoredObject]:
-        """Return what a folder has; nothing when there is none."""
+        """Return the objects of a folder; empty if the folder does not exist."""
 
     @abstractmethod
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove objects, and the folder with its last one; those that are not there are no error."""
+        """Remove objects, and the folder when it is empty. Missing objects are ignored."""
 
     @abstractmethod
     def folders(self) -> list[str]:

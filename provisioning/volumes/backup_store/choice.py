@@ -1,4 +1,4 @@
-"""Which store the settings choose, and which one an older backup lies in."""
+"""Chooses the store of new backups, and finds the store of an existing backup."""
 
 from functools import cache
 from importlib import import_module
@@ -16,7 +16,7 @@ def current() -> ObjectStore:
 
 
 def store_named(service: str) -> ObjectStore:
-    """Return the store that ``Backup.service`` names.  Raises StoreUnavailableError when none is set up for it."""
+    """Return the store for a value of ``Backup.service``.  Raises StoreUnavailableError if it is not configured."""
     if service == FolderStore.service:
         return FolderStore(settings.BACKUP_DIR)
     if service == "s3" and settings.BACKUP_S3_BUCKET:
@@ -28,12 +28,12 @@ def store_named(service: str) -> ObjectStore:
             settings.BACKUP_S3_SECRET_KEY,
             settings.BACKUP_S3_PREFIX,
         )
-    raise StoreUnavailableError("The store of this backup is not set up any more.")
+    raise StoreUnavailableError("The store of this backup is no longer configured.")
 
 
 @cache
 def _s3(*values: str) -> ObjectStore:
-    """Load the library only where there is such a store; its client is for all threads."""
+    """Import the S3 library only if it is needed. The client is shared by all threads."""
     s3: Any = import_module("provisioning.volumes.backup_store.s3")
     store: ObjectStore = s3.S3Store(s3.S3Settings(*values))
     return store

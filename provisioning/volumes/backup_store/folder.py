@@ -1,4 +1,4 @@
-"""Backups in a folder of this machine, or in one that all machines of the cloud have mounted."""
+"""Backups in a directory of this machine, or one that all machines of the cloud have mounted."""
 
 import logging
 import os
@@ -21,12 +21,12 @@ from provisioning.volumes.backup_store.base import (
 log = logging.getLogger(__name__)
 
 RESERVE = 512 << 20
-"""Bytes that backups leave free: the database may be on the same disk."""
+"""Bytes that backups leave free, because the database may be on the same disk."""
 UNFINISHED = ".part"
 
 
 class FolderStore(ObjectStore):
-    """``ROOT/<folder>/<name>``, written beside its place, synced and renamed."""
+    """``ROOT/<folder>/<name>``, written to a temporary file, synced and renamed."""
 
     service = "folder"
 
@@ -78,7 +78,7 @@ class FolderStore(ObjectStore):
         with _told():
             for name in names:
                 (place / name).unlink(missing_ok=True)
-            with suppress(OSError):  # there is more in it, or it is gone
+            with suppress(OSError):  # it is not empty, or already removed
                 place.rmdir()
 
     def folders(self) -> list[str]:
@@ -97,11 +97,11 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn the system's errors into the store's."""
+    """Convert errors of the operating system to those of the store."""
     try:
         yield
     except OSError as error:
-        log.warning("The folder of backups: %s", error)
+        log.warning("Backup directory: %s", error)
         if error.errno in {ENOSPC, EDQUOT}:
             raise StoreFullError("There is no room left for backups.") from error
-        raise StoreUnavailableError("The store of backups cannot be used now.") from error
+        raise StoreUnavailableError("The backup store is not available now.") from error

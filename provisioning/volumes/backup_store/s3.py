@@ -1,4 +1,4 @@
-"""Backups in an S3-compatible store: AWS, Ceph's RADOS gateway, MinIO, Garage and the like."""
+"""Backups in an S3-compatible store, such as AWS, Ceph's RADOS gateway, MinIO or Garage."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=20)
-"""For how long a request that failed is tried again."""
+"""How long failed requests are retried."""
 FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "status: 507", "507 Insufficient")
-"""Words of stores that have no room."""
+"""Texts of errors about a full store."""
 
 
 @dataclass(frozen=True)
 class S3Settings:
-    """What a bucket is reached by; ``endpoint`` is empty for AWS."""
+    """The address and credentials of a bucket; ``endpoint`` is empty for AWS."""
 
     bucket: str
     endpoint: str
     region: str
     access_key: str
     secret_key: str
-    prefix: str  # of every name, without slashes at its ends; may be empty
+    prefix: str  # prefix of all names, without leading or trailing slashes; may be empty
 
 
 class S3Store(ObjectStore):
@@ -90,13 +90,13 @@ class S3Store(ObjectStore):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn the library's errors into the store's."""
+    """Convert errors of the library to those of the store."""
     try:
         yield
-    except FileNotFoundError as error:  # obstore's NotFoundError is one
+    except FileNotFoundError as error:  # obstore's NotFoundError is a subclass
         raise ObjectMissingError("A part of the backup is missing in its store.") from error
     except (BaseError, OSError, ValueError) as error:
-        log.warning("The S3 store of backups: %s", str(error).partition("\n")[0])
+        log.warning("S3 backup store: %s", str(error).partition("\n")[0])
         if any(word in str(error) for word in FULL):
             raise StoreFullError("There is no room left for backups.") from error
-        raise StoreUnavailableError("The store of backups cannot be used now.") from error
+        raise StoreUnavailableError("The backup store is not available now.") from error

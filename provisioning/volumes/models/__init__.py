@@ -1,4 +1,4 @@
-"""Volumes and what stands around them, with Cinder's fields."""
+"""Volumes and related resources, with the fields of Cinder."""
 
 from provisioning.volumes.models.copies import Backup, Transfer
 from provisioning.volumes.models.groups import Group, GroupSnapshot

@@ -1,4 +1,4 @@
-"""What every record of the Block Storage API has."""
+"""The common columns of Block Storage resources."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Owned(models.Model):
-    """A record of a project, with a name that need not be unique."""
+    """A resource of a project, with a name that need not be unique."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)

@@ -1,4 +1,4 @@
-"""Backups, and volumes that are handed to another project."""
+"""Backups, and transfers of volumes between projects."""
 
 from django.db import models
 
@@ -9,9 +9,9 @@ from provisioning.volumes.states import BackupStatus
 
 
 class Backup(Owned):
-    """A copy of a volume's data outside its pool; ``parent`` has what this one does not repeat.
+    """A copy of a volume's data in another store; ``parent`` has the data that this one does not repeat.
 
-    A backup outlives its volume, so ``volume_id`` is a plain id.
+    A backup is kept when its volume is deleted, so ``volume_id`` is not a foreign key.
     """
 
     volume_id = models.UUIDField(db_index=True)
@@ -24,22 +24,22 @@ class Backup(Owned):
     object_count = models.PositiveIntegerField(default=0)
     stored_bytes = models.PositiveBigIntegerField(default=0)
     progress_bytes = models.PositiveBigIntegerField(default=0)
-    progress_total = models.PositiveBigIntegerField(default=0)  # 0: not known
+    progress_total = models.PositiveBigIntegerField(default=0)  # 0: unknown
     container = models.CharField(max_length=255, blank=True)
-    service = models.CharField(max_length=40, default="folder")  # which store it is in: folder s3
-    digest = models.CharField(max_length=128, blank=True)  # SHA-256 of what is stored, hex
+    service = models.CharField(max_length=40, default="folder")  # its store: folder or s3
+    digest = models.CharField(max_length=128, blank=True)  # SHA-256 of the manifest, hex
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
-    data_at = models.DateTimeField(null=True)  # the moment whose data it has
-    restored_volume_id = models.UUIDField(null=True)  # being written from it
-    metadata = models.JSONField(default=dict)  # text to text
-    encryption_key = models.TextField(blank=True)  # of the volume then, as it is kept there; empty: not encrypted
+    data_at = models.DateTimeField(null=True)  # the time of its data
+    restored_volume_id = models.UUIDField(null=True)  # the volume that is being restored from it
+    metadata = models.JSONField(default=dict)  # text → text
+    encryption_key = models.TextField(blank=True)  # the volume's key at that time; empty: not encrypted
     cipher = models.CharField(max_length=64, blank=True)
     key_size = models.PositiveIntegerField(default=0)  # bits
-    volume_details = models.JSONField(default=dict)  # what a restored volume is given: name, bootable, image metadata
+    volume_details = models.JSONField(default=dict)  # for restored volumes: name, bootable, image metadata
 
 
 class Transfer(models.Model):
-    """A volume that waits to be taken over by whoever has the key."""
+    """The offer of a volume to another project, which accepts it with the key."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     volume = models.OneToOneField(Volume, on_delete=models.CASCADE, related_name="transfer")

@@ -1,4 +1,4 @@
-"""Volumes that are snapshotted together."""
+"""Groups of volumes that are snapshotted together."""
 
 from django.db import models
 
@@ -9,7 +9,7 @@ from provisioning.volumes.states import GroupStatus, SnapshotStatus
 
 
 class Group(Owned):
-    """A group of volumes of some types."""
+    """A group of volumes of certain types."""
 
     group_type = models.ForeignKey(GroupType, on_delete=models.PROTECT, related_name="groups")
     volume_types = models.ManyToManyField(VolumeType, related_name="groups")
@@ -20,7 +20,7 @@ class Group(Owned):
 
 
 class GroupSnapshot(Owned):
-    """One snapshot of each volume of a group, taken together."""
+    """Snapshots of all volumes of a group, taken together."""
 
     group = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="group_snapshots")
     group_type = models.ForeignKey(GroupType, on_delete=models.PROTECT, related_name="group_snapshots")

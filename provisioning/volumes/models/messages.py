@@ -1,4 +1,4 @@
-"""What users are told of a task of Block Storage that failed."""
+"""Messages to users about failed tasks of Block Storage."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Message(models.Model):
-    """Why a task failed, in words for the user; kept until ``expires_at``."""
+    """The reason why a task failed, for its user; kept until ``expires_at``."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)

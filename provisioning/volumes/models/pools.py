@@ -1,4 +1,4 @@
-"""Where the data of volumes lies."""
+"""Storage pools, and the hosts that serve them."""
 
 import uuid
 
@@ -8,57 +8,57 @@ from provisioning.hosts.models import DEFAULT_ZONE, Host
 
 
 class StoragePool(models.Model):
-    """A place for volumes as hosts say it, and what operators want of it.
+    """A storage pool, as reported by hosts and configured by operators.
 
-    ``total_gb`` and ``free_gb`` are measured by hosts; ``allocated_gb`` is the sum of the volumes' sizes and of
-    ``DeletedData``, moved only by the conditional updates of claim and release.
+    ``total_gb`` and ``free_gb`` are measured by hosts. ``allocated_gb`` is the sum of the volumes' sizes and of
+    ``DeletedData``; it changes only by the conditional updates of claim and release.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255)
     driver = models.CharField(max_length=20)  # nbd dir rbd fake
-    shared = models.BooleanField(default=False)  # every host that serves it reaches all its data
+    shared = models.BooleanField(default=False)  # all hosts that serve it reach the same data
     total_gb = models.FloatField(default=0)
     free_gb = models.FloatField(default=0)
     allocated_gb = models.PositiveIntegerField(default=0)
     reserved_percentage = models.PositiveSmallIntegerField(default=0)
     max_over_subscription_ratio = models.FloatField(default=20.0)
-    capabilities = models.JSONField(default=dict)  # text to text
+    capabilities = models.JSONField(default=dict)  # text → text
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
     doubt = models.CharField(
         max_length=255, blank=True, default="", db_default=""
-    )  # why it is disabled until an operator has enabled it
-    frozen = models.BooleanField(default=False)  # its volumes go on, and nothing is made, removed or changed
+    )  # reason why it is disabled until an operator enables it
+    frozen = models.BooleanField(default=False)  # volumes stay usable, but cannot be changed
     warning = models.CharField(max_length=500, blank=True)
     hosts = models.ManyToManyField(Host, through="PoolHost", related_name="pools")
     created_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField(null=True)
     secret_digest = models.CharField(
         max_length=64, blank=True, default="", db_default=""
-    )  # SHA-256 of the secret kept in the pool
+    )  # SHA-256 of the secret stored in the pool
 
     def __str__(self) -> str:
         return self.name
 
 
 class PoolHost(models.Model):
-    """A host that is admitted to a pool: it stays so until an operator removes it.
+    """A host that is admitted to a pool, until an operator removes it.
 
-    The first one created the pool, and its word counts for what the pool is called, offers and has free.
+    The first host has created the pool; its reports determine the pool's name, capabilities and free space.
     """
 
     pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="servings")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="servings")
     last_seen_at = models.DateTimeField()
-    serving = models.BooleanField(default=True, db_default=True)  # False: its last audit left the pool out
+    serving = models.BooleanField(default=True, db_default=True)  # False: its last audit did not contain the pool
     heard = models.BooleanField(
         default=True, db_default=True
-    )  # False: it has not said yet which volumes it knows, since the records were restored
+    )  # False: it has not reported its volumes since the records were restored
     warning = models.CharField(
         max_length=500, blank=True, default="", db_default=""
-    )  # what this host says is wrong with it
+    )  # a fault of the pool that this host reports
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pool", "host"], name="host_once_in_pool")]
@@ -68,10 +68,9 @@ class PoolHost(models.Model):
 
 
 class DeletedData(models.Model):
-    """Data of a deleted volume that clones need, in its pool, as hosts measure it.
+    """Data of a deleted volume that clones need, in its pool, as measured by hosts.
 
-    ``size_gb`` is counted: in the pool, and in the quotas of the project that the volume was of (None: no record says),
-    in sum and of the volume's type.
+    ``size_gb`` is counted in the pool, and in the total and the type's quotas of the volume's project (None: unknown).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -81,7 +80,7 @@ class DeletedData(models.Model):
     volume_type = models.ForeignKey("volumes.VolumeType", null=True, on_delete=models.SET_NULL, related_name="+")
     bytes = models.PositiveBigIntegerField(default=0)
     size_gb = models.PositiveIntegerField(default=0)
-    absent_since = models.DateTimeField(null=True)  # since when its pool does not have it any more
+    absent_since = models.DateTimeField(null=True)  # since when it is missing in its pool
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -92,7 +91,7 @@ class DeletedData(models.Model):
 
 
 class PoolClaim(models.Model):
-    """A host that names a pool in its audits and is not admitted to it: it is told nothing of the pool's volumes."""
+    """A host that reports a pool without being admitted to it. It gets no information about the pool's volumes."""
 
     pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="claims")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="pool_claims")

@@ -1,4 +1,4 @@
-"""Kinds of volumes and of groups that operators offer."""
+"""Volume types, group types and QoS specs."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class QosSpec(models.Model):
-    """Limits of the disks made of a type's volumes.
+    """Limits of the disks of a type's volumes.
 
     ``consumer``: ``front-end`` (the hypervisor), ``back-end`` (the pool) or ``both``.
     """
@@ -14,7 +14,7 @@ class QosSpec(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     consumer = models.CharField(max_length=16, default="back-end")
-    specs = models.JSONField(default=dict)  # text to text
+    specs = models.JSONField(default=dict)  # text → text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(null=True)
 
@@ -23,13 +23,13 @@ class QosSpec(models.Model):
 
 
 class VolumeType(models.Model):
-    """A kind of volume: which pools it may lie in, whether it is encrypted, how fast it may be."""
+    """A volume type: the pools, encryption and QoS specs of its volumes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     description = models.CharField(max_length=255, null=True)
     is_public = models.BooleanField(default=True)
-    extra_specs = models.JSONField(default=dict)  # text to text
+    extra_specs = models.JSONField(default=dict)  # text → text
     qos_spec = models.ForeignKey(QosSpec, null=True, on_delete=models.PROTECT, related_name="types")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(null=True)
@@ -39,7 +39,7 @@ class VolumeType(models.Model):
 
 
 class VolumeTypeAccess(models.Model):
-    """A project that sees a type which is not public."""
+    """Access of a project to a volume type that is not public."""
 
     volume_type = models.ForeignKey(VolumeType, on_delete=models.CASCADE, related_name="access")
     project_id = models.UUIDField(db_index=True)
@@ -52,7 +52,7 @@ class VolumeTypeAccess(models.Model):
 
 
 class TypeEncryption(models.Model):
-    """How volumes of a type are encrypted; each volume has a key of its own."""
+    """The encryption of the volumes of a type; each volume has its own key."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     volume_type = models.OneToOneField(VolumeType, on_delete=models.CASCADE, related_name="encryption")
@@ -68,7 +68,7 @@ class TypeEncryption(models.Model):
 
 
 class DefaultType(models.Model):
-    """The type of new volumes of a project for which none is named."""
+    """The default volume type of a project."""
 
     project_id = models.UUIDField(primary_key=True)
     volume_type = models.ForeignKey(VolumeType, on_delete=models.CASCADE, related_name="defaults")
@@ -78,13 +78,13 @@ class DefaultType(models.Model):
 
 
 class GroupType(models.Model):
-    """A kind of group of volumes."""
+    """A type of volume groups."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     description = models.CharField(max_length=255, null=True)
     is_public = models.BooleanField(default=True)
-    group_specs = models.JSONField(default=dict)  # text to text
+    group_specs = models.JSONField(default=dict)  # text → text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(null=True)
 

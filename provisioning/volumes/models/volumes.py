@@ -1,4 +1,4 @@
-"""Volumes, their snapshots, and who has them."""
+"""Volumes, their snapshots and their attachments."""
 
 import uuid
 
@@ -13,22 +13,22 @@ from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStat
 
 
 class Volume(Owned):
-    """A disk that outlives guests.  Sizes in GiB.
+    """A block device that is independent of servers.  Sizes in GiB.
 
-    ``status`` moves only in ``volumes.state`` by conditional update against ``states``; ``generation`` is the fencing
-    number of the commands about it.
+    ``status`` is changed only in ``volumes.state``, by conditional update according to ``states``. ``generation`` is
+    the fencing number of commands about the volume.
     """
 
     size_gb = models.PositiveIntegerField()
     status = models.CharField(max_length=24, choices=VolumeStatus, default=VolumeStatus.CREATING)
-    previous_status = models.CharField(max_length=24, choices=VolumeStatus, blank=True)  # to go back to after a task
-    deadline = models.DateTimeField(null=True)  # of what is going on
+    previous_status = models.CharField(max_length=24, choices=VolumeStatus, blank=True)  # restored after a task
+    deadline = models.DateTimeField(null=True)  # of the running task
     generation = models.PositiveIntegerField(default=0)
-    version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows or a host is told
-    copied = models.PositiveIntegerField(null=True)  # the version in a copy that the records were restored from
+    version = models.PositiveIntegerField(default=1)  # incremented by each change that pages show or hosts receive
+    copied = models.PositiveIntegerField(null=True)  # the version in the backup that the records were restored from
     lost = models.JSONField(
         default=dict, db_default={}
-    )  # which host has seen newer changes than the records, when, and which: said
+    )  # the host with newer changes than the records, the time, and the differences (said)
     pool = models.ForeignKey(StoragePool, null=True, on_delete=models.PROTECT, related_name="volumes")
     volume_type = models.ForeignKey(VolumeType, null=True, on_delete=models.PROTECT, related_name="volumes")
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
@@ -38,22 +38,22 @@ class Volume(Owned):
     encryption_key = models.TextField(blank=True)  # encrypted with the credential keys; empty: not encrypted
     cipher = models.CharField(max_length=64, blank=True)
     key_size = models.PositiveIntegerField(default=0)  # bits
-    metadata = models.JSONField(default=dict)  # text to text
+    metadata = models.JSONField(default=dict)  # text → text
     admin_metadata = models.JSONField(default=dict)
-    image_metadata = models.JSONField(default=dict)  # what it has of the image it was made from, text to text
+    image_metadata = models.JSONField(default=dict)  # properties of the image it was created from, text → text
     source_image_id = models.UUIDField(null=True)
     source_snapshot_id = models.UUIDField(null=True)
     source_volume_id = models.UUIDField(null=True)
     source_backup_id = models.UUIDField(null=True)
     group = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="volumes")
     migration_status = models.CharField(max_length=24, blank=True)
-    data_id = models.UUIDField(null=True)  # under which its pool keeps it, when that is not its own id
-    wanted_gb = models.PositiveIntegerField(null=True)  # what an extend that goes on makes of its size
-    migration_of = models.UUIDField(null=True)  # the volume whose data it is being made to take over
-    progress_bytes = models.PositiveBigIntegerField(default=0)  # moved by what is going on
-    progress_total = models.PositiveBigIntegerField(default=0)  # 0: not known
+    data_id = models.UUIDField(null=True)  # the id of its data in its pool, if it is not the volume's id
+    wanted_gb = models.PositiveIntegerField(null=True)  # the new size of a running extend
+    migration_of = models.UUIDField(null=True)  # the volume whose migration this hidden volume belongs to
+    progress_bytes = models.PositiveBigIntegerField(default=0)  # bytes processed by the running task
+    progress_total = models.PositiveBigIntegerField(default=0)  # 0: unknown
     daemon_host = models.ForeignKey(Host, null=True, on_delete=models.SET_NULL, related_name="held_volumes")
-    launched_at = models.DateTimeField(null=True)  # when its data was there first
+    launched_at = models.DateTimeField(null=True)  # when its data was first available
 
     class Meta:
         indexes = [
@@ -63,9 +63,9 @@ class Volume(Owned):
 
 
 class VolumeModification(models.Model):
-    """What somebody last asked to change of a volume's size and type in one request, and what became of it.
+    """The last request to change a volume's size and type together, and its result.
 
-    Types by their names of then.
+    Types are stored by their names at that time.
     """
 
     volume = models.OneToOneField(Volume, primary_key=True, on_delete=models.CASCADE, related_name="modification")
@@ -84,14 +84,14 @@ class VolumeModification(models.Model):
 
 
 class Snapshot(Owned):
-    """What a volume had at a moment."""
+    """The data of a volume at one time."""
 
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="snapshots")
-    size_gb = models.PositiveIntegerField()  # of the volume at that moment
+    size_gb = models.PositiveIntegerField()  # of the volume at that time
     status = models.CharField(max_length=24, choices=SnapshotStatus, default=SnapshotStatus.CREATING)
     deadline = models.DateTimeField(null=True)
     progress = models.PositiveSmallIntegerField(default=0)  # percent
-    metadata = models.JSONField(default=dict)  # text to text
+    metadata = models.JSONField(default=dict)  # text → text
     group_snapshot = models.ForeignKey(GroupSnapshot, null=True, on_delete=models.SET_NULL, related_name="snapshots")
     consumes_quota = models.BooleanField(default=True)
 
@@ -100,9 +100,9 @@ class Snapshot(Owned):
 
 
 class Attachment(models.Model):
-    """One use of a volume: by a server, or by somebody outside who has asked for a connection.
+    """A use of a volume by a server, or by an external client that asked for a connection.
 
-    One at a time for a volume that is not ``multiattach``: the constraint says so.
+    A volume that is not ``multiattach`` has one exclusive attachment at a time, enforced by a constraint.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -114,9 +114,9 @@ class Attachment(models.Model):
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="attachments")  # of the guest
     mountpoint = models.CharField(max_length=255, blank=True)  # "/dev/vdb"
     mode = models.CharField(max_length=2, default="rw")  # rw ro
-    connector = models.JSONField(default=dict)  # as given by somebody outside
+    connector = models.JSONField(default=dict)  # as given by an external client
     connection = models.JSONField(default=dict)  # compute_agent.contract.build.VolumeConnection
-    refreshing = models.BooleanField(default=False)  # its guest's host is being told of another size or connection
+    refreshing = models.BooleanField(default=False)  # its guest's host is about to apply another size or connection
     attached_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

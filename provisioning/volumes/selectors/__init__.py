@@ -1,4 +1,4 @@
-"""Volumes and what stands around them as a caller may see them, and as guests have them."""
+"""Volumes and related resources that are visible to a caller, and the volumes of guests."""
 
 from provisioning.volumes.selectors.access import (
     attachment_for,

@@ -1,4 +1,4 @@
-"""Which volumes, snapshots and attachments exist for a caller."""
+"""Access to volumes, snapshots and attachments: which of them exist for a caller."""
 
 import uuid
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from provisioning.volumes.models import Attachment, Snapshot, Volume
 
 M = TypeVar("M", bound=Model)
 OfProject = uuid.UUID | Value | None
-"""Whose records a query is for, an id or a parameter of a prepared one; None: everybody's."""
+"""The project of a query, as an id or a parameter of a prepared query; None: all projects."""
 
 
 def sees_all(context: RequestContext) -> bool:
-    """Whether the volumes of every project exist for the caller."""
+    """Return whether the caller may see the volumes of all projects."""
     return context.is_admin
 
 
 def visible_volumes(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Volume]:
     """Return the volumes of the caller's project; ``all_projects`` is for operators.
 
-    Volumes that only take over the data of another one are operators' affair.
+    Hidden volumes of migrations are only visible to operators.
     """
     return _volumes(_project_of(context, all_projects=all_projects))
 
@@ -37,7 +37,7 @@ def _volumes(project_id: OfProject) -> QuerySet[Volume]:
 
 
 def volume_for(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
-    """Return one volume; VolumeNotFoundError when there is none or it is another project's."""
+    """Return one volume. Raises VolumeNotFoundError if it does not exist or belongs to another project."""
     found = _one(_volumes, context, volume_id)
     if found is None:
         raise VolumeNotFoundError(volume_id)
@@ -55,7 +55,7 @@ def _snapshots(project_id: OfProject) -> QuerySet[Snapshot]:
 
 
 def snapshot_for(context: RequestContext, snapshot_id: str | uuid.UUID) -> Snapshot:
-    """Return one snapshot; SnapshotNotFoundError when there is none or it is another project's."""
+    """Return one snapshot. Raises SnapshotNotFoundError if it does not exist or belongs to another project."""
     found = _one(_snapshots, context, snapshot_id)
     if found is None:
         raise SnapshotNotFoundError(snapshot_id)
@@ -73,7 +73,7 @@ def _attachments(project_id: OfProject) -> QuerySet[Attachment]:
 
 
 def attachment_for(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:
-    """Return one attachment; AttachmentNotFoundError when there is none or it is another project's."""
+    """Return one attachment. Raises AttachmentNotFoundError if it does not exist or belongs to another project."""
     found = _one(_attachments, context, attachment_id)
     if found is None:
         raise AttachmentNotFoundError(attachment_id)

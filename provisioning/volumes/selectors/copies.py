@@ -1,4 +1,4 @@
-"""Which backups exist for a caller, and how they hang together."""
+"""Backups that are visible to a caller, and chains of incremental backups."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from provisioning.volumes.models import Backup
 from provisioning.volumes.states import BackupStatus
 
 LONGEST_CHAIN = 200
-"""Backups of which one may be the last: each writes back what the one before it lacks."""
+"""Maximum length of a chain of incremental backups."""
 
 
 def visible_backups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Backup]:
@@ -23,7 +23,7 @@ def visible_backups(context: RequestContext, *, all_projects: bool = False) -> Q
 
 
 def backup_for(context: RequestContext, backup_id: str | uuid.UUID) -> Backup:
-    """Return one backup; BackupNotFoundError when there is none or it is another project's."""
+    """Return one backup. Raises BackupNotFoundError if it does not exist or belongs to another project."""
     found = visible_backups(context, all_projects=True).filter(id=read_id(backup_id) or NOBODY).first()
     if found is None:
         raise BackupNotFoundError(backup_id)
@@ -31,15 +31,15 @@ def backup_for(context: RequestContext, backup_id: str | uuid.UUID) -> Backup:
 
 
 def newest_of(volume_id: uuid.UUID, project_id: uuid.UUID, service: str) -> Backup | None:
-    """Return the backup that an incremental one of a volume builds on; it lies in the same store."""
+    """Return the backup on which a new incremental one of a volume builds; it is in the same store."""
     rows = Backup.objects.filter(volume_id=volume_id, project_id=project_id, service=service)
     return rows.filter(status=BackupStatus.AVAILABLE).order_by("-data_at", "-created_at").first()
 
 
 def chain_of(backup: Backup) -> list[Backup]:
-    """Return the backups that are written back for this one, the full one first.
+    """Return the backups that are restored for this one, the full one first.
 
-    Raises InvalidBackupError when one of them is not there.
+    Raises InvalidBackupError if one of them is not available.
     """
     chain = [backup]
     while chain[-1].parent_id is not None and len(chain) <= LONGEST_CHAIN:

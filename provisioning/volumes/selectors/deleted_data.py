@@ -1,4 +1,4 @@
-"""How much data of deleted volumes is kept because clones need it."""
+"""The size of deleted volumes' data that clones need."""
 
 import uuid
 
@@ -8,12 +8,12 @@ from provisioning.volumes.models import DeletedData, StoragePool
 
 
 def by_project(pool: StoragePool) -> dict[uuid.UUID | None, int]:
-    """Return project → GiB in a pool, the most first; None: no record says whose it is."""
+    """Return project → GiB in a pool, the largest first; None: an unknown project."""
     rows = DeletedData.objects.filter(pool=pool, size_gb__gt=0).values_list("project_id")
     found = rows.annotate(gb=Sum("size_gb")).order_by("-gb", F("project_id").asc(nulls_last=True))
     return dict(found)
 
 
 def of_project(project_id: uuid.UUID) -> int:
-    """Return how many GiB of deleted volumes of a project are kept."""
+    """Return the GiB of deleted volumes' data of a project."""
     return DeletedData.objects.filter(project_id=project_id).aggregate(gb=Sum("size_gb"))["gb"] or 0

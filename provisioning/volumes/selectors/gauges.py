@@ -1,4 +1,4 @@
-"""What the metrics say of block storage as it is now: numbers, in a constant number of queries."""
+"""Numbers for the metrics of block storage, in a constant number of queries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, 
 
 @dataclass(frozen=True, slots=True)
 class PoolGauge:
-    """One pool: amounts in GiB; ``up``: one of its hosts was heard of lately."""
+    """One pool, amounts in GiB; ``up``: one of its hosts has sent a recent heartbeat."""
 
     name: str
     driver: str
@@ -28,7 +28,7 @@ class PoolGauge:
 
 
 def pool_gauges(now: datetime) -> list[PoolGauge]:
-    """Return every pool, by name."""
+    """Return all pools by name."""
     served = PoolHost.objects.filter(alive(now, "host__"), pool=OuterRef("pk"), serving=True)
     return [
         PoolGauge(
@@ -50,7 +50,7 @@ def pool_gauges(now: datetime) -> list[PoolGauge]:
 
 
 def volumes_by_status() -> dict[str, tuple[int, int]]:
-    """Return status → how many volumes have it, and their GiB together."""
+    """Return status → the number of volumes and their total GiB."""
     rows = Volume.objects.order_by("status").values_list("status").annotate(many=Count("id"), gb=Sum("size_gb"))
     return {status: (many, gb) for status, many, gb in rows}
 
@@ -66,6 +66,6 @@ def attachments_by_status() -> dict[str, int]:
 
 
 def backups_by_status() -> dict[str, tuple[int, int]]:
-    """Return status → how many backups have it, and the bytes that they take in their stores."""
+    """Return status → the number of backups and their stored bytes."""
     rows = Backup.objects.order_by("status").values_list("status").annotate(many=Count("id"), size=Sum("stored_bytes"))
     return {status: (many, size) for status, many, size in rows}

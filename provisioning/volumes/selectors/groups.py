@@ -1,4 +1,4 @@
-"""Groups and group snapshots as a caller may see them."""
+"""Groups and group snapshots that are visible to a caller."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ def visible_groups(context: RequestContext, *, all_projects: bool = False) -> Qu
 
 
 def group_for(context: RequestContext, group_id: str) -> Group:
-    """Return one group; NotFoundError when there is none or it is another project's."""
+    """Return one group. Raises NotFoundError if it does not exist or belongs to another project."""
     found = visible_groups(context, all_projects=True).filter(id=read_id(group_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"Group {str(group_id)[:64]} could not be found.")
@@ -36,7 +36,7 @@ def visible_group_snapshots(context: RequestContext, *, all_projects: bool = Fal
 
 
 def group_snapshot_for(context: RequestContext, snapshot_id: str) -> GroupSnapshot:
-    """Return one group snapshot; NotFoundError when there is none or it is another project's."""
+    """Return one group snapshot. Raises NotFoundError if it does not exist or belongs to another project."""
     found = visible_group_snapshots(context, all_projects=True).filter(id=read_id(snapshot_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"GroupSnapshot {str(snapshot_id)[:64]} could not be found.")
@@ -44,7 +44,7 @@ def group_snapshot_for(context: RequestContext, snapshot_id: str) -> GroupSnapsh
 
 
 def status_of(stored: str, snapshots: Iterable[Snapshot]) -> str:
-    """Return the status of a group snapshot: while it is being made it follows from its snapshots."""
+    """Return the status of a group snapshot; while it is being created, it is derived from its snapshots."""
     if stored != SnapshotStatus.CREATING:
         return stored
     found = {each.status for each in snapshots}

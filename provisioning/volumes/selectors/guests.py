@@ -1,4 +1,4 @@
-"""Volumes as guests have them."""
+"""Volumes as disks of guests."""
 
 import uuid
 from typing import Literal
@@ -17,7 +17,7 @@ def attachments_of(instance_id: uuid.UUID) -> list[Attachment]:
 
 
 def connection_of(attachment: Attachment) -> VolumeConnection | None:
-    """Return how the guest reaches the volume; None while its storage daemon is not ready."""
+    """Return the connection of a guest to the volume; None until its storage daemon is ready."""
     return msgspec.convert(attachment.connection, VolumeConnection) if attachment.connection else None
 
 
@@ -30,7 +30,7 @@ def guest_disk(
     kind: Literal["disk", "cdrom", "lun"] = "disk",
     tag: str = "",
 ) -> GuestDisk:
-    """Write an attached volume as its guest's host is told of it; one that is not connected has an empty export."""
+    """Return the disk of an attached volume, for its guest's host. Without a connection the export is empty."""
     volume = attachment.volume
     return GuestDisk(
         id=str(volume.id),
@@ -50,12 +50,12 @@ def guest_disk(
 
 
 def iotune_of(volume: Volume) -> dict[str, int]:
-    """Return the limits that the hypervisor keeps for a volume, by libvirt's names; empty: none."""
+    """Return the limits that the hypervisor applies to a volume, by libvirt's names; empty: none."""
     return limits_of(volume.volume_type, volume.size_gb)
 
 
 def limits_of(volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
-    """Return the limits of a volume of this type and size."""
+    """Return the limits of a volume of this type and size, by libvirt's names."""
     spec = volume_type.qos_spec if volume_type else None
     if spec is None or spec.consumer == "back-end":
         return {}

@@ -1,4 +1,4 @@
-"""What operators offer besides volume types: QoS specs, group types, the defaults of projects; and messages."""
+"""QoS specs, group types, default types of projects, and messages."""
 
 import uuid
 
@@ -16,7 +16,7 @@ def qos_specs() -> QuerySet[QosSpec]:
 
 
 def qos_spec(spec_id: str) -> QosSpec:
-    """Return one; NotFoundError."""
+    """Return one QoS spec; NotFoundError."""
     found = QosSpec.objects.filter(id=read_id(spec_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"No such qos spec {spec_id[:64]}.")
@@ -24,7 +24,7 @@ def qos_spec(spec_id: str) -> QosSpec:
 
 
 def group_types(context: RequestContext) -> QuerySet[GroupType]:
-    """Return public group types; operators see every one."""
+    """Return the public group types; operators see all."""
     rows = GroupType.objects.all()
     return rows if context.is_admin else rows.filter(is_public=True)
 
@@ -40,18 +40,18 @@ def group_type_for(context: RequestContext, named: str) -> GroupType:
 
 
 def projects_with_access(type_id: uuid.UUID) -> list[uuid.UUID]:
-    """Return the projects that see a type which is not public."""
+    """Return the projects with access to a type that is not public."""
     rows = VolumeTypeAccess.objects.filter(volume_type_id=type_id)
     return list(rows.order_by("project_id").values_list("project_id", flat=True))
 
 
 def default_types() -> list[DefaultType]:
-    """Return the types of those projects that have a default of their own."""
+    """Return the default types of all projects that have one."""
     return list(DefaultType.objects.order_by("project_id"))
 
 
 def default_type_record(project_id: uuid.UUID) -> DefaultType:
-    """Return a project's own default; NotFoundError when it has none."""
+    """Return the default type of a project; NotFoundError if it has none."""
     found = DefaultType.objects.filter(project_id=project_id).first()
     if found is None:
         raise NotFoundError(f"Default type for project {project_id.hex} not found.")
@@ -59,7 +59,7 @@ def default_type_record(project_id: uuid.UUID) -> DefaultType:
 
 
 def messages_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Message]:
-    """Return the messages of the caller's project that have not had their time."""
+    """Return the unexpired messages of the caller's project."""
     rows = Message.objects.filter(expires_at__gt=timezone.now())
     if all_projects and context.is_admin:
         return rows
@@ -75,5 +75,5 @@ def message_for(context: RequestContext, message_id: str) -> Message:
 
 
 def type_names() -> list[str]:
-    """Return the names of all types; there are quotas of each."""
+    """Return the names of all types; each has its own quotas."""
     return list(VolumeType.objects.order_by("name").values_list("name", flat=True))

@@ -1,4 +1,4 @@
-"""Pools as operators see them: as Cinder's services, pools and hosts, and as zones."""
+"""Pools for operators: as Cinder's services, pools and hosts, and as availability zones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import PoolHost, Snapshot, StoragePool, Volume
 
 DOWN_AFTER = timedelta(seconds=60)
-"""Without a sign of a host for so long a pool counts as down, as in Cinder."""
+"""Seconds without a report of a host after which a pool counts as down, as in Cinder."""
 VOLUME = "cinder-volume"
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service in Cinder's words."""
+    """A service as in Cinder's API."""
 
     binary: str
     host: str
@@ -32,12 +32,12 @@ class Service:
 
 
 def servings(path: str = "") -> "Prefetch[str, Any, str]":
-    """Return what reads the hosts of pools in one query; ``path`` leads to the pool: ``pool__``."""
+    """Return a prefetch of the pools' hosts; ``path``: the lookup from the model to its pool, ``pool__``."""
     return Prefetch(f"{path}servings", PoolHost.objects.select_related("host"))
 
 
 def host_of(pool: StoragePool) -> str:
-    """Return Cinder's name of where a pool is: ``HOST@DRIVER#POOL``; a shared pool's host is the pool itself."""
+    """Return Cinder's host name of a pool: ``HOST@DRIVER#POOL``. For a shared pool, HOST is the pool's name."""
     return f"{backend_of(pool)}#{pool.name}"
 
 
@@ -48,19 +48,19 @@ def backend_of(pool: StoragePool) -> str:
 
 
 def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
-    """Return whether one of the hosts that serve it has been heard of."""
+    """Return whether one of its hosts is connected or has reported recently."""
     seen = pool.last_seen_at
     connected = any(each.serving and each.host.connected for each in pool.servings.all())
     return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)
 
 
 def pools() -> list[StoragePool]:
-    """Return every pool, by name, with its hosts."""
+    """Return all pools by name, with their hosts."""
     return list(StoragePool.objects.prefetch_related(servings()).order_by("name", "id"))
 
 
 def pool_named(host: str) -> StoragePool:
-    """Return the pool that ``HOST@DRIVER`` or ``HOST@DRIVER#POOL`` names; NotFoundError."""
+    """Return the pool with this ``HOST@DRIVER`` or ``HOST@DRIVER#POOL``; NotFoundError."""
     wanted = host.strip()
     for pool in pools():
         if wanted in {backend_of(pool), host_of(pool)}:
@@ -69,7 +69,7 @@ def pool_named(host: str) -> StoragePool:
 
 
 def services(binary: str | None = None, host: str | None = None) -> list[Service]:
-    """Return a ``cinder-volume`` for each pool, and the scheduler and the backup service that the cloud itself is."""
+    """Return one ``cinder-volume`` for each pool, and the scheduler and backup services of the control plane."""
     now = timezone.now()
     found = [
         Service(
@@ -97,7 +97,7 @@ def _names_of(service: Service) -> set[str]:
 
 
 def zones() -> dict[str, bool]:
-    """Return zone → whether volumes can be made in it; ``nova`` is always there."""
+    """Return zone → whether volumes can be created in it; ``nova`` is always included."""
     found = {DEFAULT_ZONE: False}
     for pool in StoragePool.objects.all():
         found[pool.availability_zone] = found.get(pool.availability_zone, False) or pool.enabled
@@ -107,7 +107,7 @@ def zones() -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a project (None: all of them) has in a pool."""
+    """The usage of a pool by one project, or by all in total."""
 
     project: str
     volumes: int
@@ -117,7 +117,7 @@ class Held:
 
 
 def held_in(pool: StoragePool) -> list[Held]:
-    """Return what all projects together, and each, have in a pool."""
+    """Return the usage of a pool by all projects in total, then by each project."""
     volumes = {
         project: (count, size or 0)
         for project, count, size in Volume.objects.filter(pool=pool)

@@ -1,4 +1,4 @@
-"""Volumes that wait to be taken over, as a caller may see them."""
+"""Transfers of volumes that are visible to a caller."""
 
 from django.db.models import QuerySet
 
@@ -9,7 +9,7 @@ from provisioning.volumes.models import Transfer
 
 
 def visible_transfers(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Transfer]:
-    """Return the offers of the caller's project; ``all_projects`` is for operators."""
+    """Return the transfers of the caller's project; ``all_projects`` is for operators."""
     rows = Transfer.objects.select_related("volume")
     if all_projects and context.is_admin:
         return rows
@@ -17,7 +17,7 @@ def visible_transfers(context: RequestContext, *, all_projects: bool = False) ->
 
 
 def transfer_for(context: RequestContext, transfer_id: str) -> Transfer:
-    """Return one offer; NotFoundError when there is none or it is another project's."""
+    """Return one transfer. Raises NotFoundError if it does not exist or belongs to another project."""
     found = visible_transfers(context, all_projects=True).filter(id=read_id(transfer_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"Transfer {transfer_id[:64]} could not be found.")

@@ -1,4 +1,4 @@
-"""Which volume types a caller may use."""
+"""Volume types that a caller may use."""
 
 import uuid
 
@@ -11,11 +11,11 @@ from provisioning.common.prepared import Prepared
 from provisioning.volumes.models import DefaultType, VolumeType, VolumeTypeAccess
 
 DEFAULT = "__DEFAULT__"
-"""The name of Cinder's own type for volumes of which none is asked."""
+"""The name of Cinder's default type, for volumes without a specified type."""
 
 
 def visible_types(context: RequestContext) -> QuerySet[VolumeType]:
-    """Return public types and those that the caller's project was given; operators see every one."""
+    """Return public types and those that the caller's project has access to; operators see all."""
     rows = _rows()
     if context.is_admin:
         return rows
@@ -34,7 +34,7 @@ def type_for(context: RequestContext, named: str | uuid.UUID) -> VolumeType:
 
 
 def default_type(project_id: uuid.UUID) -> VolumeType | None:
-    """Return the type of new volumes of a project for which none is asked: its own default, else the cloud's."""
+    """Return the default type of a project: its own, otherwise the cloud's."""
     return _OWN_DEFAULT.first(project_id=project_id) or _DEFAULT.first()
 
 

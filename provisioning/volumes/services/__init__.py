@@ -1,4 +1,4 @@
-"""Everything that writes volumes, snapshots and their attachments."""
+"""All services that write volumes, snapshots and attachments."""
 
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services import attachments, messages

@@ -1,7 +1,7 @@
-"""Who has a volume: reserved, connected, attached, detached, given back.
+"""Attachments of volumes: reserve, connect, attach, detach and delete.
 
-reserve → connect (the storage daemon lets the guest's host in; ``VolumeUser.connected``) → complete.
-begin_detaching → release, or roll_detaching when the guest does not let go.
+reserve → connect (the storage daemon exports the volume to the guest's host; ``VolumeUser.connected``) → complete.
+begin_detaching → release, or roll_detaching if the guest does not release the disk.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 KIND = "connect_volume_request"
 MOST_OF_VOLUME = 100
-"""Attachments of one volume that several servers may have: its storage daemon serves each of them."""
+"""Maximum number of attachments of a volume, because its storage daemon serves each of them."""
 SHAREABLE = (VolumeStatus.AVAILABLE, VolumeStatus.RESERVED, VolumeStatus.ATTACHING, VolumeStatus.IN_USE)
-"""Statuses in which a multiattach volume takes one more."""
+"""Statuses in which a multiattach volume accepts another attachment."""
 
 
 @when_broken_off
@@ -46,21 +46,22 @@ def reserve(
     mountpoint: str = "",
     host: Host | None = None,
 ) -> Attachment:
-    """Promise a volume to a server (None: to somebody outside), in the caller's transaction; with ``host`` it is
-    connected at once, as ``connect`` does it.
+    """Reserve a volume for a server (None: an external client), in the caller's transaction. With ``host`` it is also
+    connected.
 
-    A read-only volume is given read-only.  Raises VolumeNotFoundError, InvalidInputError, InvalidVolumeError for a
-    volume that is in use or busy, ConflictError for one that was taken at this moment; and as ``connect``.
+    The mode of a read-only volume is ``ro``. Raises VolumeNotFoundError, InvalidInputError, InvalidVolumeError for a
+    volume that is in use or has a task, ConflictError for one that was reserved concurrently, and the errors of
+    ``connect``.
     """
     if mode not in ("rw", "ro"):
         raise InvalidInputError("The mode of an attachment is rw or ro.", field="mode")
     volume = locked_volume(context, volume_id)
     there = Attachment.objects.filter(volume_id=volume.id)
     if instance_id is not None and there.filter(instance_id=instance_id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is attached to server {instance_id} already.")
+        raise InvalidVolumeError(f"Volume {volume.id} is already attached to server {instance_id}.")
     check_attachable(volume)
     if there.count() >= MOST_OF_VOLUME:
-        raise InvalidVolumeError(f"Volume {volume.id} has {MOST_OF_VOLUME} attachments, the most there may be.")
+        raise InvalidVolumeError(f"Volume {volume.id} has {MOST_OF_VOLUME} attachments, which is the maximum.")
     pool_of(volume)
     try:
         with transaction.atomic():
@@ -75,7 +76,7 @@ def reserve(
                 status=AttachStatus.RESERVED if host is None else AttachStatus.ATTACHING,
             )
     except IntegrityError as error:
-        raise ConflictError(f"Volume {volume.id} was taken at this moment.") from error
+        raise ConflictError(f"Volume {volume.id} was reserved by another request.") from error
     if host is None:
         state.settle(volume)
     else:
@@ -85,7 +86,7 @@ def reserve(
 
 
 def check_attachable(volume: Volume) -> None:
-    """Raise InvalidVolumeError for a volume that nobody can be given now."""
+    """Raise InvalidVolumeError for a volume that cannot be attached now."""
     if reason := holds.reason(volume):
         raise InvalidVolumeError(reason)
     if volume.status not in (SHAREABLE if volume.multiattach else (VolumeStatus.AVAILABLE,)):
@@ -96,9 +97,9 @@ def check_attachable(volume: Volume) -> None:
 
 @transaction.atomic
 def connect(attachment: Attachment, host: Host) -> None:
-    """Let the guest on this host open the volume: ``VolumeUser.connected`` or ``refused`` is called later.
+    """Export the volume to a guest on this host; ``VolumeUser.connected`` or ``refused`` is called later.
 
-    In the caller's transaction.  Raises UnavailableError when no host serves the volume's pool, or another host may
+    Runs in the caller's transaction. Raises UnavailableError if no host serves the volume's pool, or another host may
     have the volume open.
     """
     attachment, volume = _locked(attachment.id)
@@ -113,16 +114,16 @@ def connect(attachment: Attachment, host: Host) -> None:
 
 
 def check_open(volume: Volume) -> None:
-    """Raise UnavailableError while another host than the records say may have a volume open."""
+    """Raise UnavailableError while a host other than the recorded one may have the volume open."""
     if reason := holds.reason(volume):
         raise UnavailableError(reason)
 
 
 @transaction.atomic
 def disconnect(attachment_id: uuid.UUID) -> None:
-    """The guest has left its host: the daemon is told, and the volume stays promised to its server.
+    """End the export after the guest has left its host; the volume stays reserved for its server.
 
-    One that is gone changes nothing.
+    A deleted attachment is ignored.
     """
     try:
         attachment, volume = _locked(attachment_id)
@@ -137,7 +138,7 @@ def disconnect(attachment_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def complete(attachment_id: uuid.UUID, mountpoint: str = "") -> Attachment | None:
-    """The guest has its disk.  None, and nothing changes, for an attachment that was released meanwhile."""
+    """Set the attachment to ``attached``. Returns None and changes nothing if it was deleted in the meantime."""
     try:
         attachment, volume = _locked(attachment_id)
     except AttachmentNotFoundError:
@@ -151,7 +152,9 @@ def complete(attachment_id: uuid.UUID, mountpoint: str = "") -> Attachment | Non
 
 @transaction.atomic
 def begin_detaching(attachment_id: uuid.UUID) -> Attachment:
-    """The guest is asked to let go.  Raises InvalidVolumeError when it has no such disk, or the volume is busy."""
+    """Set the attachment to ``detaching``.  Raises InvalidVolumeError if it is not attached or the
+    volume has a task.
+    """
     attachment, volume = _locked(attachment_id)
     if attachment.status not in (AttachStatus.ATTACHED, AttachStatus.ERROR_DETACHING, AttachStatus.DETACHING):
         raise InvalidVolumeError(f"Volume {volume.id} is {attachment.status}; it cannot be detached.")
@@ -166,7 +169,9 @@ def begin_detaching(attachment_id: uuid.UUID) -> Attachment:
 
 @transaction.atomic
 def roll_detaching(attachment_id: uuid.UUID) -> Attachment | None:
-    """The guest keeps its disk.  None, and nothing changes, for an attachment that was released meanwhile."""
+    """Set a ``detaching`` attachment back to ``attached``. Returns None and changes nothing if it was deleted in the
+    meantime.
+    """
     try:
         attachment, volume = _locked(attachment_id)
     except AttachmentNotFoundError:
@@ -179,10 +184,7 @@ def roll_detaching(attachment_id: uuid.UUID) -> Attachment | None:
 
 @transaction.atomic
 def release(attachment_id: uuid.UUID) -> None:
-    """Nobody has this attachment any more: the daemon is told, and the volume may be given to others.
-
-    One that is gone changes nothing.
-    """
+    """Delete an attachment and end its export. A deleted attachment is ignored."""
     try:
         attachment, volume = _locked(attachment_id)
     except AttachmentNotFoundError:
@@ -194,7 +196,7 @@ def release(attachment_id: uuid.UUID) -> None:
     settle_hold(volume)
     state.settle(volume, "detach.end")
     if was_open:
-        with contextlib.suppress(UnavailableError):  # nobody is there who could be told
+        with contextlib.suppress(UnavailableError):  # no host is available
             tell_clients(volume, left=holder)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None:
         follow_refreshed(volume)
@@ -202,7 +204,7 @@ def release(attachment_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def release_all_of(instance_id: uuid.UUID) -> int:
-    """Give back every volume of a server that is over; returns how many."""
+    """Detach all volumes of a deleted server; returns the count."""
     ids = list(Attachment.objects.filter(instance_id=instance_id).order_by("volume_id").values_list("id", flat=True))
     for attachment_id in ids:
         release(attachment_id)
@@ -211,7 +213,7 @@ def release_all_of(instance_id: uuid.UUID) -> int:
 
 @transaction.atomic
 def refreshed(attachment: Attachment | uuid.UUID) -> None:
-    """The guest's host has brought the disk to what ``VolumeUser.changed`` was called for."""
+    """The guest's host has applied the change that ``VolumeUser.changed`` announced."""
     key = attachment.id if isinstance(attachment, Attachment) else attachment
     try:
         found, volume = _locked(key)
@@ -222,7 +224,7 @@ def refreshed(attachment: Attachment | uuid.UUID) -> None:
 
 
 def follow_refreshed(volume: Volume) -> None:
-    """End the older export and the task of a grown volume when every guest has the new size."""
+    """End the older export and the extend task of a volume when all guests have the new size."""
     waiting = Attachment.objects.filter(volume_id=volume.id, refreshing=True, instance_id__isnull=False)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None and not waiting.exists():
         Attachment.objects.filter(volume_id=volume.id, refreshing=True).update(refreshing=False)
@@ -236,7 +238,7 @@ def _set(attachment: Attachment, status: AttachStatus) -> None:
 
 
 def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
-    """Return an attachment and its volume, locked: the volume first."""
+    """Return an attachment and its volume, locked, the volume first."""
     volume_id = Attachment.objects.filter(id=attachment_id).values_list("volume_id", flat=True).first()
     volume = state.lock([volume_id]).get(volume_id) if volume_id else None
     found = Attachment.objects.filter(id=attachment_id).first()
@@ -246,13 +248,13 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
     return found, volume
 
 
-# ----- what the daemon's host reports ---------------------------------------------------------------------------------
+# ----- reports of the daemon's host -----------------------------------------------------------------------------------
 
 
 @takes_end(ConnectVolumeRequest)
 def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
     if body.clients and host_id != volume.daemon_host_id:
-        return  # another host has the daemon by now: this one's word counts for nothing
+        return  # another host has the daemon by now, so this report is stale
     if uses.MOVES.only().exported(volume, event, body):
         return
     named = [uuid.UUID(client.attachment_id) for client in body.clients]
@@ -277,7 +279,7 @@ def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, ho
 
 
 def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
-    """Write down the places of attachments whose guests have the volume open by one that no record knows."""
+    """Store the connections of attachments whose guests have the volume open in an unrecorded way."""
     named = [client.attachment_id for client in body.clients]
     known = Attachment.objects.filter(id__in=named, volume_id=volume.id)
     for attachment in known.filter(connection=unknown_connection(volume)):
@@ -285,7 +287,7 @@ def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, h
 
 
 def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
-    """Write down by which place a guest opens its volume; False when the host has named none that it may open."""
+    """Store the connection of an attachment; False if the host reported no valid one."""
     found = connections.connection_for(
         event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
     )
@@ -297,7 +299,7 @@ def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest
 
 
 def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
-    """A volume could not be connected: its user gives the attachment back."""
+    """Mark an attachment whose volume could not be connected as failed, and notify its user."""
     if volume.migration_of is not None:
         uses.MOVES.only().connected(attachment, reason)
         return
@@ -309,7 +311,7 @@ def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
 
 
 def _closed(volume: Volume) -> None:
-    """A daemon has ended: whoever waits for the data is let in elsewhere."""
+    """Clear the daemon host after a daemon has ended, and connect waiting attachments elsewhere."""
     told = open_commands(volume.id).filter(kind=KIND)
     if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return

@@ -1,4 +1,4 @@
-"""What operators do with records of backups: carry them to another cloud, and put their status right."""
+"""Operators' actions on backup records: export, import and reset of the status."""
 
 import base64
 import binascii
@@ -21,11 +21,11 @@ from provisioning.volumes.services.backups import fail, locked, move, stop
 from provisioning.volumes.states import BackupStatus
 
 LONGEST = 65_536
-"""Characters of an exported record."""
+"""Maximum length of an exported record."""
 
 
 class ExportedBackup(msgspec.Struct, frozen=True):
-    """A backup's record as it travels."""
+    """The exported form of a backup's record."""
 
     id: uuid.UUID
     volume_id: uuid.UUID
@@ -41,7 +41,7 @@ class ExportedBackup(msgspec.Struct, frozen=True):
     data_at: datetime | None
     metadata: dict[str, str]
     volume_details: dict[str, object]
-    encryption_key: str = ""  # encrypted with the credential keys of the cloud that it is from
+    encryption_key: str = ""  # encrypted with the credential keys of the exporting cloud
     cipher: str = ""
     key_size: int = 0
 
@@ -54,7 +54,7 @@ class BackupRecord(msgspec.Struct, frozen=True):
 
 
 def export_record(context: RequestContext, backup_id: str) -> BackupRecord:
-    """Return what ``import_record`` takes.  Raises BackupNotFoundError, InvalidBackupError."""
+    """Return the record for ``import_record``.  Raises BackupNotFoundError, InvalidBackupError."""
     backup = backup_for(context, backup_id)
     if backup.status != BackupStatus.AVAILABLE:
         raise InvalidBackupError(f"Backup status must be available; it is {backup.status}.")
@@ -65,10 +65,10 @@ def export_record(context: RequestContext, backup_id: str) -> BackupRecord:
 
 @transaction.atomic
 def import_record(context: RequestContext, record: BackupRecord) -> Backup:
-    """Make the record of a backup whose data is in this cloud's store, for the caller's project.
+    """Create the record of a backup whose data is in this cloud's store, for the caller's project.
 
-    Raises InvalidInputError for what is no record, InvalidBackupError when there is such a backup, or its parent is not
-    there, or its data is not in the store; OverQuotaError.
+    Raises InvalidInputError for an invalid record, InvalidBackupError if the backup exists, its parent does not exist,
+    or its data is not in the store; OverQuotaError.
     """
     read = _read(record.backup_url)
     if Backup.objects.filter(id=read.id).exists():
@@ -101,22 +101,22 @@ def _read(url: str) -> ExportedBackup:
             raise InvalidInputError("This record is too long.", field="backup_url")
         return msgspec.json.decode(base64.b64decode(url, validate=True), type=ExportedBackup)
     except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidInputError("This is no record of a backup.", field="backup_url") from error
+        raise InvalidInputError("This is not a record of a backup.", field="backup_url") from error
 
 
 @transaction.atomic
 def reset_status(context: RequestContext, backup_id: str, status: str) -> None:
-    """Put a backup to ``available`` or ``error``; what goes on for it is stopped."""
+    """Set a backup to ``available`` or ``error``, and stop its running operation."""
     if status not in {BackupStatus.AVAILABLE, BackupStatus.ERROR}:
         raise InvalidInputError("The status must be available or error.", field="status")
     backup = locked(backup_for(context, backup_id).id)
     if backup.status == BackupStatus.DELETING:
         raise InvalidBackupError("It is being deleted.")
     if backup.status == BackupStatus.CREATING and status == BackupStatus.ERROR:
-        fail(backup, "An operator has ended it.")
+        fail(backup, "An operator has stopped it.")
         return
     if status == BackupStatus.AVAILABLE and not backup.digest:
-        raise InvalidBackupError("Its data is not whole.")
+        raise InvalidBackupError("Its data is not complete.")
     if backup.status == BackupStatus.CREATING:
         stop(backup)
     move(backup, BackupStatus(status), deadline=None)

@@ -1,4 +1,4 @@
-"""Writes backups back: over a volume that nobody has open, or into a new one."""
+"""Restores backups, to an existing volume without attachments or to a new one."""
 
 import uuid
 from typing import NamedTuple
@@ -25,11 +25,11 @@ from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
 from provisioning.volumes.states import BackupStatus, VolumeStatus
 
-UNLIKE = "Either the volume or the backup is encrypted, and the other one is not: choose a type that is like it."
+UNLIKE = "Either the volume or the backup is encrypted, but not the other one: choose a matching type."
 
 
 class Restored(NamedTuple):
-    """What a restore was begun with."""
+    """The backup and volume of a restore that was started."""
 
     backup: Backup
     volume: Volume
@@ -37,10 +37,10 @@ class Restored(NamedTuple):
 
 @transaction.atomic
 def restore_backup(context: RequestContext, backup_id: str, volume_id: str = "", name: str = "") -> Restored:
-    """Begin to write a backup over a volume, or, when none is named, into a new one called ``name``.
+    """Start to restore a backup to a volume, or without ``volume_id`` to a new one called ``name``.
 
-    Raises BackupNotFoundError, VolumeNotFoundError, InvalidBackupError, InvalidVolumeError, and for a new volume what
-    ``create_volume`` raises.
+    Raises BackupNotFoundError, VolumeNotFoundError, InvalidBackupError, InvalidVolumeError, and for a new volume the
+    errors of ``create_volume``.
     """
     backup = _available(backup_for(context, backup_id).id)
     if volume_id:
@@ -61,7 +61,7 @@ def restore_backup(context: RequestContext, backup_id: str, volume_id: str = "",
 
 
 def _type_of(context: RequestContext, backup: Backup) -> str:
-    """Return the type of the volume that was backed up, if the caller may use it still; else empty: the default."""
+    """Return the type of the backed-up volume if the caller may still use it, otherwise "" for the default type."""
     known = read_id(str(backup.volume_details.get("volume_type") or ""))
     return str(known) if known and visible_types(context).filter(id=known).exists() else ""
 
@@ -82,7 +82,7 @@ def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
         raise InvalidVolumeError(f"Volume to be restored to must be available; it is {volume.status}.")
     check_free(volume)
     if volume.size_gb < backup.size_gb:
-        message = f"The volume has {volume.size_gb} GiB, and the backup is one of {backup.size_gb} GiB."
+        message = f"The volume has {volume.size_gb} GiB, and the backup needs {backup.size_gb} GiB."
         raise InvalidVolumeError(message, field="volume_id")
     if bool(volume.encryption_key) != bool(backup.encryption_key):
         raise InvalidVolumeError(UNLIKE)
@@ -90,7 +90,7 @@ def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
 
 
 def begin(backup: Backup, volume: Volume) -> None:
-    """Send the command that writes a backup over a volume, both locked."""
+    """Send the restore command. The caller has locked the backup and the volume."""
     chain = chain_of(backup)
     state.move(volume, VolumeStatus.RESTORING_BACKUP)
     move(backup, BackupStatus.RESTORING, "restore.start", restored_volume_id=volume.id)
@@ -99,11 +99,11 @@ def begin(backup: Backup, volume: Volume) -> None:
 
 
 def fill(volume: Volume) -> None:
-    """Write a new volume, which is there and empty, from the backup that it is made of."""
+    """Start to restore a backup to the new, empty volume that is created from it."""
     backup = Backup.objects.select_for_update().filter(id=volume.source_backup_id or NOBODY).first()
     reason = ""
     if backup is None or backup.status not in {BackupStatus.AVAILABLE, BackupStatus.RESTORING}:
-        reason = "The backup that it is made of is not available any more."
+        reason = "Its source backup is no longer available."
     elif bool(volume.encryption_key) != bool(backup.encryption_key):
         reason = UNLIKE
     if backup is None or reason:
@@ -116,7 +116,7 @@ def fill(volume: Volume) -> None:
 
 @ends.takes_end(RestoreVolumeRequest)
 def take_end(volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
-    """Take what a host says of the end of a restore."""
+    """Handle the end of a restore that a host reports."""
     if volume.status != VolumeStatus.RESTORING_BACKUP:
         return
     backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()
@@ -145,12 +145,12 @@ def _finished(volume: Volume, backup: Backup) -> None:
 
 
 def _is_new(volume: Volume) -> bool:
-    """Whether it is being made of its backup, and not written over."""
+    """Return whether the volume is being created from its backup, rather than overwritten."""
     return volume.source_backup_id is not None and volume.previous_status == VolumeStatus.CREATING
 
 
 def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
-    """A restore has failed: the volume says so, and the backup can be tried again."""
+    """Set the volume to an error after a failed restore, and make the backup available again."""
     new = _is_new(volume)
     state.move(volume, VolumeStatus.ERROR_RESTORING, changes={"progress_bytes": 0, "progress_total": 0})
     messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
@@ -173,7 +173,7 @@ def _give_up(volume: Volume, reason: str) -> None:
 
 @transaction.atomic
 def give_back_lost() -> int:
-    """Make backups available again whose volume is not being written any more; return how many."""
+    """Make backups available again whose volume is no longer being restored; return how many."""
     found = 0
     for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):
         volume = Volume.objects.filter(id=backup.restored_volume_id or NOBODY).first()

@@ -1,4 +1,4 @@
-"""Makes, changes and deletes backups; ``backup_restores`` writes them back, ``backup_records`` is for operators."""
+"""Creates, updates and deletes backups (see also ``backup_restores`` and ``backup_records``)."""
 
 import logging
 import uuid
@@ -37,13 +37,14 @@ ENDED = frozenset({BackupStatus.AVAILABLE, BackupStatus.ERROR, BackupStatus.ERRO
 
 @transaction.atomic
 def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
-    """Begin to back a volume up.
+    """Start to back up a volume.
 
-    1. The volume is locked, its state and that of the snapshot are looked at, and the parent is chosen.
-    2. The quota is held, the record is made, and the volume (or the snapshot) is ``backing-up``.
-    3. A host of its pool is told.
+    1. Lock the volume, check its state and that of the snapshot, and choose the parent backup.
+    2. Reserve the quota, create the record, and set the volume (or the snapshot) to ``backing-up``.
+    3. Send a command to a host of its pool.
+
     Raises InvalidInputError, VolumeNotFoundError, SnapshotNotFoundError, InvalidVolumeError, InvalidSnapshotError,
-    InvalidBackupError, OverQuotaError, and UnavailableError when no host serves the pool.
+    InvalidBackupError, OverQuotaError, and UnavailableError if no host serves the pool.
     """
     check_texts(request.name, request.description)
     check_metadata(request.metadata)
@@ -101,12 +102,12 @@ def _snapshot(context: RequestContext, request: BackupRequest, volume: Volume) -
         return None
     snapshot = snapshot_for(context, request.snapshot_id)
     if snapshot.volume_id != volume.id:
-        raise InvalidSnapshotError("The snapshot is not one of this volume.", field="snapshot_id")
+        raise InvalidSnapshotError("The snapshot does not belong to this volume.", field="snapshot_id")
     return Snapshot.objects.select_for_update().get(id=snapshot.id)
 
 
 def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
-    """Refuse a volume, or a snapshot, that cannot be backed up now."""
+    """Raise an error for a volume or snapshot that cannot be backed up now."""
     if volume.pool_id is None:
         raise InvalidVolumeError(f"Volume {volume.id} has no data.", field="volume_id")
     if snapshot is not None:
@@ -121,23 +122,23 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
 
 
 def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
-    """Return the backup that a new incremental one builds on, locked.  Raises InvalidBackupError."""
+    """Return the backup on which a new incremental one builds, locked.  Raises InvalidBackupError."""
     parent = newest_of(volume.id, project_id, service)
-    if parent is not None:  # it may be on its way out by now
+    if parent is not None:  # it may be being deleted by now
         parent = Backup.objects.select_for_update().filter(id=parent.id, status=BackupStatus.AVAILABLE).first()
     if parent is None:
         raise InvalidBackupError("No backups available to do an incremental backup.", field="incremental")
     if parent.data_at is None or parent.data_at > data_at:
         raise InvalidBackupError("The newest backup is younger than the snapshot.", field="incremental")
     if parent.encryption_key != volume.encryption_key:
-        raise InvalidBackupError("The volume has another key than its newest backup.", field="incremental")
+        raise InvalidBackupError("The volume's key differs from that of its newest backup.", field="incremental")
     if len(chain_of(parent)) >= LONGEST_CHAIN:
         raise InvalidBackupError(f"No more than {LONGEST_CHAIN} backups may build on each other.", field="incremental")
     return parent
 
 
 def _details(volume: Volume) -> dict[str, object]:
-    """Return what a volume that is made from the backup is given."""
+    """Return the attributes for volumes that are restored from the backup."""
     return {
         "name": volume.name,
         "description": volume.description,
@@ -150,7 +151,7 @@ def _details(volume: Volume) -> dict[str, object]:
 
 @transaction.atomic
 def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str, Any]) -> Backup:
-    """Change ``name``, ``description`` and ``metadata``."""
+    """Update ``name``, ``description`` and ``metadata``."""
     backup = backup_for(context, backup_id)
     check_texts(changes.get("name"), changes.get("description"))
     check_metadata(changes.get("metadata", {}))
@@ -164,7 +165,7 @@ def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str,
 
 @transaction.atomic
 def delete_backup(context: RequestContext, backup_id: str, *, force: bool = False) -> None:
-    """Begin to delete a backup on which no other builds; ``force``: one that is being made or in whatever state.
+    """Start to delete a backup that has no incremental backups. ``force``: in any status, also while it is created.
 
     Raises BackupNotFoundError, InvalidBackupError.
     """
@@ -176,7 +177,7 @@ def delete_backup(context: RequestContext, backup_id: str, *, force: bool = Fals
     if backup.children.exists():
         raise InvalidBackupError("Incremental backups exist for this backup.")
     if backup.restored_volume_id is not None and backup.status == BackupStatus.RESTORING:
-        raise InvalidBackupError(f"It is being written to volume {backup.restored_volume_id}.")
+        raise InvalidBackupError(f"It is being restored to volume {backup.restored_volume_id}.")
     if backup.status == BackupStatus.CREATING:
         stop(backup)
     move(backup, BackupStatus.DELETING, "delete.start", deadline=None)
@@ -184,7 +185,7 @@ def delete_backup(context: RequestContext, backup_id: str, *, force: bool = Fals
 
 
 def locked(backup_id: uuid.UUID) -> Backup:
-    """Keep a backup from everybody else until the caller's transaction ends.  Raises BackupNotFoundError."""
+    """Lock a backup until the caller's transaction ends.  Raises BackupNotFoundError."""
     backup = Backup.objects.select_for_update().filter(id=backup_id).first()
     if backup is None:
         raise BackupNotFoundError(backup_id)
@@ -192,7 +193,7 @@ def locked(backup_id: uuid.UUID) -> Backup:
 
 
 def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) -> None:
-    """Move a locked backup to a status, with further columns, and write its event."""
+    """Set the status and other columns of a locked backup, and record its event."""
     for name, value in {"status": status, **changes}.items():
         setattr(backup, name, value)
     backup.save(update_fields=["status", *changes, "updated_at"])
@@ -200,13 +201,13 @@ def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) ->
 
 
 def stop(backup: Backup) -> None:
-    """Make the host leave off: its command is withdrawn, and its volume and snapshot are free again."""
+    """Withdraw the host's command, and restore the status of the volume or snapshot."""
     commands.withdraw(commands.unfinished(VOLUME_COPY, backup.id))
     let_go(backup)
 
 
 def let_go(backup: Backup) -> None:
-    """Give the volume, or the snapshot, the status it had before the backup."""
+    """Restore the status that the volume or snapshot had before the backup."""
     if backup.snapshot_id is not None:
         rows = Snapshot.objects.filter(id=backup.snapshot_id, status=SnapshotStatus.BACKING_UP)
         rows.update(status=SnapshotStatus.AVAILABLE, updated_at=timezone.now())
@@ -217,7 +218,7 @@ def let_go(backup: Backup) -> None:
 
 
 def fail(backup: Backup, reason: str) -> None:
-    """A backup that was being made has failed: it says why, its volume goes on, and its data is removed."""
+    """Fail a backup that is being created: store the reason, release its volume, and queue the removal of its data."""
     stop(backup)
     move(backup, BackupStatus.ERROR, fail_reason=reason[:255], deadline=None, digest="")
     messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_CREATE, reason)
@@ -225,9 +226,9 @@ def fail(backup: Backup, reason: str) -> None:
 
 
 def recover(backup: Backup) -> bool:
-    """Complete a locked backup that is being made and whose data is whole in its store: only its record is behind.
+    """Complete a locked backup whose data is complete in its store although its record is not.
 
-    False when it is not, or the store does not answer.
+    Returns False if the data is incomplete or the store does not answer.
     """
     store = store_named(backup.service)
     try:
@@ -245,9 +246,9 @@ def recover(backup: Backup) -> bool:
 
 
 def complete(backup: Backup, *, full: bool) -> None:
-    """A host has sent all of a backup; ``full``: nothing of its parent is needed."""
+    """Complete a backup after its host has sent all data; ``full``: it needs no data of its parent."""
     if not backup.digest:
-        fail(backup, "The host said that it was done, and the data is not whole.")
+        fail(backup, "The host reported the end of the backup, but its data is incomplete.")
         return
     let_go(backup)
     parent = None if full else backup.parent

@@ -1,4 +1,4 @@
-"""What is changed of a volume's record alone: what it is called, what is said of it, and what operators reset."""
+"""Changes of a volume's record: name, description, metadata, and resets by operators."""
 
 import uuid
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from provisioning.volumes.services.checks import MIGRATING, check_metadata, chec
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Bag = Literal["metadata", "admin_metadata", "image_metadata"]
-"""The columns that hold text to text."""
+"""The columns that map text to text."""
 Id = str | uuid.UUID
 RESET = "An operator has reset the status of the volume."
 
@@ -34,7 +34,7 @@ def update_volume(
     description: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Volume:
-    """Call a volume something else; None leaves it; ``metadata`` comes in place of what it has."""
+    """Update a volume; None leaves a value unchanged, ``metadata`` replaces all metadata."""
     check_texts(name, description)
     check_metadata(metadata or {})
     volume = locked_volume(context, volume_id)
@@ -53,9 +53,9 @@ def edit_volume(
     bootable: bool,
     read_only: bool | None = None,
 ) -> Volume:
-    """Change together what a form shows of a volume; ``read_only`` None leaves it.
+    """Update all fields of the volume form; ``read_only`` None leaves it unchanged.
 
-    Raises InvalidVolumeError when it is to become read-only, or not to be so any more, and somebody has it.
+    Raises InvalidVolumeError if ``read_only`` changes while the volume is attached.
     """
     volume = update_volume(context, volume_id, name=name, description=description)
     if volume.bootable != bootable:
@@ -70,9 +70,9 @@ def edit_volume(
 def set_items(
     context: RequestContext, volume_id: Id, items: Mapping[str, str], *, bag: Bag = "metadata", replace: bool = False
 ) -> Volume:
-    """Add items to a volume's metadata, or (``replace``) in place of what it has.
+    """Add metadata to a volume, or (``replace``) replace all of it.
 
-    Image metadata belongs to volumes that are not busy.  Raises InvalidInputError, InvalidVolumeError.
+    Image metadata can only be changed while the volume has no task.  Raises InvalidInputError, InvalidVolumeError.
     """
     volume = locked_volume(context, volume_id)
     _check_bag(volume, bag)
@@ -84,7 +84,7 @@ def set_items(
 @when_broken_off
 @transaction.atomic
 def delete_item(context: RequestContext, volume_id: Id, key: str, *, bag: Bag = "metadata") -> None:
-    """Take one item away.  Raises InvalidInputError with the field ``key`` when there is none."""
+    """Remove one item.  Raises InvalidInputError with the field ``key`` if it does not exist."""
     volume = locked_volume(context, volume_id)
     _check_bag(volume, bag)
     there = getattr(volume, bag)
@@ -100,13 +100,13 @@ def _check_bag(volume: Volume, bag: Bag) -> None:
 
 @transaction.atomic
 def set_bootable(context: RequestContext, volume_id: Id, *, bootable: bool) -> Volume:
-    """Say whether servers may boot from a volume."""
+    """Set whether servers may boot from a volume."""
     return state.update(locked_volume(context, volume_id), {"bootable": bootable}, "update.end")
 
 
 @transaction.atomic
 def set_read_only(context: RequestContext, volume_id: Id, *, read_only: bool) -> Volume:
-    """Say whether a volume is given to servers read-only; nobody may have it now.  Raises InvalidVolumeError."""
+    """Set whether a volume is attached read-only. It must be available.  Raises InvalidVolumeError."""
     volume = locked_volume(context, volume_id)
     if volume.status != VolumeStatus.AVAILABLE:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
@@ -124,14 +124,14 @@ def reset_status(
     attach_status: str | None = None,
     migration_status: str | None = None,
 ) -> Volume:
-    """Give a volume a status by an operator's word; what is still heard of older commands changes nothing then.
+    """Reset the status of a volume for an operator. Results of earlier commands are then ignored.
 
-    ``attach_status`` ``detached`` gives its attachments back.  Moving and growing end there, and what was claimed
-    for them is given back; but a guest that is moving to the volume's new data keeps moving, and the volume has the
-    data that the guest has in the end.  Raises ForbiddenError, InvalidInputError.
+    ``attach_status`` ``detached`` deletes its attachments. Migrations and extends end, and their claims are released.
+    Exception: if a guest is already switching to new data, the switch continues, and the volume gets the data that the
+    guest uses in the end. Raises ForbiddenError, InvalidInputError.
     """
     if not context.is_admin:
-        raise ForbiddenError("Only operators reset the status of a volume.")
+        raise ForbiddenError("Only operators may reset the status of a volume.")
     if status is not None and status not in VolumeStatus.values:
         raise InvalidInputError(f"A volume has no status {status[:64]!r}.", field="status")
     if attach_status not in (None, "attached", "detached"):
@@ -160,12 +160,13 @@ def reset_status(
 @when_broken_off
 @transaction.atomic
 def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | None = None) -> None:
-    """Give an attachment back whatever its guest says, by an operator's word.  Raises ForbiddenError and NotFoundError.
+    """Delete an attachment for an operator, regardless of its guest.  Raises ForbiddenError and NotFoundError.
 
-    ``attachment_id`` None: the only one.  A volume in ``error`` gets its status from its attachments, as in Cinder.
+    ``attachment_id`` None: the only one. A volume in ``error`` gets the status that its attachments imply, as in
+    Cinder.
     """
     if not context.is_admin:
-        raise ForbiddenError("Only operators detach by force.")
+        raise ForbiddenError("Only operators may detach by force.")
     volume = locked_volume(context, volume_id)
     if attachment_id is not None:
         named = attachment_for(context, attachment_id)
@@ -174,7 +175,7 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
     else:
         there = list(Attachment.objects.filter(volume_id=volume.id))
         if len(there) != 1:
-            raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: name one.")
+            raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: specify one.")
         named = there[0]
     _give_back(named)
     state.reread(volume)
@@ -183,7 +184,7 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
 
 
 def _give_back(attachment: Attachment) -> None:
-    """Take an attachment from its server by an operator's word."""
+    """Delete an attachment and notify its user, for an operator."""
     attachments.release(attachment.id)
     uses.user().released(attachment)
 
@@ -191,26 +192,26 @@ def _give_back(attachment: Attachment) -> None:
 @when_broken_off
 @transaction.atomic
 def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
-    """Give back every attachment of a host that is forced down; returns how many.
+    """Delete all attachments of a host that is forced down; returns how many.
 
     Raises ForbiddenError, NotFoundError, and ConflictError for a host that may still write.
     """
     if not context.is_admin:
-        raise ForbiddenError("Only operators give attachments back.")
+        raise ForbiddenError("Only operators may delete attachments.")
     host = Host.objects.filter(id=host_id).first()
     if host is None:
         raise NotFoundError(f"There is no host {host_id}.")
     if not host.forced_down:
-        raise ConflictError("Force the host down first: a guest that still runs there would write on.")
+        raise ConflictError("Force the host down first: a guest that still runs there could continue to write.")
     return give_back_of_host(host_id)
 
 
 def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
-    """Give back the attachments of a host that an operator says is dead; returns how many.
+    """Delete the attachments of a host that is forced down; returns how many.
 
-    ``only_moving``: those that are attached stay with their servers, which may be rebuilt elsewhere; so do those of
-    servers that are being built, whose next try may be elsewhere, and those that a guest is moving to.  The new data
-    of a volume whose guest is moving to it is kept in any case: the guest may write to it already.
+    ``only_moving``: only attachments that are being attached or detached; those that are attached are kept, because
+    their servers may be rebuilt elsewhere, as are those of servers that are being built and those that a guest is
+    switching to. New data that a guest is switching to is always kept, because the guest may already write to it.
     """
     rows = Attachment.objects.filter(host_id=host_id).select_related("volume")
     if only_moving:
@@ -222,7 +223,7 @@ def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
 
 
 def _stays(attachment: Attachment, *, only_moving: bool) -> bool:
-    """Return whether ``give_back_of_host`` leaves an attachment as it is."""
+    """Return whether ``give_back_of_host`` keeps an attachment."""
     if only_moving and uses.user().is_building(attachment):
         return True
     return bool(only_moving or attachment.volume.migration_of) and uses.user().is_swapping(attachment)

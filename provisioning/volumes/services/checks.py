@@ -1,4 +1,4 @@
-"""What is asked of every text and size of Block Storage."""
+"""Validation of the texts, sizes and states of Block Storage."""
 
 import uuid
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from provisioning.volumes.models import Attachment, StoragePool, Volume, VolumeT
 from provisioning.volumes.selectors.access import volume_for
 
 MIGRATING = "migrating"
-"""``Volume.migration_status`` while the data is moved."""
+"""The ``Volume.migration_status`` of a volume whose data is being moved."""
 SWAPPING = "swapping"
-"""``migration_status`` of the hidden volume from when a host is told to move the guest to it until it has reported."""
+"""The ``migration_status`` of a hidden volume while a host has a command to switch the guest to it."""
 LONGEST = 255
 MOST_METADATA = 128
 LARGEST_GB = MAX_INTEGER // 1024
-"""The largest size of a volume, in GiB."""
+"""Maximum size of a volume in GiB."""
 
 
 def check_texts(name: str | None = None, description: str | None = None) -> None:
-    """Raise InvalidInputError for a name or a description that is too long or has control characters."""
+    """Raise InvalidInputError for a name or description that is too long or has control characters."""
     for field, text in (("name", name), ("description", description)):
         if text is None:
             continue
@@ -39,88 +39,89 @@ def check_texts(name: str | None = None, description: str | None = None) -> None
 
 
 def check_metadata(metadata: Mapping[Any, Any], field: str = "metadata") -> None:
-    """Raise InvalidInputError for keys or values that are no text, too long or too many."""
+    """Raise InvalidInputError for keys or values that are not text, too long or too many."""
     if len(metadata) > MOST_METADATA:
         raise InvalidInputError(f"At most {MOST_METADATA} items of {field} are allowed.", field=field)
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise InvalidInputError(f"Keys and values of {field} are texts.", field=field)
+            raise InvalidInputError(f"Keys and values of {field} must be text.", field=field)
         if not 0 < len(key) <= LONGEST or len(value) > LONGEST or has_control_characters(key):
-            msg = f"Keys of {field} have 1 to {LONGEST} characters, values at most {LONGEST}."
+            msg = f"Keys of {field} must have 1 to {LONGEST} characters, values at most {LONGEST}."
             raise InvalidInputError(msg, field=field)
 
 
 def check_size(project_id: uuid.UUID, size_gb: Any) -> int:
-    """Return a size in GiB that a volume of the project may have.  Raises InvalidInputError and OverQuotaError."""
+    """Return the size in GiB if the project may have a volume of it.  Raises InvalidInputError and OverQuotaError."""
     whole = isinstance(size_gb, int) and not isinstance(size_gb, bool)
     if not whole or not 0 < size_gb <= LARGEST_GB:
-        raise InvalidInputError(f"The size of a volume is a whole number of GiB, from 1 to {LARGEST_GB}.", field="size")
+        raise InvalidInputError(f"A volume's size must be a whole number of GiB from 1 to {LARGEST_GB}.", field="size")
     check_each(limits_of(project_id), "per_volume_gigabytes", size_gb)
     return int(size_gb)
 
 
 def check_free(volume: Volume) -> None:
-    """Raise InvalidVolumeError while somebody has a volume, also one whose status an operator has reset."""
+    """Raise InvalidVolumeError if the volume has an attachment, whatever its status is."""
     there = Attachment.objects.filter(volume_id=volume.id).first()
     if there is not None:
-        user = f"server {there.instance_id}" if there.instance_id else "somebody outside"
+        user = f"server {there.instance_id}" if there.instance_id else "an external client"
         raise InvalidVolumeError(
             f"Volume {volume.id} still has an attachment to {user}, although it is {volume.status}."
         )
 
 
 def pool_of(volume: Volume) -> StoragePool:
-    """Return where a volume lies; raises InvalidVolumeError for one that no pool took, whatever its status."""
+    """Return the pool of a volume. Raises InvalidVolumeError if it was never placed in one."""
     if volume.pool is None:
-        raise InvalidVolumeError(f"Volume {volume.id} was never placed in a pool: it has no data, and can only go.")
+        raise InvalidVolumeError(f"Volume {volume.id} was never placed in a pool: it can only be deleted.")
     return volume.pool
 
 
 def known_zones() -> set[str]:
-    """Return the names of the zones that have a pool or a host."""
+    """Return the names of zones that have a pool or a host."""
     return {*zones(), *StoragePool.objects.values_list("availability_zone", flat=True)}
 
 
 def check_zone(zone: str) -> None:
-    """Raise InvalidInputError for the name of a zone that there is not; none is named by an empty one."""
+    """Raise InvalidInputError for an unknown zone; "" is valid."""
     if zone and zone not in known_zones():
         raise InvalidInputError(f"Availability zone '{zone[:255]}' is invalid.", field="availability_zone")
 
 
 def check_not_moving(volume: Volume) -> None:
-    """Raise InvalidVolumeError while the data of a volume is moved, whatever status an operator has given it."""
+    """Raise InvalidVolumeError while the data of a volume is being moved, whatever its status is."""
     if volume.migration_status == MIGRATING:
         raise InvalidVolumeError(f"The data of volume {volume.id} is being moved.")
 
 
 def check_thawed(volume: Volume) -> None:
-    """Raise InvalidVolumeError when nothing may be changed in a volume's pool now: an operator has frozen it, the
-    volume's data is being moved out of it, or a host may have it open that the records do not name.
+    """Raise InvalidVolumeError while a volume must not be changed.
+
+    Its pool is frozen, its data is being moved, or an unrecorded host may have it open.
     """
     check_not_moving(volume)
     if reason := holds.reason(volume):
         raise InvalidVolumeError(reason)
     if volume.pool is not None and volume.pool.frozen:
-        raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen; an operator is at work there.")
+        raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen by an operator.")
 
 
 def check_may_share(context: RequestContext, volume_type: VolumeType | None) -> None:
-    """Raise ForbiddenError for a type whose volumes several servers have, and a caller who may not make such.
+    """Raise ForbiddenError for a multiattach type that the caller may not use.
 
-    The cloud itself, which acts in a project without a role, was asked for them by somebody who may.
+    A context without roles is the control plane, which acts for a user that was already authorized.
     """
     if context.roles and placement.allows_multiattach(volume_type):
         policy.enforce(context, "volume:multiattach")
 
 
 def check_in_no_group(volume: Volume) -> None:
-    """Raise InvalidVolumeError for a volume of a group, which has types of its own and is copied as one."""
+    """Raise InvalidVolumeError for a volume of a group, which has its own types and is copied as a unit."""
     if volume.group_id is not None:
-        raise InvalidVolumeError(f"Volume {volume.id} belongs to group {volume.group_id}; take it out first.")
+        raise InvalidVolumeError(f"Volume {volume.id} belongs to group {volume.group_id}; remove it from that first.")
 
 
 def locked_volume(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
-    """Return a volume that the caller may see, kept from everybody else until the transaction ends."""
+    """Return a visible volume, locked until the transaction ends."""
     seen = volume_for(context, volume_id)
     found = state.lock([seen.id]).get(seen.id)
     if found is None:

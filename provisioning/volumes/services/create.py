@@ -1,7 +1,7 @@
-"""Making volumes: looked up, checked, counted, placed and commanded in one transaction.
+"""Creation of volumes: validated, counted, placed and commanded in one transaction.
 
-creating (from an image: downloading) → available; error with a message when no pool can take it or its host fails.
-A pool that fails for a reason that another one may not have is given up for the next one, three in all.
+creating (from an image: downloading) → available; error with a message if no pool has room or its host fails. After a
+retryable failure the next pool is tried, at most three.
 """
 
 import uuid
@@ -39,9 +39,9 @@ STILL_MADE = (VolumeStatus.CREATING, VolumeStatus.DOWNLOADING)
 @when_broken_off
 @transaction.atomic
 def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id: uuid.UUID | None = None) -> Volume:
-    """Make a volume.
+    """Create a volume.
 
-    Where no pool can take it, it is there with the status ``error`` and a message says why, as in Cinder.  Raises
+    If no pool has room for it, the volume has the status ``error`` and a message gives the reason, as in Cinder. Raises
     NotFoundError for a source or type, InvalidInputError naming the field, ForbiddenError, OverQuotaError.
     """
     if context.project_id is None:
@@ -55,7 +55,7 @@ def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id:
     _check_zone(volume_type, request.availability_zone)
     size = check_size(context.project_id, request.size_gb if request.size_gb is not None else source.default_gb)
     if size < source.least_gb:
-        msg = f"A volume of this source has {source.least_gb} GiB at least; {size} GiB were asked for."
+        msg = f"A volume of this source needs at least {source.least_gb} GiB; {size} GiB were requested."
         raise InvalidInputError(msg, field="size")
     wanted = placement.request_of(
         context, size_gb=size, volume_type=volume_type, zone=zone, source_pool_id=source.pool_id,
@@ -100,9 +100,9 @@ def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str)
 
 
 def _type(context: RequestContext, request: VolumeRequest, source: Source) -> VolumeType | None:
-    """Return the type that the request or its image names, that of the source, or the default.
+    """Return the type of the request or its image, otherwise that of the source, otherwise the default.
 
-    A copy has the key of its source: InvalidInputError for a type that is encrypted otherwise.
+    Raises InvalidInputError if its encryption differs from the source's, because a copy has the key of its source.
     """
     named = request.volume_type or source.wanted_type
     if named:
@@ -111,7 +111,7 @@ def _type(context: RequestContext, request: VolumeRequest, source: Source) -> Vo
         found = source.volume_type or (default_type(context.project_id) if context.project_id else None)
     encrypted = found is not None and hasattr(found, "encryption")
     if source.inherits is not None and encrypted != bool(source.inherits.encryption_key):
-        raise InvalidInputError("A copy is encrypted as its source is: choose such a type.", field="volume_type")
+        raise InvalidInputError("A copy's type must be encrypted if its source is, and only then.", field="volume_type")
     return found
 
 
@@ -122,10 +122,10 @@ def _zone_of(source: Source) -> str:
 
 
 def _check_zone(volume_type: VolumeType | None, zone: str) -> None:
-    """Raise InvalidInputError for a zone in which there are no volumes of the type."""
+    """Raise InvalidInputError for a zone in which the type has no volumes."""
     zones = zones_of(volume_type.extra_specs) if volume_type else frozenset()
     if zone and zones and zone not in zones:
-        msg = f"Volumes of type {volume_type} are made in {', '.join(sorted(zones))}, not in {zone[:255]}."
+        msg = f"Volumes of type {volume_type} are created in {', '.join(sorted(zones))}, not in {zone[:255]}."
         raise InvalidInputError(msg, field="availability_zone")
 
 
@@ -159,7 +159,7 @@ def _created(volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_
 
 
 def ready(volume: Volume) -> None:
-    """A new volume has its data: a launch that waits for it goes on."""
+    """Complete a new volume that has its data, and notify a waiting launch."""
     if volume.migration_of is not None:
         state.end_task(volume, changes={"launched_at": timezone.now()})
         uses.MOVES.only().created(volume, "")
@@ -170,7 +170,7 @@ def ready(volume: Volume) -> None:
 
 @when_overdue(*STILL_MADE)
 def failed(volume: Volume, reason: str) -> None:
-    """A new volume could not be made: it is ``error``, and a message says why."""
+    """Set a new volume to ``error`` and write a message with the reason."""
     if volume.launched_at is not None and volume.status == VolumeStatus.DOWNLOADING:
         reimage_failed(volume, reason)
         return
@@ -188,7 +188,7 @@ TRIES = 3
 
 
 def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> bool:
-    """Try the next pool, if the host's failure is no fault of the request; whether there is one."""
+    """Try the next pool after a retryable failure of the host; return whether there is one."""
     if (
         not event.retryable
         or volume.migration_of is not None

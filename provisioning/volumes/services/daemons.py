@@ -1,7 +1,7 @@
-"""The storage daemon of a volume: on which host it runs, and which clients it is told.
+"""The storage daemon of a volume: its host, and its list of clients.
 
-The daemon is told the whole list of its clients each time.  Where it runs: on the pool's host; for a shared pool on the
-guest's host, on each one's when an ``rbd`` volume has several.
+Each command contains the complete list of clients. A daemon runs on the pool's host; for a shared pool on the guest's
+host, and for an ``rbd`` volume with several guests on each guest's host.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
-    """Tell each host that runs or ran a daemon of a locked volume who its clients are, in the caller's transaction.
+    """Send each host that runs or ran a daemon of a locked volume its clients, in the caller's transaction.
 
-    ``left``: a host that is told as well, if it is to serve nobody.  Nobody is told while it is not known which host
-    has the volume open, and no host is told to open one that another may have open.  Raises UnavailableError when no
+    ``left``: a host that also gets an empty list if it has no clients. Nothing is sent while it is unknown which host
+    has the volume open, and no host may open a volume that another one may have open. Raises UnavailableError if no
     host serves the pool.
     """
     if volume.pool is None:
@@ -43,7 +43,7 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     if left is not None and left not in by_host and left != before:
         _send(volume, left, [])
     if before is not None and before not in by_host and _end_daemon(volume, before) and volume.pool.shared:
-        return  # nobody else opens the data before this daemon has ended
+        return  # no other host may open the data before this daemon has ended
     if using and not by_host:
         raise UnavailableError(NO_HOST)
     if using and holds.reason(volume):
@@ -56,10 +56,10 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
 
 
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
-    """Tell a host whose machine has started again the clients of volumes that it says it served before.
+    """Send a restarted host the clients of volumes that it reports as served before.
 
-    A key goes only to the host that the records have the volume's daemon on; one that serves nobody is told so, without
-    a key.  What somebody does with a volume at the moment goes first.
+    A key is sent only to the recorded daemon host; a host without clients gets an empty list without a key. Volumes
+    with an unfinished command are skipped.
     """
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
@@ -71,7 +71,7 @@ def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uui
 
 
 def follow_hold(volume: Volume) -> None:
-    """Let the daemon of a locked volume be the one of the host that holds it, when nobody has it open elsewhere."""
+    """Make the host of a hold the daemon host of a locked volume, if no other host has it open."""
     held = holds.successor(volume)
     if held is None or (host_id := holds.holder(held)) is None:
         return
@@ -83,7 +83,7 @@ def follow_hold(volume: Volume) -> None:
 
 
 def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
-    """Keep a locked volume no longer for the clients of a host that has none any more."""
+    """End the holds of a host on a locked volume, because it has no clients."""
     for row in Attachment.objects.filter(volume_id=volume.id, connector__held_by=str(host_id)):
         raise_version(volume, holds.number(row))
         if holds.GUEST_HOST in row.connector:
@@ -97,7 +97,7 @@ def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
     if volume.status in state.RESTING:
         with contextlib.suppress(UnavailableError):
             tell_clients(volume)
-    log.warning("Host %s has volume %s open no more.", host_id, volume.id)
+    log.warning("Host %s no longer has volume %s open.", host_id, volume.id)
 
 
 def _without_mark(row: Attachment) -> dict[str, Any]:
@@ -109,16 +109,17 @@ def _without_mark(row: Attachment) -> dict[str, Any]:
 
 
 def settle_hold(volume: Volume) -> None:
-    """Let the attachment of a hold be as any other when its server is known, and nobody else has the locked volume."""
+    """Turn a hold into a normal attachment if its server is known and the locked volume has no other attachment."""
     rows = list(Attachment.objects.filter(volume_id=volume.id)[:2])
     if len(rows) == 1 and rows[0].instance_id and holds.HELD_BY in rows[0].connector and not holds.elsewhere(volume):
         Attachment.objects.filter(id=rows[0].id).update(connector={}, exclusive=not volume.multiattach)
 
 
 def end_at_holder(volume: Volume, attachment: Attachment) -> None:
-    """Let nobody else open a volume before the daemon has ended that held it for a deleted attachment.
+    """Make the host of a deleted hold the daemon host, so that no other host opens the volume before its daemon has
+    ended.
 
-    Its host has the daemon then, unless another host has clients of the volume, or keys would be sent there.
+    Not if another host has clients of the volume, or if the volume's key would be sent there.
     """
     host_id = holds.holder(attachment)
     if host_id is None:
@@ -132,7 +133,7 @@ def end_at_holder(volume: Volume, attachment: Attachment) -> None:
 
 
 def raise_version(volume: Volume, seen: int) -> None:
-    """Number what a host is told above what it has seen."""
+    """Increase the volume's version to one that a host has seen, so that later commands have a newer one."""
     if seen > volume.version:
         Volume.objects.filter(id=volume.id).update(version=seen)
         volume.version = seen
@@ -144,7 +145,7 @@ def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
 
 
 def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Tell the daemon's host that it serves nobody; return whether it is waited for."""
+    """Send the daemon's host an empty list; return whether its answer must be awaited."""
     if _is_dead(host_id):
         _forget_daemon(volume)
         return False
@@ -153,7 +154,7 @@ def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
 
 
 def _forget_daemon(volume: Volume) -> None:
-    """An operator says that the daemon's host is dead: it is not waited for, and ends the daemon when it is back."""
+    """Clear a daemon host that is forced down. It is not awaited, and ends the daemon when it is up again."""
     host_id = volume.daemon_host_id or NOBODY
     withdraw(open_commands(volume.id).filter(host_id=host_id))
     _send(volume, host_id, [])
@@ -170,13 +171,13 @@ def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, l
         return {served: using} if served else {}
     hosts, daemon = _hosts_in_pool(volume, using), volume.daemon_host_id
     if daemon is not None and (daemon in hosts or (any(each.connection for each in using) and not _is_dead(daemon))):
-        return {daemon: using}  # guests elsewhere may have it open through this daemon: it stays where it is
+        return {daemon: using}  # other guests may use this daemon, so it does not move
     hosts = hosts or [host.id for host in hosts_of(volume.pool)]
     return {hosts[0]: using} if hosts else {}
 
 
 def _hosts_in_pool(volume: Volume, using: Iterable[Attachment]) -> list[uuid.UUID]:
-    """Return the guests' hosts that are admitted to the volume's pool: only there a daemon may open its data."""
+    """Return the guests' hosts that are admitted to the volume's pool; only these may open its data."""
     admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
     return [each.host_id for each in using if each.host_id in admitted]
 
@@ -196,6 +197,6 @@ def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> 
         for each in clients
     ]
     Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
-    volume.version += 1  # no two lists of clients have one number: a host refuses an older one
+    volume.version += 1  # each list has its own version, and hosts refuse older ones
     body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(told)), clients=told)
     send(volume, body, host_id=host_id, beside=True)

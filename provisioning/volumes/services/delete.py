@@ -1,6 +1,6 @@
-"""Deleting volumes: refused while somebody has them; what they hold is given back when their data is gone.
+"""Deletion of volumes: refused while they are attached; quota and capacity are released after their data is deleted.
 
-available, error → deleting → gone; error_deleting with a message when the host fails.
+available, error → deleting → deleted; error_deleting with a message if the host fails.
 """
 
 import uuid
@@ -47,11 +47,10 @@ def delete_volume(
     force: bool = False,
     after_snapshots: bool = False,
 ) -> None:
-    """Delete a volume; one whose data lies nowhere is gone at once.
+    """Delete a volume. A volume without data is deleted immediately.
 
-    ``cascade``: its snapshots, too; ``force``: whatever its status is, as long as no server has it.
-    ``after_snapshots``: also while all its snapshots are being deleted, and after them.  Raises VolumeNotFoundError,
-    InvalidVolumeError.
+    ``cascade``: also its snapshots; ``force``: in any status, if it is not attached; ``after_snapshots``: also while
+    all its snapshots are being deleted. Raises VolumeNotFoundError, InvalidVolumeError.
     """
     volume = locked_volume(context, volume_id)
     statuses = set(Snapshot.objects.filter(volume_id=volume.id).values_list("status", flat=True))
@@ -60,9 +59,9 @@ def delete_volume(
 
 
 def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
-    """Delete a locked volume, in the caller's transaction; else as ``delete_volume``.
+    """Delete a locked volume in the caller's transaction, as ``delete_volume``.
 
-    ``deleting``: its snapshots are being deleted already, and are asked for again.
+    ``deleting``: its snapshots are already being deleted; their commands are sent again.
     """
     check_deletable(volume, cascade=cascade, force=force, deleting=deleting)
     _delete_open_data(volume)
@@ -84,7 +83,7 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleti
 
 
 def _delete_open_data(volume: Volume) -> None:
-    """Delete the data of a move of which nobody has reported whether the volume has it."""
+    """Delete the new data of a migration whose result is unknown."""
     ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
     for hidden in state.lock(ids).values():
         Attachment.objects.filter(volume_id=hidden.id).delete()
@@ -103,7 +102,7 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
         said = ", ".join(DELETABLE)
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {said}.")
     if volume.status == VolumeStatus.AWAITING_TRANSFER:
-        raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; withdraw that first.")
+        raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; delete the transfer first.")
     if not force:
         check_in_no_group(volume)
     snapshots = Snapshot.objects.filter(volume_id=volume.id)
@@ -114,7 +113,7 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
 
 
 def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
-    """Raise InvalidVolumeError for a snapshot that does not go with its volume."""
+    """Raise InvalidVolumeError for a snapshot that cannot be deleted with its volume."""
     for snapshot in snapshots:
         if snapshot.group_snapshot_id is not None:
             of_group = f"Snapshot {snapshot.id} belongs to group snapshot {snapshot.group_snapshot_id}"
@@ -136,21 +135,23 @@ def _deleted(volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_
 
 @when_overdue(VolumeStatus.DELETING)
 def fail(volume: Volume, reason: str) -> None:
-    """The data could not be removed: the volume can be deleted again."""
+    """Set the volume to ``error_deleting``; it can be deleted again."""
     messages.of_volume(volume, messages.DELETE, reason)
     if volume.status == VolumeStatus.DELETING:
         state.move(volume, VolumeStatus.ERROR_DELETING)
 
 
 def end_reported(volume: Volume, event: AgentEvent) -> None:
-    """Forget a locked volume whose host reports that it is deleted, and count what it has left: quotas before pools."""
+    """Delete the record of a locked volume that its host has deleted, and count its remaining data: quotas before
+    pools.
+    """
     more = deleted_data.begin(volume, event)
     end(volume)
     placement.claim_anyway(volume.pool_id, more)
 
 
 def end(volume: Volume) -> None:
-    """Forget a locked volume whose data is gone, with its snapshots; give back what it holds."""
+    """Delete the record of a locked volume and its snapshots, and release its quota and capacity."""
     for snapshot in Snapshot.objects.filter(volume_id=volume.id):
         end_snapshot(snapshot)
     Attachment.objects.filter(volume_id=volume.id).delete()
@@ -162,7 +163,7 @@ def end(volume: Volume) -> None:
 
 
 def end_snapshot(snapshot: Snapshot) -> None:
-    """Forget a snapshot whose data is gone."""
+    """Delete the record of a snapshot, and release its quota."""
     release(snapshot.id)
     announce_snapshot(snapshot, "delete.end", gone=True)
     Snapshot.objects.filter(id=snapshot.id).delete()

@@ -1,7 +1,7 @@
-"""Growing volumes, attached ones while their guests go on.
+"""Extending volumes, also attached ones while their guests run.
 
-available → extending → available: one command.  in-use → extending: the storage host makes a second export of the new
-size, each guest's host moves its disk to it, and the older export ends; then in-use again.
+available → extending → available: one command. in-use → extending → in-use: the storage host creates a second export of
+the new size, the guests' hosts switch their disks to it, and the older export ends.
 """
 
 import uuid
@@ -32,7 +32,7 @@ GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTE
 @when_broken_off
 @transaction.atomic
 def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: int) -> Volume:
-    """Give a volume a larger size.  Raises ForbiddenError, InvalidInputError, InvalidVolumeError, OverQuotaError."""
+    """Extend a volume.  Raises ForbiddenError, InvalidInputError, InvalidVolumeError, OverQuotaError."""
     volume = locked_volume(context, volume_id)
     if volume.status == VolumeStatus.IN_USE:
         policy.enforce(context, "volume:extend_attached_volume")
@@ -48,7 +48,7 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
         raise InvalidVolumeError(f"Volume {volume.id} is being attached or detached.")
     grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, wanted))
     if not placement.claim(pool.id, wanted - volume.size_gb):
-        raise InvalidInputError("The storage pool has not the room for that size.", field="new_size")
+        raise InvalidInputError("The storage pool has no room for that size.", field="new_size")
     state.move(volume, VolumeStatus.EXTENDING, "resize.start", changes={"wanted_gb": wanted})
     send(volume, GrowVolumeRequest(volume=spec_of(volume, size_gb=wanted)))
     return volume
@@ -64,7 +64,7 @@ def _grown(volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: 
     if size <= volume.size_gb:
         return
     late = volume.status != VolumeStatus.EXTENDING
-    if late:  # it was given up meanwhile, and has grown all the same
+    if late:  # it was extended although the task had been given up
         grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, size), refuse=False)
         placement.claim_anyway(volume.pool_id, size - max(volume.size_gb, volume.wanted_gb or 0))
     attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
@@ -90,9 +90,9 @@ def _grown(volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: 
 
 @when_overdue(VolumeStatus.EXTENDING)
 def fail(volume: Volume, reason: str) -> None:
-    """The volume has its size of before: what was held for more is given back."""
+    """Set the volume to ``error_extending`` with its previous size, and release what was claimed for the new size."""
     messages.of_volume(volume, messages.EXTEND, reason)
-    if volume.wanted_gb is None:  # the data has grown; a guest has not followed
+    if volume.wanted_gb is None:  # the data was extended, but a guest has not switched
         state.end_task(volume)
         return
     give_back(volume)
@@ -100,6 +100,6 @@ def fail(volume: Volume, reason: str) -> None:
 
 
 def give_back(volume: Volume) -> None:
-    """Give back what was held for the size that is not reached."""
+    """Release what was claimed for the new size."""
     shrink(volume.id, quota.of_volume(volume.volume_type, volume.size_gb))
     placement.release(volume.pool_id, (volume.wanted_gb or volume.size_gb) - volume.size_gb)

@@ -17,13 +17,13 @@ def create_group_type(
     is_public: bool = True,
     group_specs: Mapping[str, str] | None = None,
 ) -> GroupType:
-    """Make a group type; ConflictError when there is one of this name."""
+    """Create a group type; ConflictError if the name exists."""
     made = GroupType(name=name, description=description, is_public=is_public, group_specs=dict(group_specs or {}))
     return _saved(made, force_insert=True)
 
 
 def update_group_type(group_type: GroupType, changes: Mapping[str, Any]) -> GroupType:
-    """Change ``name``, ``description`` or ``is_public``."""
+    """Update ``name``, ``description`` or ``is_public``."""
     for name, value in changes.items():
         setattr(group_type, name, value)
     group_type.updated_at = timezone.now()
@@ -32,7 +32,7 @@ def update_group_type(group_type: GroupType, changes: Mapping[str, Any]) -> Grou
 
 @transaction.atomic
 def delete_group_type(group_type: GroupType) -> None:
-    """Delete a group type without groups; InvalidInputError."""
+    """Delete a group type; InvalidInputError if it is in use."""
     group_type = _locked(group_type)
     if group_type.groups.exists() or group_type.group_snapshots.exists():
         raise InvalidInputError(f"Target group type {group_type.id} is still in use.")
@@ -41,7 +41,7 @@ def delete_group_type(group_type: GroupType) -> None:
 
 @transaction.atomic
 def set_group_specs(group_type: GroupType, specs: Mapping[str, str]) -> GroupType:
-    """Add specs or change some."""
+    """Add or update specs."""
     group_type = _locked(group_type)
     group_type.group_specs = {**group_type.group_specs, **specs}
     group_type.updated_at = timezone.now()
@@ -51,7 +51,7 @@ def set_group_specs(group_type: GroupType, specs: Mapping[str, str]) -> GroupTyp
 
 @transaction.atomic
 def delete_group_spec(group_type: GroupType, key: str) -> None:
-    """Remove one; NotFoundError."""
+    """Remove a spec; NotFoundError."""
     group_type = _locked(group_type)
     specs = dict(group_type.group_specs)
     if specs.pop(key, None) is None:

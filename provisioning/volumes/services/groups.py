@@ -1,4 +1,4 @@
-"""Groups of volumes, and their snapshots: each volume by its own driver, all that are asked for or none."""
+"""Groups of volumes and their snapshots. An operation on a group is accepted for all its volumes or for none."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,12 @@ from provisioning.volumes.services.snapshots import create_snapshot, delete_snap
 from provisioning.volumes.states import GroupStatus, SnapshotStatus, VolumeStatus
 
 MEMBERS = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
-"""Statuses in which a volume joins or leaves a group."""
+"""Statuses in which a volume can be added to or removed from a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """What is changed of a group; None leaves it.  Volumes by their ids."""
+    """Changes of a group; None leaves a value unchanged. ``add`` and ``remove`` are volume ids."""
 
     name: str | None = None
     description: str | None = None
@@ -50,7 +50,7 @@ def create_group(
     description: str = "",
     availability_zone: str = "",
 ) -> Group:
-    """Make a group without volumes.  Raises NotFoundError for a type, InvalidInputError, OverQuotaError."""
+    """Create a group without volumes.  Raises NotFoundError for a type, InvalidInputError, OverQuotaError."""
     check_texts(name, description)
     check_zone(availability_zone)
     kind = group_type_for(context, group_type)
@@ -76,7 +76,7 @@ def _saved(context: RequestContext, group: Group, types: Iterable[VolumeType]) -
 @when_broken_off
 @transaction.atomic
 def update_group(context: RequestContext, group_id: str, change: GroupChange) -> Group:
-    """Change a group's name, its description, and which volumes belong to it."""
+    """Update a group's name, description and volumes."""
     check_texts(change.name, change.description)
     group = _locked(context, group_id)
     if group.status != GroupStatus.AVAILABLE:
@@ -91,9 +91,9 @@ def update_group(context: RequestContext, group_id: str, change: GroupChange) ->
     allowed = set(group.volume_types.values_list("id", flat=True))
     for volume in _volumes(context, change.add):
         if volume.project_id != group.project_id or volume.volume_type_id not in allowed:
-            raise InvalidInputError(f"The type of volume {volume.id} is none of the group's.", field="add_volumes")
+            raise InvalidInputError(f"The type of volume {volume.id} is not one of the group's.", field="add_volumes")
         if volume.group_id is not None:
-            raise InvalidInputError(f"Volume {volume.id} is in a group already.", field="add_volumes")
+            raise InvalidInputError(f"Volume {volume.id} is already in a group.", field="add_volumes")
         _join(volume, group)
     group.name = group.name if change.name is None else change.name
     group.description = group.description if change.description is None else change.description
@@ -118,7 +118,7 @@ def _join(volume: Volume, group: Group | None) -> None:
 @when_broken_off
 @transaction.atomic
 def delete_group(context: RequestContext, group_id: str, *, delete_volumes: bool = False) -> None:
-    """Delete a group; one with volumes only with them.  Raises InvalidInputError, InvalidVolumeError."""
+    """Delete a group, with its volumes if ``delete_volumes``.  Raises InvalidInputError, InvalidVolumeError."""
     group = _locked(context, group_id)
     if group.group_snapshots.exists():
         raise InvalidInputError(f"Group {group.id} has group snapshots; delete them first.")
@@ -135,7 +135,7 @@ def delete_group(context: RequestContext, group_id: str, *, delete_volumes: bool
 @when_broken_off
 @transaction.atomic
 def reset_group_status(context: RequestContext, group_id: str, status: str) -> None:
-    """Give a group a status by an operator's word."""
+    """Set a group's status for an operator."""
     if status not in GroupStatus.values:
         raise InvalidInputError(f"Group status: {status[:64]!r} is invalid.", field="status")
     group = _locked(context, group_id)
@@ -155,7 +155,7 @@ def create_group_from(
     name: str = "",
     description: str = "",
 ) -> Group:
-    """Make a group of copies of what a group snapshot, or another group, has.  Raises as ``create_volume``."""
+    """Create a group with copies of the volumes of a group snapshot or another group.  Raises as ``create_volume``."""
     check_texts(name, description)
     if group_snapshot_id:
         taken = group_snapshot_for(context, group_snapshot_id)
@@ -168,7 +168,7 @@ def create_group_from(
         volumes = source.volumes.order_by("created_at", "id")
         wanted = [VolumeRequest(source_volume_id=str(each.id)) for each in volumes]
     if not wanted:
-        raise InvalidInputError("There are no volumes to make a group of.")
+        raise InvalidInputError("There are no volumes to create a group from.")
     made = Group(
         name=name,
         description=description,
@@ -188,7 +188,9 @@ def create_group_from(
 def create_group_snapshot(
     context: RequestContext, group_id: str, *, name: str = "", description: str = ""
 ) -> GroupSnapshot:
-    """Take a snapshot of each volume of a group.  Raises InvalidInputError for an empty one; else as snapshots do."""
+    """Create a snapshot of each volume of a group.  Raises InvalidInputError for an empty group, and as
+    ``create_snapshot``.
+    """
     check_texts(name, description)
     group = _locked(context, group_id)
     volumes = list(group.volumes.order_by("id"))
@@ -210,7 +212,7 @@ def create_group_snapshot(
 @when_broken_off
 @transaction.atomic
 def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
-    """Delete a group snapshot with its snapshots, each of which may still fail on its own."""
+    """Delete a group snapshot and start to delete its snapshots, each of which may still fail."""
     found = group_snapshot_for(context, snapshot_id)
     snapshots = list(Snapshot.objects.filter(group_snapshot=found).order_by("volume_id"))
     if status_of(found.status, snapshots) not in {
@@ -227,7 +229,7 @@ def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
 @when_broken_off
 @transaction.atomic
 def reset_group_snapshot_status(context: RequestContext, snapshot_id: str, status: str) -> None:
-    """Give a group snapshot a status by an operator's word."""
+    """Set a group snapshot's status for an operator."""
     if status not in SnapshotStatus.values:
         raise InvalidInputError(f"Group snapshot status: {status[:64]!r} is invalid.", field="status")
     seen = group_snapshot_for(context, snapshot_id)

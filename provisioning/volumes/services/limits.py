@@ -1,4 +1,4 @@
-"""Limits of disks that have changed: each guest's host is told, while the guests go on."""
+"""Applies changed disk limits to running guests."""
 
 import uuid
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from provisioning.volumes.states import AttachStatus
 
 
 def follow_limits(volume_type_ids: Collection[uuid.UUID]) -> int:
-    """Tell the guests of all volumes of these types of their limits, which have changed; returns how many volumes."""
+    """Notify the guests of all volumes of these types that their limits have changed; return the number of volumes."""
     rows = Volume.objects.filter(volume_type_id__in=list(volume_type_ids), attachments__status=AttachStatus.ATTACHED)
     ids = list(rows.order_by("id").values_list("id", flat=True).distinct())
     for volume_id in ids:
@@ -27,7 +27,7 @@ TOPIC, JOB = "conductor", "volumes.follow_limits"
 
 
 def call_followers(volume_type_ids: Collection[uuid.UUID]) -> None:
-    """Have a worker tell the guests, with the caller's transaction."""
+    """Queue the notification of the guests in the caller's transaction."""
     ids = [str(key) for key in volume_type_ids]
     if ids:
         cast(TOPIC, JOB, volume_type_ids=ids)
@@ -35,12 +35,12 @@ def call_followers(volume_type_ids: Collection[uuid.UUID]) -> None:
 
 @job(JOB, topic=TOPIC)
 def follow(volume_type_ids: list[str]) -> None:
-    """Tell the guests of all volumes of these types of their limits."""
+    """Notify the guests of all volumes of these types; a job."""
     follow_limits([uuid.UUID(key) for key in volume_type_ids])
 
 
 def tell(volume: Volume) -> None:
-    """Tell the guests of a locked volume of its limits, in the caller's transaction."""
+    """Notify the guests of a locked volume that its limits have changed, in the caller's transaction."""
     attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
     if attached.filter(instance_id__isnull=False).update(refreshing=True):
         uses.user().changed(volume)

@@ -1,4 +1,4 @@
-"""Disks that are nobody's in a pool become volumes, and volumes become such disks: Cinder's manage and unmanage."""
+"""Manage and unmanage, as in Cinder: disks in a pool without a volume become volumes, and vice versa."""
 
 import uuid
 from collections.abc import Mapping
@@ -45,12 +45,12 @@ from provisioning.volumes.services.delete import end_reported
 from provisioning.volumes.states import VolumeStatus
 
 PATIENCE = 10.0
-"""Seconds in which a host lists what is in a pool."""
+"""Seconds for a host to list the contents of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManageRequest:
-    """A disk that is to become a volume."""
+    """The parameters for managing a disk as a volume."""
 
     name_in_pool: str
     name: str = ""
@@ -61,12 +61,12 @@ class ManageRequest:
 
 
 def size_of(disk: UnmanagedDisk) -> int:
-    """Return how large the volume of a disk is, in GiB."""
+    """Return the size in GiB of a volume with this disk."""
     return max(-(-disk.size // GIB), 1)
 
 
 def manageable(pool: StoragePool) -> list[UnmanagedDisk]:
-    """Return the disks in a pool that are nobody's; asks a host.  Raises UnavailableError."""
+    """Return the unmanaged disks in a pool, as a host reports them now.  Raises UnavailableError."""
     if pool.capabilities.get("manage") != "true":
         return []
     host = next(iter(hosts_of(pool)), None)
@@ -74,28 +74,28 @@ def manageable(pool: StoragePool) -> list[UnmanagedDisk]:
         raise UnavailableError(NO_HOST)
     answer = calls.call(host.id, UnmanagedDisksCall(pool_id=str(pool.id)), PATIENCE)
     if not isinstance(answer, UnmanagedDisks):
-        raise UnavailableError("The pool's host could not say what is in it.")
+        raise UnavailableError("The pool's host could not list its contents.")
     return answer.disks
 
 
 def manage_volume(context: RequestContext, pool: StoragePool, request: ManageRequest) -> Volume:
-    """Make a volume of the caller's project of a disk in a pool.
+    """Create a volume of the caller's project from a disk in a pool.
 
-    1. The pool's host says what the disk is.
-    2. In one transaction the quota is held, room is claimed, the record is made and the host is commanded.
+    1. Ask the pool's host for the disk.
+    2. In one transaction, reserve the quota, claim capacity, create the record and send the command.
 
-    Raises InvalidInputError for a disk or a type that does not do, NotFoundError, OverQuotaError, UnavailableError.
+    Raises InvalidInputError for an unsuitable disk or type, NotFoundError, OverQuotaError, UnavailableError.
     """
     check_texts(request.name, request.description)
     check_metadata(request.metadata)
     if pool.capabilities.get("manage") != "true":
-        raise InvalidInputError(f"A pool of the kind {pool.driver} takes nothing over.", field="host")
+        raise InvalidInputError(f"A {pool.driver} pool cannot manage disks.", field="host")
     disk = next((each for each in manageable(pool) if each.name == request.name_in_pool), None)
     if disk is None:
-        msg = f"There is no disk {request.name_in_pool[:255]!r} among those of the pool that are nobody's."
+        msg = f"The pool has no unmanaged disk {request.name_in_pool[:255]!r}."
         raise InvalidInputError(msg, field="ref")
     if disk.reason:
-        raise InvalidInputError(f"Disk {disk.name[:255]} cannot be taken over. {disk.reason}", field="ref")
+        raise InvalidInputError(f"Disk {disk.name[:255]} cannot be managed. {disk.reason}", field="ref")
     return _manage(context, pool, request, disk)
 
 
@@ -110,7 +110,7 @@ def _manage(context: RequestContext, pool: StoragePool, request: ManageRequest, 
     key = uuid.uuid4()
     hold(context.project_id, key, quota.of_volume(kind, size))
     if not placement.claim(pool.id, size):
-        raise InvalidInputError("The storage pool has not the room, or is not in service.", field="host")
+        raise InvalidInputError("The storage pool has no room, or is disabled.", field="host")
     volume = Volume.objects.create(
         id=key,
         project_id=context.project_id,
@@ -134,17 +134,17 @@ def _manage(context: RequestContext, pool: StoragePool, request: ManageRequest, 
 
 def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | None) -> None:
     if hasattr(kind, "encryption"):
-        raise InvalidInputError("A disk that is taken over is not encrypted: choose such a type.", field="volume_type")
+        raise InvalidInputError("A managed disk is not encrypted: choose an unencrypted type.", field="volume_type")
     own = [each for each in placement.pool_views() if each.id == pool.id]
     request = placement.request_of(context, size_gb=0, volume_type=kind)
     if not decide_pool(own, request).ranked:
-        raise InvalidInputError("The pool does not offer what the type asks for, or is not in service.", field="host")
+        raise InvalidInputError("The pool does not meet the requirements of the type, or is disabled.", field="host")
 
 
 @when_broken_off
 @transaction.atomic
 def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None:
-    """Leave a volume's data in its pool as an unmanaged disk, ``volume-ID`` as in Cinder, and delete the record.
+    """Delete a volume's record and leave its data in the pool as an unmanaged disk, ``volume-ID`` as in Cinder.
 
     Raises VolumeNotFoundError, InvalidVolumeError.
     """
@@ -159,9 +159,9 @@ def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None
     if Snapshot.objects.filter(volume_id=volume.id).exists():
         raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first.")
     if volume.encryption_key:
-        raise InvalidVolumeError("Unmanaging encrypted volumes is not supported: nobody would have the key.")
+        raise InvalidVolumeError("Unmanaging encrypted volumes is not supported, because their key would be lost.")
     if pool.capabilities.get("manage") != "true":
-        raise InvalidVolumeError(f"A pool of the kind {pool.driver} keeps nothing beside volumes.")
+        raise InvalidVolumeError(f"A {pool.driver} pool cannot have unmanaged disks.")
     commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
     state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
     send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}"))

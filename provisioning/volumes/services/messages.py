@@ -1,4 +1,4 @@
-"""Writes what users are told of tasks that failed, with Cinder's ids of actions and details."""
+"""Writes messages to users about failed tasks, with Cinder's ids of actions and details."""
 
 import uuid
 from datetime import timedelta
@@ -9,22 +9,22 @@ from provisioning.common.text import one_line
 from provisioning.volumes.models import Message, Snapshot, Volume
 
 KEPT = timedelta(days=30)
-"""As in Cinder (``message_ttl``)."""
+"""As ``message_ttl`` in Cinder."""
 MOST_OF_PROJECT = 1000
-"""Messages of one project that are kept: failures that somebody repeats fill no table."""
+"""Maximum number of messages of one project, so that repeated failures do not fill the table."""
 REMOVED_AT_ONCE = 20
 AGAIN = timedelta(days=7)
-"""After which owners are told again that the host of their volume is down."""
+"""Interval after which owners are again informed that the host of their volume is down."""
 
 SCHEDULE, ATTACH, COPY_TO_IMAGE, UPDATE_ATTACHMENT = "001", "002", "003", "004"
 COPY_FROM_IMAGE, UNMANAGE, EXTEND, CREATE_FROM_BACKEND = "005", "006", "007", "008"
 SNAPSHOT_CREATE, SNAPSHOT_DELETE, SNAPSHOT_UPDATE, METADATA_UPDATE = "009", "010", "011", "012"
 BACKUP_CREATE, BACKUP_DELETE, BACKUP_RESTORE, REIMAGE = "013", "014", "015", "016"
 DELETE, REVERT, RETYPE, MIGRATE, REACH = "017", "018", "019", "020", "021"
-"""Actions: Cinder's up to 016, and those of which it says nothing."""
+"""Actions: up to 016 as in Cinder, then Novella's own."""
 UNKNOWN, NO_HOST, NOT_CREATED, QUOTA = "001", "003", "002", "007"
 NOT_ENOUGH_SPACE, IMAGE_FROM_VOLUME_QUOTA, SIZE = "009", "010", "006"
-"""Details."""
+"""Details, as in Cinder."""
 ACTIONS = {
     SCHEDULE: "schedule allocate volume",
     ATTACH: "attach volume",
@@ -60,9 +60,9 @@ def write(
     detail: str = UNKNOWN,
     request_id: str = "",
 ) -> Message:
-    """Write why something failed, in the caller's transaction.  ``resource_type``: ``VOLUME``, ``VOLUME_SNAPSHOT`` …
+    """Write why a task failed, in the caller's transaction.  ``resource_type``: ``VOLUME``, ``VOLUME_SNAPSHOT`` …
 
-    Removes the project's oldest messages beyond ``MOST_OF_PROJECT``.
+    Deletes the project's oldest messages beyond ``MOST_OF_PROJECT``.
     """
     newest = Message.objects.filter(project_id=project_id).order_by("-created_at", "-id").values_list("id", flat=True)
     if beyond := list(newest[MOST_OF_PROJECT - 1 : MOST_OF_PROJECT - 1 + REMOVED_AT_ONCE]):
@@ -80,20 +80,20 @@ def write(
 
 
 def of_volume(volume: Volume, action: str, reason: str, *, detail: str = UNKNOWN, request_id: str = "") -> Message:
-    """Write why something failed for a volume."""
+    """Write why a task of a volume failed."""
     return write(volume.project_id, "VOLUME", volume.id, action, reason, detail=detail, request_id=request_id)
 
 
 def of_snapshot(snapshot: Snapshot, action: str, reason: str) -> Message:
-    """Write why something failed for a snapshot."""
+    """Write why a task of a snapshot failed."""
     return write(snapshot.project_id, "VOLUME_SNAPSHOT", snapshot.id, action, reason)
 
 
 def forget_old() -> int:
-    """Remove messages whose time is over; returns how many."""
+    """Delete expired messages; return how many."""
     return Message.objects.filter(expires_at__lt=timezone.now()).delete()[0]
 
 
 def delete_message(message: Message) -> None:
-    """Delete one; a repeat changes nothing."""
+    """Delete a message; a deleted one is ignored."""
     Message.objects.filter(pk=message.pk).delete()

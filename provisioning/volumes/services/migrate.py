@@ -1,15 +1,15 @@
-"""Moving a volume's data to another pool, and giving it another type.
+"""Migration of a volume's data to another pool, and to another volume type.
 
-A hidden volume (``migration_of``) is made in the new pool.  Nobody has the volume: its host exports it to the new
-pool's host, which fetches it.  A server has it: the hidden one is connected to the same guest, which copies its disk
-to it while it runs (``VolumeUser.swap``, ``swapped``).  Then the two exchange their data, and the hidden one goes with
-the old data.  A failure leaves the volume as it was.
+A hidden volume (``migration_of``) is created in the new pool. If the volume is not attached, its host exports it to the
+new pool's host, which copies it. If it is attached to a server, the hidden volume is connected to the same guest, which
+copies its disk while it runs (``VolumeUser.swap``, ``swapped``). Then the volumes exchange their data, and the hidden
+one is deleted with the old data. After a failure the volume is unchanged.
 
-Signs of life of the hidden volume's commands, and of the command that copies the guest's disk, count for the volume:
-a move takes as long as it makes progress.  Once a host was told to move the guest, nothing but its report ends the
-move, because only the host knows which data the guest writes to: not silence, nor an operator's reset.  When that
-report can no longer come, as when the host is forgotten or the server has left it, both data are kept, the volume is in
-error, and an operator decides (``moved_data``).
+Heartbeats of the hidden volume's commands and of the command that copies the guest's disk extend the volume's deadline:
+a migration may take as long as it makes progress. After a host got the command to switch the guest, only its report
+ends the migration, not a timeout or an operator's reset, because only the host knows which data the guest writes to. If
+that report can no longer arrive, because the host is forgotten or the server has left it, both copies of the data are
+kept, the volume is in error, and an operator decides (``moved_data``).
 """
 
 import uuid
@@ -49,29 +49,29 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (
-    "The host was told to move the server to the volume's new data, and has not reported whether it did. Both data are"
-    " kept. An operator decides which of them the volume has."
+    "The host was to switch the server to the volume's new data, and has not reported whether it did. Both copies are"
+    " kept. An operator decides which of them the volume gets."
 )
 
 
 @when_broken_off
 @transaction.atomic
 def migrate_volume(context: RequestContext, volume_id: str | uuid.UUID, pool_id: uuid.UUID) -> Volume:
-    """Move a volume's data to another pool, by an operator's word.
+    """Migrate a volume's data to another pool, for an operator.
 
-    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, InvalidInputError when it has not the room.
+    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, InvalidInputError if it has no room.
     """
     if not context.is_admin:
-        raise ForbiddenError("Only operators migrate volumes.")
+        raise ForbiddenError("Only operators may migrate volumes.")
     volume = locked_volume(context, volume_id)
     pool = StoragePool.objects.filter(id=pool_id).first()
     if pool is None:
         raise NotFoundError(f"There is no storage pool {pool_id}.", field="host")
     if pool.id == volume.pool_id:
-        raise InvalidInputError(f"Volume {volume.id} lies in this pool already.", field="host")
+        raise InvalidInputError(f"Volume {volume.id} is already in this pool.", field="host")
     check_movable(volume)
     if not placement.claim(pool.id, volume.size_gb):
-        raise InvalidInputError(f"Pool {pool.name} has not the room, or is not in service.", field="host")
+        raise InvalidInputError(f"Pool {pool.name} has no room, or is disabled.", field="host")
     begin(volume, pool, volume.volume_type, VolumeStatus.MAINTENANCE)
     return volume
 
@@ -84,17 +84,17 @@ def check_movable(volume: Volume) -> None:
     check_thawed(volume)
     check_in_no_group(volume)
     if Snapshot.objects.filter(volume_id=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which would not go with it.")
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which cannot be moved.")
     if Volume.objects.filter(migration_of=volume.id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is being moved, or what an earlier move left is not gone yet.")
+        raise InvalidVolumeError(f"Volume {volume.id} is being moved, or data of an earlier move is not deleted yet.")
     using = list(Attachment.objects.filter(volume_id=volume.id))
     movable = [each for each in using if each.status == AttachStatus.ATTACHED and each.instance_id and each.host_id]
     if len(using) > 1 or len(movable) < len(using):
-        raise InvalidVolumeError(f"Volume {volume.id} is moved in use only while one server has it.")
+        raise InvalidVolumeError(f"Volume {volume.id} can only be moved in use while it is attached to one server.")
 
 
 def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, status: VolumeStatus) -> None:
-    """Begin to move a locked volume to a pool in which room is claimed, and to a type."""
+    """Start to migrate a locked volume to a pool, in which capacity is claimed, and to a type."""
     hidden = Volume.objects.create(
         project_id=volume.project_id,
         user_id=volume.user_id,
@@ -124,7 +124,7 @@ def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, sta
 
 
 def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
-    """Let the new pool's host fetch the data; whether this is what the command was for."""
+    """Start the copy by the new pool's host; return whether the command was for a migration."""
     named = [client.attachment_id for client in body.clients]
     hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
     if hidden is None or volume.migration_status != MIGRATING:
@@ -160,13 +160,13 @@ def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_i
 
 
 def created(hidden: Volume, reason: str) -> None:
-    """The empty volume in the new pool is there, or (``reason``) could not be made."""
+    """Connect the new, empty hidden volume to the guest's host, or (``reason``) abort."""
     volume = _volume_of(hidden)
     old = Attachment.objects.filter(volume_id=volume.id).first() if volume else None
     if volume is None:
         return
     if reason or old is None:
-        abort(volume, reason or "The server has let go of the volume meanwhile.")
+        abort(volume, reason or "The volume was detached from the server in the meantime.")
         return
     Attachment.objects.create(
         volume=hidden,
@@ -181,28 +181,29 @@ def created(hidden: Volume, reason: str) -> None:
 
 
 def connected(new: Attachment, reason: str) -> None:
-    """The guest's host may open the new volume, or (``reason``) could not be let in."""
+    """Start the swap after the guest's host can open the hidden volume, or (``reason``) abort."""
     volume = _volume_of(new.volume)
     old = Attachment.objects.select_related("volume").filter(volume_id=new.volume.migration_of or NOBODY).first()
     if volume is None:
         return
     if reason or old is None:
-        abort(volume, reason or "The server has let go of the volume meanwhile.")
+        abort(volume, reason or "The volume was detached from the server in the meantime.")
         return
     uses.user().swap(old, new)
 
 
 def swap_sent(new_attachment_id: uuid.UUID | str) -> None:
-    """A host is told to move a guest to the data of a hidden volume, in the caller's transaction."""
+    """Record that a host has the command to switch a guest to a hidden volume, in the caller's transaction."""
     hidden = Volume.objects.filter(attachments__id=new_attachment_id, migration_of__isnull=False)
     Volume.objects.filter(id__in=list(hidden.values_list("id", flat=True))).update(migration_status=SWAPPING)
 
 
 @transaction.atomic
 def swapped(new_attachment_id: uuid.UUID, *, failed: str = "", reported: bool = False) -> None:
-    """The guest goes on with the new volume's data, or (``failed``: why) with the old one's.
+    """Complete the migration after the guest has switched to the new data, or abort it (``failed``: the reason).
 
-    The attachment that was given as ``new`` is the volume's then, and the old one is gone.  ``reported``: by its host.
+    The ``new`` attachment then belongs to the volume, and the old one is deleted. ``reported``: the host has reported
+    it.
     """
     new = Attachment.objects.select_related("volume").filter(id=new_attachment_id).first()
     if new is None or new.volume.migration_of is None:
@@ -223,14 +224,15 @@ def swapped(new_attachment_id: uuid.UUID, *, failed: str = "", reported: bool = 
 
 
 def is_swapping(volume: Volume) -> bool:
-    """Return whether a host was told to move a guest to the volume's new data, and has not reported how it ended."""
+    """Return whether a host has an unfinished command to switch a guest to the volume's new data."""
     coming = Attachment.objects.filter(volume__migration_of=volume.id)
     return any(uses.user().is_swapping(each) for each in coming)
 
 
 def work_elsewhere(volume: Volume) -> list[HostCommand]:
-    """Return what hosts have not ended and a task of the volume waits for, beside the volume's own commands: those of
-    the hidden volume that its data is moved to, and those about its guests' disks.
+    """Return unfinished commands that a task of the volume waits for, other than the volume's own.
+
+    These are the commands about its hidden volume and about its guests' disks.
     """
     hidden = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
     given = [command for key in hidden for command in open_commands(key)]
@@ -240,7 +242,9 @@ def work_elsewhere(volume: Volume) -> list[HostCommand]:
 
 
 def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
-    """Hear that a host works on a guest's disk, and until when the host is waited for now."""
+    """Extend the deadlines of an attachment's volume and of the volume that it is migrated for, while a host works on
+    it.
+    """
     found = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
     if found is not None:
         goes_on(state.lock([found.volume_id, found.volume.migration_of or NOBODY]).values(), until)
@@ -255,7 +259,7 @@ def goes_on(locked: Iterable[Volume], until: datetime) -> None:
 
 
 def _volume_of(hidden: Volume) -> Volume | None:
-    """Return the volume, locked, that a hidden one is made for; None when it is not being moved any more."""
+    """Return the volume, locked, that a hidden one is created for; None if the migration has ended."""
     if hidden.migration_of is None:
         return None
     found = state.lock([hidden.migration_of]).get(hidden.migration_of)
@@ -264,7 +268,9 @@ def _volume_of(hidden: Volume) -> Volume | None:
 
 
 def open_data(volume: Volume) -> Volume | None:
-    """Return the hidden volume, locked, that may have the volume's newest data: nobody has reported whether it does."""
+    """Return the hidden volume, locked, that may have the volume's newest data because the result of the swap is
+    unknown.
+    """
     ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
     return next(iter(state.lock(ids).values()), None)
 
@@ -273,11 +279,11 @@ _DATA = ("pool_id", "encryption_key", "cipher", "key_size", "daemon_host_id", "a
 
 
 def exchange(volume: Volume, hidden: Volume) -> None:
-    """Let the volume have the hidden one's data, and remove the other; both are locked."""
+    """Exchange the data of a volume and its hidden volume, and delete the hidden one. Both are locked."""
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
     theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
-    volume.version = max(volume.version, hidden.version)  # hosts of the data have seen the numbers of both
+    volume.version = max(volume.version, hidden.version)  # hosts have seen the versions of both
     Volume.objects.filter(id=volume.id).update(version=volume.version)
     Volume.objects.filter(id=hidden.id).update(**mine, version=volume.version, migration_status="")
     old_type, new_type = volume.volume_type, hidden.volume_type
@@ -289,9 +295,9 @@ def exchange(volume: Volume, hidden: Volume) -> None:
     changes = {**theirs, "migration_status": SUCCESS}
     if volume.status in MOVING:
         state.end_task(volume, verb, changes=changes)
-    elif (volume.migration_status, volume.status) == (FAILED, VolumeStatus.ERROR):  # it was undecided
+    elif (volume.migration_status, volume.status) == (FAILED, VolumeStatus.ERROR):  # its result was unknown
         state.move(volume, state.at_rest(volume), verb, changes=changes, reset=True)
-    else:  # an operator has given it another status meanwhile
+    else:  # an operator has set another status in the meantime
         state.settle(volume, verb, changes=changes)
     state.reread(volume)
     gone = state.lock([hidden.id])[hidden.id]
@@ -299,7 +305,7 @@ def exchange(volume: Volume, hidden: Volume) -> None:
 
 
 def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None) -> None:
-    """Give back what is held of the type that the volume no longer has."""
+    """Release the quota of the volume's former type."""
     if old is not None and old != new:
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 
@@ -309,10 +315,10 @@ MOVING = (VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
 
 @when_overdue(*MOVING)
 def abort(volume: Volume, reason: str) -> None:
-    """The data could not be moved: the volume is as it was, and what was made for it is deleted.
+    """End a migration that failed: the volume is unchanged, and the hidden volume is deleted.
 
-    Nothing while a host moves a guest to the new data: its report ends the move.  When that cannot come any more,
-    nothing is deleted and the volume is in error (``moved_data``).
+    Does nothing while a host switches a guest to the new data: its report ends the migration. If that report can no
+    longer arrive, nothing is deleted and the volume is in error (``moved_data``).
     """
     if is_swapping(volume):
         Volume.objects.filter(id=volume.id).update(deadline=deadline_of(volume.status))
@@ -337,7 +343,7 @@ def abort(volume: Volume, reason: str) -> None:
 
 
 def drop_hidden(volume: Volume, *, retyping: bool) -> None:
-    """Delete what was made for a move of a locked volume, with what is held for it."""
+    """Delete the hidden volume of a locked volume's migration, and release its quota."""
     hidden_ids = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
     for hidden in state.lock(hidden_ids).values():
         if retyping and hidden.volume_type is not None and hidden.volume_type_id != volume.volume_type_id:

@@ -1,4 +1,4 @@
-"""Changing size and type of a volume in one request, and writing down what becomes of it (EC2's ModifyVolume)."""
+"""Changes size and type of a volume in one request, and records the result (EC2's ModifyVolume)."""
 
 import uuid
 
@@ -22,10 +22,10 @@ from provisioning.volumes.services.retype import ON_DEMAND, retype
 def modify_volume(
     context: RequestContext, volume_id: str | uuid.UUID, *, size_gb: int | None = None, volume_type: str = ""
 ) -> VolumeModification:
-    """Give a volume a larger size, another type (moving its data where that needs it), or both; None and empty: as now.
+    """Extend a volume, change its type (moving its data if necessary), or both. None and "": unchanged.
 
-    Raises as ``extend_volume`` and ``retype``, BeingModifiedError while another change goes on, and InvalidInputError
-    when the data would have to move before the volume can grow.
+    Raises as ``extend_volume`` and ``retype``, BeingModifiedError during another change, and InvalidInputError if the
+    data must be moved before the volume can be extended.
     """
     volume = locked_volume(context, volume_id)
     if volume.status in modifications.TASKS:
@@ -33,7 +33,7 @@ def modify_volume(
     wanted = type_for(context, volume_type) if volume_type else volume.volume_type
     size = volume.size_gb if size_gb is None else size_gb
     if size < volume.size_gb:
-        msg = f"The new size, {size} GiB, is less than the present one, {volume.size_gb} GiB: volumes only grow."
+        msg = f"The new size, {size} GiB, is less than the current one, {volume.size_gb} GiB: volumes cannot shrink."
         raise InvalidInputError(msg, field="new_size")
     row, _ = VolumeModification.objects.update_or_create(
         volume=volume,
@@ -63,5 +63,5 @@ def modify_volume(
 
 def _check_stays(volume: Volume) -> None:
     if volume.status in modifications.TASKS:
-        msg = f"The data of volume {volume.id} has to move for this type; let it grow when that is done."
+        msg = f"The data of volume {volume.id} must be moved for this type; extend it afterwards."
         raise InvalidInputError(msg, field="volume_type")

@@ -1,6 +1,6 @@
-"""An operator decides which data a volume has when nobody reports any more whether its guest went over to the new.
+"""The decision of an operator about the data of a volume if no host can report whether its guest has switched.
 
-Until then both are kept, and the volume is in error.
+Until then both copies are kept, and the volume is in error.
 """
 
 import uuid
@@ -20,20 +20,20 @@ from provisioning.volumes.states import VolumeStatus
 @when_broken_off
 @transaction.atomic
 def keep_data(context: RequestContext, volume_id: uuid.UUID | str, *, new: bool) -> Volume:
-    """Let a volume have the ``new`` data of its move, or the old, and delete the other.
+    """Keep the ``new`` or the old data of a volume's migration, and delete the other.
 
-    Raises ForbiddenError, VolumeNotFoundError, and ConflictError when there is nothing to decide, or a guest has one of
+    Raises ForbiddenError, VolumeNotFoundError, and ConflictError if there is nothing to decide, or a guest has one of
     them open on a host that is not forced down.
     """
     if not context.is_admin:
-        raise ForbiddenError("Only operators decide about the data of a volume.")
+        raise ForbiddenError("Only operators may decide about the data of a volume.")
     volume = locked_volume(context, volume_id)
     hidden = migrate.open_data(volume)
     if hidden is None:
-        raise ConflictError(f"Nothing has to be decided about volume {volume.id}.")
+        raise ConflictError(f"Volume {volume.id} has no undecided data.")
     using = Attachment.objects.filter(volume_id__in=[volume.id, hidden.id]).exclude(connection={})
     if using.filter(host__forced_down=False).exists():
-        raise ConflictError("A server has the volume open. Detach it, or force its host down if that is off.")
+        raise ConflictError("A server has the volume open. Detach it, or force its host down if it is off.")
     retyping = volume.volume_type_id != hidden.volume_type_id
     Attachment.objects.filter(volume_id=hidden.id).delete()
     if new:

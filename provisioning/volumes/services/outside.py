@@ -1,4 +1,7 @@
-"""Volumes for whoever asks by the Block Storage API itself, instead of a server of Compute."""
+"""Attachments by the Block Storage API itself, for clients other than servers of Compute.
+
+The old form is that of the volume actions ``os-reserve``, ``os-attach`` and so on.
+"""
 
 import uuid
 from collections.abc import Mapping
@@ -29,7 +32,7 @@ def reserve(
     mountpoint: str = "",
     connector: Mapping[str, Any] | None = None,
 ) -> Attachment:
-    """Reserve a volume, and with a connector let its host in; else as ``attachments.reserve``."""
+    """Reserve a volume, and with a connector connect its host; otherwise as ``attachments.reserve``."""
     server = None if not instance_id else read_id(instance_id)
     if instance_id and server is None:
         raise InvalidInputError(f"'{instance_id[:64]}' is not a 'uuid'", field="instance_uuid")
@@ -39,7 +42,7 @@ def reserve(
 
 @transaction.atomic
 def reserve_in_old_form(context: RequestContext, volume_id: str) -> None:
-    """Reserve a volume for whoever attaches it later; it is ``attaching`` until then, as in Cinder."""
+    """Reserve a volume for a later ``os-attach``; it is ``attaching`` until then, as in Cinder."""
     made = attachments.reserve(context, volume_id, None)
     Attachment.objects.filter(pk=made.pk).update(connector=state.OLD_FORM)
     state.settle(locked_volume(context, volume_id))
@@ -47,15 +50,15 @@ def reserve_in_old_form(context: RequestContext, volume_id: str) -> None:
 
 @transaction.atomic
 def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: Mapping[str, Any]) -> Attachment:
-    """Let the host that a connector names open the volume; it must be one of the cloud's.
+    """Export the volume to the host in a connector, which must be a host of this cloud.
 
-    What was attached in the old form before any host was let in stays attached.
+    An attachment that was ``attached`` in the old form without a host stays ``attached``.
     """
     found = _of_no_server(context, attachment_id)
     named = connector.get("host")
     host = Host.objects.filter(name=str(named)[:255]).first() if isinstance(named, str) else None
     if host is None:
-        msg = "The connector's host must be a host of this cloud: volumes are opened by nobody else."
+        msg = "The connector's host must be a host of this cloud: only these can open volumes."
         raise InvalidInputError(msg, field="connector")
     volume = locked_volume(context, found.volume_id)
     found = attachment_for(context, found.id)
@@ -75,7 +78,7 @@ def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: 
 
 
 def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
-    """Say which host may open the locked volume of an attachment; that stays what it is."""
+    """Set the host that may open the locked volume of an attachment; the attachment's status does not change."""
     if host is not None:
         attachments.check_open(volume)
     Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
@@ -84,7 +87,7 @@ def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
 
 
 def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint: str = "") -> Attachment:
-    """Say that the volume is attached."""
+    """Set an attachment to ``attached``."""
     return _completed(_of_no_server(context, attachment_id).id, mountpoint)
 
 
@@ -96,12 +99,12 @@ def _completed(attachment_id: uuid.UUID, mountpoint: str) -> Attachment:
 
 
 def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
-    """Give a volume back; ConflictError while a server of Compute has it."""
+    """Delete an attachment; ConflictError if it belongs to a server of Compute."""
     attachments.release(_of_no_server(context, attachment_id).id)
 
 
 def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -> None:
-    """Give a volume back, in the old form: its only attachment, or the one that is named; of one without any, nothing.
+    """Detach a volume in the old form: its only attachment, or the specified one. Without attachments nothing happens.
 
     Raises InvalidVolumeError, and as ``release``.
     """
@@ -111,9 +114,10 @@ def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -
 
 
 def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:
-    """Return an attachment that no server of Compute has, also none that is shelved; ConflictError for others.
+    """Return an attachment that does not belong to a server of Compute, not even a shelved one; ConflictError
+    otherwise.
 
-    Whoever took a volume from under its server, or gave its data to another host, would have two writers.
+    Detaching a server's volume or exporting it to another host would result in two writers.
     """
     found = attachment_for(context, attachment_id)
     if uses.user().has(found):
@@ -122,7 +126,7 @@ def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> At
 
 
 def unreserve(context: RequestContext, volume_id: str) -> None:
-    """Reserve a volume no longer."""
+    """Delete reservations of external clients."""
     volume = volume_for(context, volume_id)
     waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.RESERVED, instance_id=None)
     for attachment in waiting:
@@ -131,7 +135,7 @@ def unreserve(context: RequestContext, volume_id: str) -> None:
 
 @transaction.atomic
 def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, Any]) -> Attachment:
-    """Let a host in, in the old form: to what was reserved or attached before, or at once; else as ``connect``."""
+    """Connect a host in the old form: to the volume's only attachment, or to a new one; otherwise as ``connect``."""
     volume = locked_volume(context, volume_id)
     if Attachment.objects.filter(volume_id=volume.id).exists():
         return connect(context, only_attachment(context, volume_id).id, connector)
@@ -140,7 +144,7 @@ def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, 
 
 @transaction.atomic
 def terminate(context: RequestContext, volume_id: str) -> None:
-    """Let the host in no longer, in the old form: what is attached stays so until it is detached."""
+    """Disconnect the host in the old form: an attached volume stays so until it is detached."""
     volume = locked_volume(context, volume_id)
     found = _of_no_server(context, only_attachment(context, volume_id).id)
     if found.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
@@ -153,7 +157,7 @@ def terminate(context: RequestContext, volume_id: str) -> None:
 def attach(
     context: RequestContext, volume_id: str, instance_id: str | None, mountpoint: str, mode: str = "rw"
 ) -> Attachment:
-    """Say that a volume is attached, in the old form: what was reserved or connected before, or at once."""
+    """Set a volume to attached in the old form: its waiting attachment, or a new one."""
     volume = locked_volume(context, volume_id)
     server = read_id(instance_id) if instance_id else None
     mode = "ro" if volume.read_only else mode
@@ -167,7 +171,7 @@ def attach(
 
 
 def only_attachment(context: RequestContext, volume_id: str, attachment_id: str | None = None) -> Attachment:
-    """Return the attachment of a volume that is meant; InvalidVolumeError when there is none, or several."""
+    """Return the volume's only attachment, or the specified one; InvalidVolumeError if there is none or several."""
     volume: Volume = volume_for(context, volume_id)
     found = list(Attachment.objects.filter(volume_id=volume.id))
     if attachment_id:

@@ -1,4 +1,4 @@
-"""Operators' settings of a pool: whether new volumes are put there, how much, what may be changed, and its hosts."""
+"""Operators' settings of pools: whether they are enabled or frozen, their limits, and their hosts."""
 
 import math
 from collections.abc import Mapping
@@ -19,34 +19,34 @@ MAX_RATIO = 1000.0
 
 
 def set_enabled(pool: StoragePool, *, enabled: bool, reason: str = "") -> StoragePool:
-    """Let new volumes be put into a pool, or not; ``reason`` is kept while it is disabled.  It clears a doubt."""
+    """Enable or disable a pool for new volumes. ``reason`` is stored while it is disabled; a doubt is cleared."""
     pool.enabled, pool.disabled_reason, pool.doubt = enabled, "" if enabled else reason, ""
     pool.save(update_fields=["enabled", "disabled_reason", "doubt"])
     return pool
 
 
 def set_frozen(pool: StoragePool, *, frozen: bool) -> StoragePool:
-    """Freeze a pool: its volumes go on, and nothing is made, removed or changed in it; or let it thaw."""
+    """Freeze or thaw a pool. Volumes of a frozen pool stay usable, but cannot be created, deleted or changed."""
     pool.frozen = frozen
     pool.save(update_fields=["frozen"])
     return pool
 
 
 def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
-    """Change ``reserved_percentage``, ``max_over_subscription_ratio`` or ``availability_zone``.
+    """Update ``reserved_percentage``, ``max_over_subscription_ratio`` or ``availability_zone``.
 
-    Volumes that are there stay.  Raises InvalidInputError.
+    Existing volumes are not moved.  Raises InvalidInputError.
     """
     reserved = changes.get("reserved_percentage", pool.reserved_percentage)
     ratio = changes.get("max_over_subscription_ratio", pool.max_over_subscription_ratio)
     zone = one_line(str(changes.get("availability_zone", pool.availability_zone)), 255)
     if not 0 <= reserved <= 100:
-        raise InvalidInputError("The reserved part is 0 to 100 percent.", field="reserved_percentage")
+        raise InvalidInputError("The reserved percentage must be 0 to 100.", field="reserved_percentage")
     if not (math.isfinite(ratio) and 1 <= ratio <= MAX_RATIO):
-        message = f"The over-subscription is a number from 1 to {MAX_RATIO:g}."
+        message = f"The over-subscription ratio must be a number from 1 to {MAX_RATIO:g}."
         raise InvalidInputError(message, field="max_over_subscription_ratio")
     if not zone:
-        raise InvalidInputError("A pool is in an availability zone.", field="availability_zone")
+        raise InvalidInputError("A pool must have an availability zone.", field="availability_zone")
     pool.reserved_percentage, pool.max_over_subscription_ratio, pool.availability_zone = reserved, ratio, zone
     pool.save(update_fields=["reserved_percentage", "max_over_subscription_ratio", "availability_zone"])
     return pool
@@ -54,9 +54,9 @@ def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
 
 @transaction.atomic
 def admit_host(pool: StoragePool, host: Host) -> None:
-    """Let a host serve a pool from its next audit on, whether it claims the pool or not.
+    """Admit a host to a pool, starting with its next audit, whether or not it claims the pool.
 
-    A pool that is not shared changes its host.  Raises ConflictError while the other one may have volumes open.
+    A pool that is not shared changes its host.  Raises ConflictError while the other host may have volumes open.
     """
     others = PoolHost.objects.filter(pool=pool).exclude(host=host)
     if not pool.shared:
@@ -70,11 +70,10 @@ def admit_host(pool: StoragePool, host: Host) -> None:
 
 @transaction.atomic
 def remove_host(pool: StoragePool, host: Host) -> None:
-    """Let a host serve a pool no longer; one that still knows the pool's secret comes back with its next audit.
+    """Remove a host from a pool, and end its holds on the pool's volumes.
 
-    No volume of the pool is kept on the ground of its word any more (``kept_open``).
-
-    Raises NotFoundError for a host that does not serve it, ConflictError while it may have volumes of it open.
+    A host that still knows the pool's secret is admitted again at its next audit. Raises NotFoundError for a host that
+    does not serve the pool, ConflictError while it may have volumes of it open.
     """
     held = {row.volume_id for row in holds.by_host(host.id) if row.volume.pool_id == pool.id}
     for volume in state.lock(held).values():
@@ -83,19 +82,19 @@ def remove_host(pool: StoragePool, host: Host) -> None:
     _check_closed(pool, host)
     removed, _ = PoolHost.objects.filter(pool=pool, host=host).delete()
     if not removed:
-        raise NotFoundError(f"Host {host.name} does not serve it.")
+        raise NotFoundError(f"Host {host.name} does not serve the pool.")
 
 
 def _check_closed(pool: StoragePool, host: Host) -> None:
     if not host.forced_down and Volume.objects.filter(pool=pool, daemon_host=host).exists():
-        raise ConflictError(f"Host {host.name} has volumes of it open.")
+        raise ConflictError(f"Host {host.name} has volumes of the pool open.")
 
 
 @transaction.atomic
 def forget_pool(pool: StoragePool) -> None:
-    """Remove the record of an empty pool that no host serves now; one that is served again comes back by itself.
+    """Delete the record of an empty pool without hosts. It is created again if a host reports it.
 
-    Raises ConflictError while it has volumes or a host serves it.
+    Raises ConflictError if it has volumes or a host serves it.
     """
     if Volume.objects.filter(pool=pool).exists():
         raise ConflictError("It has volumes.")

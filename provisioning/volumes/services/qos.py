@@ -1,4 +1,4 @@
-"""QoS specs: limits of disks, which volume types have."""
+"""QoS specs: the disk limits of volume types."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,7 +13,9 @@ from provisioning.volumes.services.limits import call_followers
 
 
 def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSpec:
-    """Make one; ConflictError when there is one of this name, InvalidInputError for limits that no guest could have."""
+    """Create a QoS spec; ConflictError if the name exists, InvalidInputError for limits that
+    hypervisors cannot apply.
+    """
     _check(consumer, specs, specs)
     try:
         with transaction.atomic():
@@ -24,9 +26,9 @@ def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSp
 
 @transaction.atomic
 def update_qos_spec(spec: QosSpec, changes: Mapping[str, Any]) -> QosSpec:
-    """Add keys or change some, and ``consumer``; InvalidInputError for limits that no guest could have.
+    """Add or update keys, and ``consumer``; InvalidInputError for limits that hypervisors cannot apply.
 
-    What was stored before is checked only when it begins to be kept by hypervisors.
+    Existing keys are only validated when the consumer changes from ``back-end``.
     """
     spec = _locked(spec)
     values, before = dict(changes), spec.consumer
@@ -38,7 +40,7 @@ def update_qos_spec(spec: QosSpec, changes: Mapping[str, Any]) -> QosSpec:
 
 @transaction.atomic
 def delete_keys(spec: QosSpec, keys: Collection[str]) -> QosSpec:
-    """Remove keys; NotFoundError for one that is not there."""
+    """Remove keys; NotFoundError for a missing key."""
     spec = _locked(spec)
     specs = dict(spec.specs)
     for key in keys:
@@ -50,7 +52,7 @@ def delete_keys(spec: QosSpec, keys: Collection[str]) -> QosSpec:
 
 @transaction.atomic
 def delete_qos_spec(spec: QosSpec, *, force: bool = False) -> None:
-    """Delete one that no type has; with ``force`` types lose it.  InvalidInputError."""
+    """Delete a QoS spec; InvalidInputError if a type uses it, unless ``force``, which removes it from its types."""
     spec = _locked(spec)
     if force:
         _followed(spec)
@@ -62,7 +64,7 @@ def delete_qos_spec(spec: QosSpec, *, force: bool = False) -> None:
 
 @transaction.atomic
 def associate(spec: QosSpec, volume_type: VolumeType) -> None:
-    """Give a type the limits; InvalidInputError when it has others."""
+    """Associate a QoS spec with a type; InvalidInputError if the type has another one."""
     if volume_type.qos_spec_id not in {None, spec.pk}:
         msg = f"Type {volume_type.id} is already associated with another qos specs: {volume_type.qos_spec_id}"
         raise InvalidInputError(msg)
@@ -72,7 +74,7 @@ def associate(spec: QosSpec, volume_type: VolumeType) -> None:
 
 @transaction.atomic
 def disassociate(spec: QosSpec, volume_type: VolumeType | None = None) -> None:
-    """Take the limits from a type, or (None) from every one that has them."""
+    """Disassociate a QoS spec from a type, or (None) from all types."""
     rows = VolumeType.objects.filter(qos_spec=spec)
     if volume_type is not None:
         rows = rows.filter(pk=volume_type.pk)
@@ -81,9 +83,10 @@ def disassociate(spec: QosSpec, volume_type: VolumeType | None = None) -> None:
 
 
 def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str]) -> None:
-    """Refuse limits that hypervisors cannot keep; other keys are stored as they are, and so are those of ``back-end``.
+    """Raise InvalidInputError for limits that hypervisors cannot apply. Other keys, and the consumer ``back-end``, are
+    not checked.
 
-    ``specs``: those that are new; ``together``: all that the spec is to have.
+    ``specs``: the new keys; ``together``: all keys of the spec.
     """
     if consumer == "back-end":
         return
@@ -96,7 +99,7 @@ def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str])
     lost = sorted(limits.keys() - disk_limits.kept(limits).keys())
     if lost:
         msg = (
-            f"Invalid input received: a hypervisor cannot keep {lost[0]} beside the others: it takes a total or its"
+            f"Invalid input received: a hypervisor cannot apply {lost[0]} with the others: it accepts a total or its"
             " parts; _max needs its limit and is at least that, _max_length needs _max, size_iops_sec an iops limit."
         )
         raise InvalidInputError(msg, field=lost[0])
@@ -117,5 +120,5 @@ def _saved(spec: QosSpec) -> QosSpec:
 
 
 def _followed(spec: QosSpec) -> None:
-    """Have the guests told that the limits of the types with this spec have changed."""
+    """Queue the notification of guests that the limits of this spec's types have changed."""
     call_followers(list(VolumeType.objects.filter(qos_spec=spec).values_list("pk", flat=True)))

@@ -1,7 +1,7 @@
-"""Writing an image over a volume that is there; its size, type, key and snapshots stay.
+"""Writing an image over an existing volume; its size, type, key and snapshots are kept.
 
-available or error, or reserved; of a server that is off also in-use → downloading → as its attachments say; error with
-a message when the host fails.
+available or error or reserved, or in-use by a stopped server → downloading → the status that its attachments imply;
+error with a message if the host fails.
 """
 
 import uuid
@@ -30,7 +30,7 @@ from provisioning.volumes.services.sources import image_metadata, source_of
 from provisioning.volumes.states import VolumeStatus
 
 UNACCEPTABLE = "image_unacceptable"
-"""The host's error code for an image that it has not begun to write."""
+"""The host's error code for an image that it has not started to write."""
 
 
 AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
@@ -39,10 +39,10 @@ AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
 @when_broken_off
 @transaction.atomic
 def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, *, reserved: bool = False) -> Volume:
-    """Write an image over a volume that nobody has open; ``reserved``: also over one that is reserved.
+    """Write an image over a volume that is not attached; ``reserved``: also over a reserved one.
 
     Raises InvalidVolumeError for a volume in another status or without data, InvalidInputError for an image that cannot
-    be written or needs more room, NotFoundError.
+    be written or is too large, NotFoundError.
     """
     volume = locked_volume(context, volume_id)
     allowed = [VolumeStatus.AVAILABLE, VolumeStatus.ERROR, *([VolumeStatus.RESERVED] if reserved else [])]
@@ -51,7 +51,7 @@ def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, 
 
 
 def check_reimage(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> None:
-    """Raise what ``reimage_of_server`` would raise now."""
+    """Raise the errors that ``reimage_of_server`` would raise now."""
     volume = volume_for(context, volume_id)
     _check_of_server(volume, server_id)
     _image_for(context, volume, image_id)
@@ -59,10 +59,10 @@ def check_reimage(context: RequestContext, volume_id: uuid.UUID, image_id: str, 
 
 @transaction.atomic
 def reimage_of_server(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> Volume:
-    """Write an image over a volume of a server whose guest is off, in the caller's transaction; it stays the server's,
-    which is told of the end (``VolumeUser.reimaged``).
+    """Write an image over a volume of a stopped server, in the caller's transaction. The volume stays attached.
 
-    Raises as ``reimage``, and InvalidVolumeError for a volume that other servers have as well.
+    The server is notified of the end (``VolumeUser.reimaged``). Raises as ``reimage``, and InvalidVolumeError for a
+    volume that is attached to other servers too.
     """
     volume = locked_volume(context, volume_id)
     _check_of_server(volume, server_id)
@@ -72,18 +72,18 @@ def reimage_of_server(context: RequestContext, volume_id: uuid.UUID, image_id: s
 def _check_of_server(volume: Volume, server_id: uuid.UUID) -> None:
     _check_status(volume, AT_SERVER)
     if Attachment.objects.filter(volume_id=volume.id).exclude(instance_id=server_id).exists():
-        raise InvalidVolumeError(f"Volume {volume.id} is attached to other servers as well; it is not written anew.")
+        raise InvalidVolumeError(f"Volume {volume.id} is also attached to other servers; it cannot be reimaged.")
 
 
 def _check_status(volume: Volume, allowed: Collection[VolumeStatus]) -> None:
     check_thawed(volume)
     if volume.status not in allowed:
-        msg = f"Volume {volume.id} is {volume.status}; to be imaged anew it must be {' or '.join(allowed)}."
+        msg = f"Volume {volume.id} is {volume.status}; to be reimaged it must be {' or '.join(allowed)}."
         raise InvalidVolumeError(msg)
     if state.at_rest(volume) not in allowed:
-        raise InvalidVolumeError(f"Volume {volume.id} has attachments; an image is written only where nobody reads.")
+        raise InvalidVolumeError(f"Volume {volume.id} has attachments; it can only be reimaged without them.")
     if volume.launched_at is None or volume.pool_id is None:
-        raise InvalidVolumeError(f"Volume {volume.id} was never made: there is nothing to write an image over.")
+        raise InvalidVolumeError(f"Volume {volume.id} was never created, so it cannot be reimaged.")
 
 
 def _image_for(context: RequestContext, volume: Volume, image_id: str) -> ImageRef:
@@ -118,7 +118,7 @@ def _written(volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host
 
 
 def fail(volume: Volume, reason: str, *, unchanged: bool = False) -> None:
-    """The image was not written; unless the volume has what it had, nobody knows what it has now."""
+    """Handle a failed write: unless the data is unchanged, the volume is in error because its data is undefined."""
     messages.of_volume(volume, messages.REIMAGE, reason)
     if unchanged and volume.previous_status != VolumeStatus.ERROR:
         state.end_task(volume)

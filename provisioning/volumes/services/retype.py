@@ -1,4 +1,4 @@
-"""Giving a volume another type: at once where its pool can do what that asks for, else by moving its data."""
+"""Changes the type of volumes: immediately if the pool meets the requirements of the type, otherwise by a migration."""
 
 import uuid
 
@@ -34,17 +34,17 @@ NEVER, ON_DEMAND = "never", "on-demand"
 def retype(
     context: RequestContext, volume_id: str | uuid.UUID, new_type: str, *, migration_policy: str = NEVER
 ) -> Volume:
-    """Give a volume another type.
+    """Change the type of a volume.
 
-    Raises NotFoundError for the type, ForbiddenError, InvalidVolumeError, OverQuotaError, InvalidInputError when the
-    data would have to move and the policy is ``never``, or no pool can take it.
+    Raises NotFoundError for the type, ForbiddenError, InvalidVolumeError, OverQuotaError, InvalidInputError if the data
+    must be moved and the policy is ``never``, or no pool has room.
     """
     if migration_policy not in (NEVER, ON_DEMAND):
-        raise InvalidInputError("The migration policy is never or on-demand.", field="migration_policy")
+        raise InvalidInputError("The migration policy must be never or on-demand.", field="migration_policy")
     volume = locked_volume(context, volume_id)
     wanted = type_for(context, new_type)
     if wanted.id == volume.volume_type_id:
-        raise InvalidInputError(f"Volume {volume.id} has this type already.", field="new_type")
+        raise InvalidInputError(f"Volume {volume.id} already has this type.", field="new_type")
     if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
     pool_of(volume)
@@ -53,14 +53,14 @@ def retype(
     encrypted = hasattr(wanted, "encryption")
     multiattach = placement.allows_multiattach(wanted)
     if volume.status == VolumeStatus.IN_USE and multiattach != volume.multiattach:
-        raise InvalidVolumeError("Whether several servers may have a volume is changed only while none has it.")
+        raise InvalidVolumeError("Multiattach can only be changed while the volume is not attached.")
     if not volume.multiattach:
         check_may_share(context, wanted)
     hold(volume.project_id, volume.id, quota.of_type(wanted, volume.size_gb))
     if encrypted == bool(volume.encryption_key) and _fits(context, volume, wanted):
         return _in_place(volume, wanted, multiattach=multiattach)
     if migration_policy == NEVER:
-        msg = "The volume would have to move for this type, and the migration policy is never."
+        msg = "The volume must be moved for this type, but the migration policy is never."
         raise InvalidInputError(msg, field="migration_policy")
     check_movable(volume)
     request = placement.request_of(context, size_gb=volume.size_gb, volume_type=wanted)
@@ -72,7 +72,7 @@ def retype(
 
 
 def _fits(context: RequestContext, volume: Volume, wanted: VolumeType) -> bool:
-    """Whether the volume's own pool can do what the type asks for."""
+    """Return whether the volume's own pool meets the requirements of the type."""
     request = placement.request_of(context, size_gb=0, volume_type=wanted)
     own = [pool for pool in placement.pool_views() if pool.id == volume.pool_id]
     return bool(decide_pool(own, request).ranked)
@@ -90,7 +90,7 @@ def _in_place(volume: Volume, wanted: VolumeType, *, multiattach: bool) -> Volum
 
 
 def _move_snapshots(volume: Volume, wanted: VolumeType) -> None:
-    """Count the volume's snapshots for its new type; OverQuotaError."""
+    """Count the quota of the volume's snapshots for its new type; OverQuotaError."""
     for each in Snapshot.objects.filter(volume_id=volume.id, consumes_quota=True):
         if volume.volume_type is not None:
             release_quota(each.id, only=list(quota.of_snapshot_type(volume.volume_type, each.size_gb)))

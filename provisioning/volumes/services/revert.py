@@ -1,6 +1,6 @@
-"""Giving a volume back what its newest snapshot has.
+"""Reverts volumes to their newest snapshot.
 
-available → reverting → available; error with a message when the host fails.
+available → reverting → available; error with a message if the host fails.
 """
 
 import uuid
@@ -27,7 +27,7 @@ from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 @when_broken_off
 @transaction.atomic
 def revert_to_snapshot(context: RequestContext, volume_id: str | uuid.UUID, snapshot_id: str | uuid.UUID) -> Volume:
-    """Revert a volume that nobody has to its newest snapshot.  Raises InvalidVolumeError, InvalidInputError."""
+    """Revert a volume that is not attached to its newest snapshot.  Raises InvalidVolumeError, InvalidInputError."""
     volume = locked_volume(context, volume_id)
     check_thawed(volume)
     snapshot = snapshot_for(context, snapshot_id)
@@ -59,7 +59,7 @@ def _reverted(volume: Volume, event: AgentEvent, body: RevertVolumeRequest, host
 
 @when_overdue(VolumeStatus.REVERTING)
 def fail(volume: Volume, reason: str) -> None:
-    """Nobody knows what the volume has now."""
+    """Set the volume to error, because its data is undefined after a failed revert."""
     messages.of_volume(volume, messages.REVERT, reason)
     if volume.status == VolumeStatus.REVERTING:
         state.move(volume, VolumeStatus.ERROR)

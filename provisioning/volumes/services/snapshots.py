@@ -1,6 +1,6 @@
-"""Snapshots: taken of volumes at rest and in use, described, and deleted.
+"""Creates, updates and deletes snapshots of volumes, attached or not.
 
-creating → available → deleting → gone; error and error_deleting with a message.
+creating → available → deleting → deleted; error and error_deleting with a message.
 """
 
 import uuid
@@ -39,7 +39,7 @@ FOLLOWING = {
     SnapshotStatus.CREATING: (SnapshotStatus.CREATING, SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR),
     SnapshotStatus.DELETING: (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING),
 }
-"""What ``os-update_snapshot_status`` may say of a snapshot, by its status."""
+"""Status of a snapshot → the statuses that ``os-update_snapshot_status`` may set."""
 
 
 @when_broken_off
@@ -54,7 +54,7 @@ def create_snapshot(
     metadata: Mapping[str, str] | None = None,
     group_snapshot: GroupSnapshot | None = None,
 ) -> Snapshot:
-    """Freeze what a volume has now; ``force``: also while a server has it.
+    """Create a snapshot of a volume; ``force``: also while it is attached.
 
     Raises VolumeNotFoundError, InvalidVolumeError, InvalidInputError, OverQuotaError.
     """
@@ -92,7 +92,7 @@ def create_snapshot(
 @when_broken_off
 @transaction.atomic
 def delete_snapshot(context: RequestContext, snapshot_id: str | uuid.UUID, *, force: bool = False) -> None:
-    """Delete a snapshot; ``force``: whatever its status is.  Raises SnapshotNotFoundError, InvalidSnapshotError."""
+    """Delete a snapshot; ``force``: in any status.  Raises SnapshotNotFoundError, InvalidSnapshotError."""
     snapshot, volume = _locked(context, snapshot_id)
     if snapshot.group_snapshot_id is not None and not force:
         raise InvalidSnapshotError(f"Snapshot {snapshot.id} belongs to a group snapshot.")
@@ -115,7 +115,7 @@ def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
 def update_snapshot(
     context: RequestContext, snapshot_id: str | uuid.UUID, *, name: str | None = None, description: str | None = None
 ) -> Snapshot:
-    """Call a snapshot something else; None leaves it."""
+    """Update a snapshot; None leaves a value unchanged."""
     check_texts(name, description)
     snapshot, _ = _locked(context, snapshot_id)
     snapshot.name = snapshot.name if name is None else name
@@ -129,7 +129,7 @@ def update_snapshot(
 def set_snapshot_metadata(
     context: RequestContext, snapshot_id: str | uuid.UUID, metadata: Mapping[str, str], *, replace: bool = False
 ) -> Snapshot:
-    """Add metadata to a snapshot, or (``replace``) in place of what it has."""
+    """Add metadata to a snapshot, or (``replace``) replace all of it."""
     snapshot, _ = _locked(context, snapshot_id)
     snapshot.metadata = dict(metadata) if replace else {**snapshot.metadata, **metadata}
     check_metadata(snapshot.metadata)
@@ -140,7 +140,7 @@ def set_snapshot_metadata(
 
 @transaction.atomic
 def delete_snapshot_metadata(context: RequestContext, snapshot_id: str | uuid.UUID, key: str) -> None:
-    """Take one item away.  Raises InvalidInputError when there is none."""
+    """Remove one item.  Raises InvalidInputError if it does not exist."""
     snapshot, _ = _locked(context, snapshot_id)
     if key not in snapshot.metadata:
         raise InvalidInputError(f"Snapshot {snapshot.id} has no metadata with key {key[:255]}.", field="key")
@@ -151,11 +151,11 @@ def delete_snapshot_metadata(context: RequestContext, snapshot_id: str | uuid.UU
 
 @transaction.atomic
 def reset_snapshot_status(context: RequestContext, snapshot_id: str | uuid.UUID, status: str) -> Snapshot:
-    """Give a snapshot a status by an operator's word.  Raises ForbiddenError, InvalidInputError."""
+    """Set a snapshot's status for an operator.  Raises ForbiddenError, InvalidInputError."""
     if not context.is_admin:
-        raise ForbiddenError("Only operators reset the status of a snapshot.")
+        raise ForbiddenError("Only operators may reset the status of a snapshot.")
     if status not in RESETTABLE:
-        raise InvalidInputError(f"A snapshot has no status {status[:64]!r} that it could be given.", field="status")
+        raise InvalidInputError(f"A snapshot cannot be set to the status {status[:64]!r}.", field="status")
     snapshot, _ = _locked(context, snapshot_id)
     return _move(snapshot, SnapshotStatus(status))
 
@@ -164,16 +164,15 @@ def reset_snapshot_status(context: RequestContext, snapshot_id: str | uuid.UUID,
 def update_snapshot_status(
     context: RequestContext, snapshot_id: str | uuid.UUID, status: str, progress: str | None = None
 ) -> Snapshot:
-    """Say how far a snapshot is that is being made or deleted, as Cinder's ``os-update_snapshot_status``.
+    """Set the status and progress of a snapshot that is being created or deleted, as Cinder's
+    ``os-update_snapshot_status``.
 
-    ``progress`` is a percentage, ``"42%"``.  A snapshot is available when its host has reported so; only operators say
-    so themselves, and not while a host works on it.  Raises InvalidInputError for a status that does not follow.
+    ``progress`` is a percentage, ``"42%"``. A snapshot becomes available when its host reports it; only operators may
+    set this status, and not while a host works on it. Raises InvalidInputError for a status that cannot follow.
     """
     snapshot, volume = _locked(context, snapshot_id)
     if status not in FOLLOWING.get(SnapshotStatus(snapshot.status), ()):
-        raise InvalidInputError(
-            f"A snapshot that is {snapshot.status} does not become {status[:64]!r}.", field="status"
-        )
+        raise InvalidInputError(f"A snapshot that is {snapshot.status} cannot become {status[:64]!r}.", field="status")
     if status == SnapshotStatus.AVAILABLE and (not context.is_admin or _is_being_made(snapshot, volume)):
         raise InvalidInputError(f"Snapshot {snapshot.id} is not complete yet.", field="status")
     done = int(progress.rstrip("%")) if progress else snapshot.progress
@@ -184,13 +183,13 @@ def update_snapshot_status(
 
 
 def _is_being_made(snapshot: Snapshot, volume: Volume) -> bool:
-    """Return whether a host was told to make a snapshot and has not reported how that ended."""
+    """Return whether a host has an unfinished command to create the snapshot."""
     bodies = [decode_command_body(command.body) for command in open_commands(volume.id)]
     return any(isinstance(body, SnapshotVolumeRequest) and body.snapshot_id == str(snapshot.id) for body in bodies)
 
 
 def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snapshot, Volume]:
-    """Return a snapshot that the caller may see, and its volume, locked."""
+    """Return a visible snapshot and its volume, locked."""
     seen = snapshot_for(context, snapshot_id)
     volume = state.lock([seen.volume_id]).get(seen.volume_id)
     found = Snapshot.objects.filter(id=seen.id).first()
@@ -222,7 +221,7 @@ def _taken(volume: Volume, event: AgentEvent, body: SnapshotVolumeRequest, host_
 
 @takes_end(DeleteSnapshotRequest)
 def _removed(volume: Volume, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
-    key = read_id(body.snapshot_id) or NOBODY  # the doctor removes others, too
+    key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
     snapshot = Snapshot.objects.filter(id=key, volume_id=volume.id).first()
     if snapshot is None or snapshot.status not in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
         return
@@ -236,7 +235,7 @@ def _removed(volume: Volume, event: AgentEvent, body: DeleteSnapshotRequest, hos
 
 
 def fail(snapshot: Snapshot, reason: str) -> None:
-    """A snapshot could not be taken, or not be removed."""
+    """Set a snapshot to an error after its creation or deletion failed."""
     if snapshot.status in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
         messages.of_snapshot(snapshot, messages.SNAPSHOT_DELETE, reason)
         _move(snapshot, SnapshotStatus.ERROR_DELETING)

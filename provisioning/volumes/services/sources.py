@@ -1,4 +1,4 @@
-"""What a new volume begins with: found for the caller, checked, and written as hosts are told of it."""
+"""The sources of new volumes: looked up for the caller, validated, and described for hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStat
 
 FORMATS = frozenset({"raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx"})
 VOLUME_TYPE = "cinder_img_volume_type"
-"""The property by which an image names the type of volumes that are created from it."""
+"""The image property with the type of volumes that are created from the image."""
 COPYABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a new volume is made of: what hosts are told, and what its record inherits."""
+    """The source of a new volume: its description for hosts, and the inherited columns."""
 
     body: VolumeSource = field(default_factory=VolumeSource)
     columns: Mapping[str, object] = field(default_factory=dict)
@@ -39,16 +39,16 @@ class Source:
     pool_id: UUID | None = None
     volume_type: VolumeType | None = None
     wanted_type: str = ""
-    """The type that the image names, for a request that names none."""
+    """The type that the image specifies, used if the request specifies none."""
     inherits: Volume | None = None
-    """The volume whose data and key it has."""
+    """The volume whose data and key it gets."""
 
 
 def source_of(context: RequestContext, request: VolumeRequest) -> Source:
-    """Look up what a request names.  Raises NotFoundError, InvalidInputError for more than one or an unfit one."""
+    """Return the source of a request.  Raises NotFoundError, InvalidInputError for several or unsuitable sources."""
     named = [request.image_id, request.snapshot_id, request.source_volume_id, request.backup_id]
     if len([each for each in named if each]) > 1:
-        raise InvalidInputError("A volume is made of an image, a snapshot, a volume or a backup: name one.")
+        raise InvalidInputError("A volume is created from an image, a snapshot, a volume or a backup: specify one.")
     if request.image_id:
         return _of_image(context, request.image_id)
     if request.snapshot_id:
@@ -61,7 +61,7 @@ def source_of(context: RequestContext, request: VolumeRequest) -> Source:
 
 
 def image_ref(image: Image) -> ImageRef:
-    """Write an image as hosts are told of it."""
+    """Return the description of an image for hosts."""
     return ImageRef(
         id=str(image.id),
         name=image.name,
@@ -76,7 +76,7 @@ def image_ref(image: Image) -> ImageRef:
 
 
 def image_metadata(image: Image) -> dict[str, str]:
-    """Return what a volume keeps of its image, with Cinder's names."""
+    """Return the image metadata of a volume, with the names of Cinder."""
     own = {
         "image_id": str(image.id),
         "image_name": image.name,

@@ -1,4 +1,6 @@
-"""Handing volumes to other projects: who has the key takes one over, with its snapshots and their quotas."""
+"""Transfers of volumes between projects: the recipient accepts a volume with the key, including its snapshots and
+quota.
+"""
 
 import hashlib
 import hmac
@@ -32,7 +34,7 @@ def create_transfer(
     no_snapshots: bool = False,
     encrypted_too: bool = True,
 ) -> tuple[Transfer, str]:
-    """Offer an available volume; return the offer and its key, which nobody can read again.
+    """Offer an available volume for transfer; return the transfer and its key, which cannot be read again.
 
     Raises VolumeNotFoundError, InvalidVolumeError for one that is in use, in a group, or encrypted unless
     ``encrypted_too``.
@@ -47,7 +49,7 @@ def create_transfer(
     if volume.encryption_key and not encrypted_too:
         raise InvalidVolumeError("transferring encrypted volume is not supported")
     if no_snapshots and Snapshot.objects.filter(volume_id=volume.id).exists():
-        msg = f"Volume {volume.id} has snapshots, which cannot stay behind: delete them, or let them go with it."
+        msg = f"Volume {volume.id} has snapshots, which cannot stay behind: delete them, or transfer them with it."
         raise InvalidVolumeError(msg)
     busy = Snapshot.objects.filter(volume_id=volume.id).exclude(status=SnapshotStatus.AVAILABLE)
     if busy.exists():
@@ -69,7 +71,7 @@ def create_transfer(
 @when_broken_off
 @transaction.atomic
 def delete_transfer(context: RequestContext, transfer_id: str) -> None:
-    """Withdraw an offer: the volume is its owner's as before."""
+    """Delete a transfer; the volume becomes available again."""
     transfer = transfer_for(context, transfer_id)
     volume = state.lock([transfer.volume_id])[transfer.volume_id]
     Transfer.objects.filter(pk=transfer.pk).delete()
@@ -80,7 +82,7 @@ def delete_transfer(context: RequestContext, transfer_id: str) -> None:
 @when_broken_off
 @transaction.atomic
 def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Transfer:
-    """Take a volume over with the key; what it and its snapshots hold counts for the caller's project from now on.
+    """Accept a volume with the key; it and its snapshots then count for the caller's project.
 
     Raises NotFoundError, InvalidInputError for a wrong key, OverQuotaError.
     """
@@ -92,10 +94,10 @@ def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Tran
         raise InvalidInputError(f"Attempt to transfer {transfer.id} with invalid auth key.", field="auth_key")
     volume = state.lock([transfer.volume_id])[transfer.volume_id]
     if not Transfer.objects.filter(pk=transfer.pk).exists() or volume.status != VolumeStatus.AWAITING_TRANSFER:
-        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it is not offered any more.")
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it is no longer offered.")
     snapshots = list(Snapshot.objects.filter(volume_id=volume.id))
     if transfer.no_snapshots and snapshots:
-        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which do not go with it.")
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which are not transferred.")
     _move_holdings(volume, snapshots, project)
     Snapshot.objects.filter(pk__in=[each.pk for each in snapshots]).update(project_id=project, user_id=context.user_id)
     Transfer.objects.filter(pk=transfer.pk).delete()
@@ -106,7 +108,7 @@ def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Tran
 
 
 def _move_holdings(volume: Volume, snapshots: list[Snapshot], project: uuid.UUID) -> None:
-    """Let the new project hold the volume and its snapshots instead of the old one; OverQuotaError."""
+    """Move the quota usage of the volume and its snapshots to the new project; OverQuotaError."""
     if volume.project_id == project:
         return
     release(volume.id)

@@ -1,4 +1,4 @@
-"""Volume types: what operators offer, to whom, how encrypted, and which one is a project's default."""
+"""Volume types: their access, encryption and quotas, and the default types of projects."""
 
 import uuid
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from provisioning.volumes.models import DefaultType, TypeEncryption, Volume, Vol
 from provisioning.volumes.selectors.types import DEFAULT, default_type
 
 PER_TYPE = ("volumes", "gigabytes", "snapshots")
-"""Quotas that there are for each type, too: ``volumes_NAME``."""
+"""Quotas that also exist for each type, as ``volumes_NAME``."""
 
 
 def ensure_default_type() -> None:
-    """Make Cinder's ``__DEFAULT__`` type where it is absent and no other type is there."""
+    """Create Cinder's ``__DEFAULT__`` type if there are no types."""
     if not VolumeType.objects.exists():
         VolumeType.objects.get_or_create(name=DEFAULT, defaults={"description": "Default Volume Type"})
 
@@ -30,18 +30,18 @@ def create_type(
     is_public: bool = True,
     extra_specs: Mapping[str, str] | None = None,
 ) -> VolumeType:
-    """Make a type; ConflictError when there is one of this name."""
+    """Create a type; ConflictError if the name exists."""
     made = VolumeType(name=name, description=description, is_public=is_public, extra_specs=dict(extra_specs or {}))
     return _saved(made, force_insert=True)
 
 
 @transaction.atomic
 def update_type(volume_type: VolumeType, changes: Mapping[str, Any]) -> VolumeType:
-    """Change ``name``, ``description`` or ``is_public``; its quotas keep following its name."""
+    """Update ``name``, ``description`` or ``is_public``; quotas of the type are renamed with it."""
     old = volume_type.name
     new = str(changes.get("name", old))
     if new != old and old == DEFAULT:
-        raise InvalidInputError(f"The name of {DEFAULT} stays as it is.", field="name")
+        raise InvalidInputError(f"The name of {DEFAULT} cannot be changed.", field="name")
     for name, value in changes.items():
         setattr(volume_type, name, value)
     volume_type.updated_at = timezone.now()
@@ -53,7 +53,7 @@ def update_type(volume_type: VolumeType, changes: Mapping[str, Any]) -> VolumeTy
 
 @transaction.atomic
 def delete_type(volume_type: VolumeType) -> None:
-    """Delete a type without volumes and groups that is nobody's default; InvalidInputError."""
+    """Delete a type; InvalidInputError if it has volumes or groups, or is a default type."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Target volume type is still in use.")
     if volume_type.groups.exists():
@@ -66,7 +66,7 @@ def delete_type(volume_type: VolumeType) -> None:
 
 @transaction.atomic
 def set_extra_specs(volume_type: VolumeType, specs: Mapping[str, str]) -> VolumeType:
-    """Add extra specs or change some; refused while there are volumes of the type, InvalidInputError."""
+    """Add or update extra specs; InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Volume Type is currently in use.")
     volume_type.extra_specs = {**volume_type.extra_specs, **specs}
@@ -75,7 +75,7 @@ def set_extra_specs(volume_type: VolumeType, specs: Mapping[str, str]) -> Volume
 
 @transaction.atomic
 def delete_extra_spec(volume_type: VolumeType, key: str) -> None:
-    """Remove one; NotFoundError."""
+    """Remove an extra spec; NotFoundError. InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Volume Type is currently in use.")
     specs = dict(volume_type.extra_specs)
@@ -86,7 +86,7 @@ def delete_extra_spec(volume_type: VolumeType, key: str) -> None:
 
 
 def add_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
-    """Let a project see a type that is not public; ConflictError when it does."""
+    """Give a project access to a type that is not public; ConflictError if it has access."""
     if volume_type.is_public:
         raise InvalidInputError("Type access modification is not applicable to public volume type.")
     try:
@@ -98,7 +98,7 @@ def add_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
 
 
 def remove_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
-    """Let a project no longer see a type; NotFoundError when it does not."""
+    """Remove a project's access to a type; NotFoundError if it has none."""
     if volume_type.is_public:
         raise InvalidInputError("Type access modification is not applicable to public volume type.")
     if not VolumeTypeAccess.objects.filter(volume_type=volume_type, project_id=project_id).delete()[0]:
@@ -107,7 +107,7 @@ def remove_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def create_encryption(volume_type: VolumeType, values: Mapping[str, Any]) -> TypeEncryption:
-    """Have new volumes of a type encrypted; not while there are volumes of it."""
+    """Enable encryption of new volumes of a type; InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot create encryption specs. Volume type in use.")
     if TypeEncryption.objects.filter(volume_type=volume_type).exists():
@@ -117,7 +117,7 @@ def create_encryption(volume_type: VolumeType, values: Mapping[str, Any]) -> Typ
 
 @transaction.atomic
 def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> TypeEncryption:
-    """Change how new volumes of a type are encrypted; not while there are volumes of it."""
+    """Update the encryption of new volumes of a type; InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot update encryption specs. Volume type in use.")
     found = encryption_of(volume_type)
@@ -130,14 +130,14 @@ def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> Ty
 
 @transaction.atomic
 def delete_encryption(volume_type: VolumeType) -> None:
-    """Have new volumes of a type encrypted no longer; not while there are volumes of it."""
+    """Disable encryption of new volumes of a type; InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot delete encryption specs. Volume type in use.")
     encryption_of(volume_type).delete()
 
 
 def encryption_of(volume_type: VolumeType) -> TypeEncryption:
-    """Return how a type's volumes are encrypted; NotFoundError when they are not."""
+    """Return the encryption of a type; NotFoundError if its volumes are not encrypted."""
     found = TypeEncryption.objects.filter(volume_type=volume_type).first()
     if found is None:
         raise NotFoundError(f"Volume type encryption for type {volume_type.id} does not exist.")
@@ -145,18 +145,18 @@ def encryption_of(volume_type: VolumeType) -> TypeEncryption:
 
 
 def set_default_type(project_id: uuid.UUID, volume_type: VolumeType) -> DefaultType:
-    """Make a type that of a project's new volumes for which none is named."""
+    """Set the default type of a project."""
     found, _ = DefaultType.objects.update_or_create(project_id=project_id, defaults={"volume_type": volume_type})
     return found
 
 
 def unset_default_type(project_id: uuid.UUID) -> None:
-    """Give a project the cloud's default type again; a repeat changes nothing."""
+    """Remove the default type of a project, so that the cloud's applies; a missing one is ignored."""
     DefaultType.objects.filter(project_id=project_id).delete()
 
 
 def default_type_of(project_id: uuid.UUID) -> VolumeType:
-    """Return the type of new volumes for which none is named; NotFoundError without one."""
+    """Return the effective default type of a project; NotFoundError without one."""
     found = default_type(project_id)
     if found is None:
         raise NotFoundError("Default volume type can not be found.")

@@ -1,6 +1,7 @@
-"""Copying a volume to an image: the record is made at once, the host sends the bits beside other commands.
+"""Copies volumes to images: the record is created immediately; the host uploads the data independently of other
+commands.
 
-available or (by force) in-use → uploading → as before.
+available or (with force) in-use → uploading → the previous status.
 """
 
 import contextlib
@@ -32,11 +33,11 @@ from provisioning.volumes.states import VolumeStatus
 
 FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
-"""Key of the admin metadata that names the image while it is being written."""
+"""Key of the admin metadata with the image's id during the upload."""
 _OF_THE_BITS = frozenset(
     {"image_id", "image_name", "checksum", "container_format", "disk_format", "min_disk", "min_ram", "size", FOUND}
 )
-"""Image metadata that says something of the bits it was made from."""
+"""Image metadata that describes the original data and is not copied to a new image."""
 
 
 @when_broken_off
@@ -52,13 +53,13 @@ def upload_to_image(
     visibility: str = "private",
     protected: bool = False,
 ) -> tuple[Volume, Image]:
-    """Make an image of a volume; return both.  ``force``: also while a server has it.
+    """Create an image from a volume; return both.  ``force``: also while it is attached.
 
-    Raises InvalidVolumeError, InvalidInputError, ForbiddenError as images do, TooLargeError by the images' quota.
+    Raises InvalidVolumeError, InvalidInputError, ForbiddenError as for images, TooLargeError for the image quota.
     """
     check_texts(image_name)
     if disk_format not in FORMATS:
-        msg = f"A volume is uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
+        msg = f"A volume can be uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
         raise InvalidInputError(msg, field="disk_format")
     volume = locked_volume(context, volume_id)
     allowed = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE) if force else (VolumeStatus.AVAILABLE,)
@@ -123,10 +124,10 @@ def _end(volume: Volume) -> None:
 
 @when_overdue(VolumeStatus.UPLOADING)
 def fail(volume: Volume, reason: str) -> None:
-    """The image could not be written: it goes, unless it has its bits."""
+    """End a failed upload: the image is deleted unless it is complete."""
     messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
     image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
     if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
-        with contextlib.suppress(NotFoundError, ForbiddenError):  # it is gone, or protected
+        with contextlib.suppress(NotFoundError, ForbiddenError):  # it is already deleted, or protected
             images.delete(RequestContext(None, "novella", image.project_id), image.id, though_used=True)
     _end(volume)
