@@ -1,4 +1,4 @@
-"""Which requests the access rules of an application credential allow, as keystonemiddleware reads them."""
+"""Matches requests with the access rules of an application credential, as keystonemiddleware does."""
 
 import re
 from collections.abc import Iterable
@@ -9,12 +9,13 @@ import re2
 from provisioning.common.patterns import compiled
 
 LONGEST_PATH = 1024
-"""Characters; no resource has a longer one."""
+"""Maximum length of a path that can match; no resource has a longer one."""
 _PARTS = re.compile(r"(?P<deep>\*\*+)|(?P<one>\*|\{[^}]*\})|(?P<text>[^*{]+|\{)", re.DOTALL)
 
 
 def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, path: str) -> bool:
-    """Whether one of the rules (service type, method, path pattern) has this request; ``path`` begins at the version.
+    """Return whether one of the rules (service type, method, path pattern) matches a request. ``path`` begins with the
+    API version.
 
     In a pattern ``*`` and ``{name}`` stand for one or more characters without a slash, ``**`` for any text.
     """
@@ -22,7 +23,7 @@ def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, pat
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether the pattern has the path, in a time that grows with the path's length."""
+    """Return whether the pattern matches the path, in linear time."""
     return len(path) <= LONGEST_PATH and compiled(_expression(pattern)).fullmatch(path) is not None
 
 

@@ -1,4 +1,4 @@
-"""Signing in as the Identity API knows it: what is proved, by which methods, and what the token is for."""
+"""Authentication as in the Identity API: the proofs, the methods, and the scope of the token."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -25,7 +25,7 @@ from provisioning.identity.tokens import IssuedToken, TokenData
 
 @dataclass(frozen=True, slots=True)
 class PasswordProof:
-    """A user by id, or by name and domain, and the password."""
+    """The password of a user, given by id, or by name and domain."""
 
     password: str
     user_id: str | None = None
@@ -36,7 +36,7 @@ class PasswordProof:
 
 @dataclass(frozen=True, slots=True)
 class CredentialProof:
-    """An application credential by id, or by its name and its user (by id, or by name and domain), and the secret."""
+    """The secret of an application credential, given by id, or by name and user (by id, or by name and domain)."""
 
     secret: str
     credential_id: str | None = None
@@ -73,12 +73,12 @@ class TrustScope:
 
 
 Scope = ProjectScope | DomainScope | TrustScope | Literal["system", "unscoped", "default"]
-"""``default``: the user's default project if it is open."""
+"""``default``: the user's default project, if the user has access to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """What a client proves and what it wants."""
+    """The proofs of a client, and the scope that it asks for."""
 
     methods: tuple[str, ...]
     scope: Scope
@@ -88,36 +88,37 @@ class AuthRequest:
     passcode: PasscodeProof | None = None
     application_credential: CredentialProof | None = None
     receipt: str | None = None
-    """Of what was proved before, by requests that were not enough."""
+    """The receipt for methods that were proved by earlier, insufficient requests."""
     only_domain: str | None = None
-    """No user or project of another domain counts: those who speak v2.0 know none."""
+    """Only users and projects of this domain are accepted: the Identity API v2.0 has no domains."""
 
 
 class SignedIn(NamedTuple):
-    """A token that was issued, and what it is worth."""
+    """An issued token with its context."""
 
     token: IssuedToken
     context: RequestContext
 
 
 def authenticate(request: AuthRequest) -> SignedIn:
-    """Return a token of what was asked for.
+    """Authenticate a user and issue a token.
 
-    1. Every proof is looked at; all have to be of one person.
-    2. A passcode is used up.
-    3. The methods, those of a given token and of a receipt included, have to be enough for the user (``mfa``).
-    4. The scope is found; the session is written down; a use of a trust is counted; the token is issued.
+    1. Check every proof. All must belong to the same user.
+    2. Invalidate the passcode.
+    3. Check that the methods, including those of a given token and receipt, are sufficient for the user (``mfa``).
+    4. Find the scope, record the session, count the use of a trust, and issue the token.
 
-    Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
-    is unknown, closed or without a role for the user; PasswordExpiredError, TooManyAttemptsError and MoreMethodsError,
-    which are such too; ForbiddenError when the token of an application or EC2 credential is to be for something else,
-    or that for the system for a project or a domain, for every token that is asked for with the token of a trust, and
-    for a trust that is not the user's or whose roles are no longer there.  A token that was got by a token ends no
-    later than that one.
+    Raises NotAuthenticatedError, with the same message for all reasons: a wrong proof, proofs of two users, a scope
+    that is unknown, disabled or without a role for the user. Its subclasses are PasswordExpiredError,
+    TooManyAttemptsError and MoreMethodsError.
+
+    Raises ForbiddenError for a token of an application or EC2 credential with another scope, a system token with a
+    project or domain scope, any request with the token of a trust, and a trust that is not the user's or whose roles
+    are lost. A token that was issued for a token expires no later than that token.
     """
     parent = token_data(request.token) if request.token is not None else None
     if parent is not None and parent.trust is not None:
-        raise ForbiddenError("The token of a trust gets no other token. Ask for one with the trust itself.")
+        raise ForbiddenError("The token of a trust cannot be exchanged. Request a token for the trust itself.")
     credential = _credential(request)
     user, step = _person(request, parent, credential)
     if request.only_domain not in {None, user.domain_id}:
@@ -143,9 +144,9 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
 
 def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tuple[str, ...]:
-    """Return the methods proved now and before, which are enough with those of the given token.
+    """Return the methods of this request and its receipt, which are sufficient together with those of the given token.
 
-    Raises MoreMethodsError, and plain NotAuthenticatedError where nothing was proved that a receipt stands for.
+    Raises MoreMethodsError, or NotAuthenticatedError if no method was proved that a receipt can contain.
     """
     before = receipts.methods_of(request.receipt, user) if request.receipt is not None else ()
     methods = tuple(dict.fromkeys((*request.methods, *before)))
@@ -158,7 +159,7 @@ def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tupl
 
 
 def prove_person(password: PasswordProof, passcode: str, client: Client) -> tuple[User, tuple[str, ...]]:
-    """Return who signs in at a form, and by which methods; errors as of ``authenticate``."""
+    """Authenticate a user with a login form; return the user and the methods. Raises as ``authenticate``."""
     proof = PasscodeProof(passcode, password.user_id, password.user_name, password.domain_id, password.domain_name)
     methods = ("password", "totp") if passcode and settings.TOTP else ("password",)
     request = AuthRequest(methods, "unscoped", client, password, passcode=proof if "totp" in methods else None)
@@ -172,7 +173,7 @@ def prove_person(password: PasswordProof, passcode: str, client: Client) -> tupl
 def _person(
     request: AuthRequest, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tuple[User, int | None]:
-    """Return whom all proofs are of, and the step of a passcode; between two of them the password may not change."""
+    """Return the user of all proofs, and the step of a passcode. The password must not change between two proofs."""
     found: list[User] = []
     step: int | None = None
     if parent is not None:
@@ -200,7 +201,7 @@ def _person(
 
 
 def _credential(request: AuthRequest) -> ApplicationCredential | None:
-    """Return the application credential whose secret was given; it has a scope of its own and takes no other."""
+    """Return the application credential whose secret was given. Its scope is fixed, so no scope may be requested."""
     proof = request.application_credential
     if proof is None:
         return None
@@ -226,7 +227,7 @@ def _scope(
     if credential is not None:
         return credential.project
     if parent is not None and parent.system and isinstance(asked, ProjectScope | DomainScope):
-        raise ForbiddenError("The token for the system gets none for a project or a domain.")
+        raise ForbiddenError("A system token cannot be exchanged for a project or domain token.")
     if asked in {"unscoped", "system"}:
         return None if asked == "unscoped" else "system"
     if asked == "default":
@@ -251,7 +252,9 @@ def _scope(
 
 
 def _trust(user: User, asked: TrustScope) -> Trust | None:
-    """Return the trust while it can be used and its project is open; ForbiddenError unless the user is the trustee."""
+    """Return the trust if it can be used and its project is enabled. Raises ForbiddenError unless the user is its
+    trustee.
+    """
     found = trust_by(asked.trust_id)
     if found is None or (found.project is not None and not (found.project.enabled and found.project.domain.enabled)):
         return None
@@ -261,7 +264,7 @@ def _trust(user: User, asked: TrustScope) -> Trust | None:
 
 
 def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
-    """Return the project of the credential that ``parent`` came from: there is no way out of it."""
+    """Return the project of the credential that ``parent`` was issued for; the scope cannot be changed."""
     project = by_id(Project, parent.project_id)
     same = (
         isinstance(asked, ProjectScope)

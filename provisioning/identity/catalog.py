@@ -1,4 +1,4 @@
-"""This cloud's own services, and what the addresses of endpoints may stand for."""
+"""The services of this cloud in the catalog, and the placeholders in endpoint URLs."""
 
 import re
 import uuid
@@ -17,32 +17,32 @@ _KNOWN = frozenset({"project_id", "tenant_id", "public_url"})
 
 
 class OwnService(NamedTuple):
-    """One service of this cloud."""
+    """A service of this cloud."""
 
     type: str
     name: str
-    """What tools written for OpenStack expect."""
+    """The name that OpenStack tools expect."""
     description: str
     path: str
-    """Where its endpoint is, after the cloud's address; it may have ``$(project_id)s`` at its end."""
+    """The path of its endpoint, after the public URL; it may end with ``$(project_id)s``."""
 
     @property
     def face(self) -> str:
-        """The first part of the path: ``compute``, ``volume``."""
+        """The first part of the path, such as ``compute`` or ``volume``."""
         return self.path.split("/")[1]
 
     @property
     def id(self) -> uuid.UUID:
-        """The same on every machine."""
+        """The id of the service, the same on all machines."""
         return uuid.uuid5(_SPACE, self.type)
 
     def endpoint_id(self, interface: str) -> uuid.UUID:
-        """The same on every machine."""
+        """Return the id of an endpoint, the same on all machines."""
         return uuid.uuid5(_SPACE, f"{self.type}/{interface}")
 
     @property
     def url(self) -> str:
-        """The endpoint's address as it is kept."""
+        """The endpoint's URL as stored."""
         return f"$(public_url)s{self.path}"
 
 
@@ -56,21 +56,21 @@ OWN = (
     OwnService("ec2", "ec2", "EC2 service", "/ec2/"),
 )
 PATHS = {own.face: own.path.removesuffix("/$(project_id)s") for own in OWN}
-"""First part of the path → address of the endpoint, without a project."""
+"""First part of the path → path of the endpoint, without the project id."""
 
 
 def check_url(url: str) -> None:
-    """Raise InvalidInputError unless this may be the address of an endpoint.
+    """Raise InvalidInputError for an invalid URL of an endpoint.
 
-    It begins with ``http``, ``https``, ``ws``, ``wss`` or ``$(public_url)s``, and may have ``$(project_id)s`` or
-    ``$(tenant_id)s`` in it; a ``%`` in the place of the ``$`` does too.
+    It must begin with ``http``, ``https``, ``ws``, ``wss`` or ``$(public_url)s``, and may contain ``$(project_id)s`` or
+    ``$(tenant_id)s``; ``%`` may be used instead of ``$``.
     """
     if len(url) > LONGEST_URL or "\0" in url:
         raise InvalidInputError(f"The url must have at most {LONGEST_URL} characters.", field="url")
     unknown = sorted(set(_SUBSTITUTION.findall(url)) - _KNOWN)
     if unknown:
         known = ", ".join(f"$({name})s" for name in sorted(_KNOWN))
-        raise InvalidInputError(f"Malformed endpoint url: $({unknown[0]})s is none of {known}.", field="url")
+        raise InvalidInputError(f"Malformed endpoint url: $({unknown[0]})s is not one of {known}.", field="url")
     rest = _SUBSTITUTION.sub("", url)
     if "$(" in rest or "%(" in rest or not _FORM.match(url):
         raise InvalidInputError(
@@ -81,7 +81,7 @@ def check_url(url: str) -> None:
 
 
 def filled(url: str, public_url: str, project_id: uuid.UUID | None) -> str | None:
-    """Return the address as clients see it, or None when it needs a project and there is none."""
+    """Return the URL for clients, or None if it needs a project id and there is none."""
     values = {"public_url": public_url}
     if project_id is not None:
         values |= {"project_id": project_id.hex, "tenant_id": project_id.hex}
@@ -93,7 +93,7 @@ def filled(url: str, public_url: str, project_id: uuid.UUID | None) -> str | Non
 def is_filtered_by(
     filters: Mapping[str, Any], service_id: uuid.UUID, region_id: str | None, interface: str | None, *, enabled: bool
 ) -> bool:
-    """Whether an endpoint with these attributes is one of a group with these filters."""
+    """Return whether an endpoint with these attributes matches the filters of an endpoint group."""
     if "service_id" in filters and read_id(filters["service_id"]) != service_id:
         return False
     others = {"region_id": region_id, "interface": interface, "enabled": enabled}

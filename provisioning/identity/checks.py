@@ -1,4 +1,4 @@
-"""What Django checks before a command of ours runs."""
+"""Django's system checks for identity."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from provisioning.identity import policy_file
 
 
 def check_policy_file(**_: Any) -> list[CheckMessage]:
-    """Find everything that is wrong with the operator's rules."""
+    """Report all problems of the operator's policy file."""
     path = Path(settings.POLICY_FILE)
     try:
         policy_file.read(path)

@@ -1,4 +1,4 @@
-"""Races between writers: what the database's constraints refuse becomes a sentence."""
+"""Conversion of violated database constraints, after races between writers, to errors for users."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from provisioning.common.errors import ConflictError, NovellaError
 
 @contextmanager
 def told_as(message: str, kind: type[NovellaError] = ConflictError, *, field: str | None = None) -> Iterator[None]:
-    """Run a change in a transaction; raise ``kind`` with this sentence when a constraint refuses it."""
+    """Run a block in a transaction. Raises ``kind`` with this message if a constraint is violated."""
     try:
         with transaction.atomic():
             yield

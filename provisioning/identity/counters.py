@@ -1,6 +1,6 @@
-"""Where sign-ins are counted: the cache ``sign_in`` (a file that all processes of the machine share, or a server).
+"""The cache in which failed logins are counted: a file that all processes of the machine share, or a cache server.
 
-Whoever is not signed in must not be able to write to the database.
+It is not the database, because unauthenticated clients must not be able to write to that.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ def store() -> BaseCache:
 
 
 def lockouts() -> BaseCache:
-    """Return where wrong passwords are counted for each account: apart from what addresses can fill, where that is a
-    file of this machine.
+    """Return the cache for lockouts of accounts. If it is a file, it is separate from counts of addresses, which can
+    fill it up.
     """
     return caches[LOCKOUTS] if isinstance(store(), MachineCache) else store()
 
 
 @contextlib.contextmanager
 def counting() -> Iterator[None]:
-    """Hold while a count is read and written again: of many at once each sees the ones before it.
+    """Hold a lock while a count is read and written, so that concurrent attempts are all counted.
 
-    With a server that several machines share, those of other processes are not held back.
+    With a cache server, processes on other machines are not locked out.
     """
     counts = store()
     with _lock, counts.exclusive() if isinstance(counts, MachineCache) else contextlib.nullcontext():
@@ -40,12 +40,12 @@ def counting() -> Iterator[None]:
 
 
 def key_of(*parts: str) -> str:
-    """Return the key for these words, whatever characters are in them."""
+    """Return a cache key for these texts, which may have any characters."""
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
 def network_of(source: str) -> str:
-    """Return the address, and of IPv6 its /64: one customer has all of it."""
+    """Return the address; for IPv6 its /64 network, which usually belongs to one customer."""
     try:
         address = ipaddress.ip_address(source)
     except ValueError:

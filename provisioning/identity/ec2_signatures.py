@@ -1,8 +1,8 @@
-"""The signatures of AWS clients, computed again from what a service tells of a request.
+"""Verifies the signatures of AWS clients from the description of a request.
 
 Sources: AWS General Reference, "Signature Version 2 signing process" and "Create a signed AWS API request" (version 4);
-S3, "Signing and authenticating REST requests".  Which fields describe a request: the Identity API's ``ec2tokens`` and
-``s3tokens``.
+S3, "Signing and authenticating REST requests". The fields that describe a request are those of the Identity API's
+``ec2tokens`` and ``s3tokens``.
 """
 
 import base64
@@ -20,16 +20,16 @@ from django.utils.crypto import constant_time_compare
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 MOST_OLD = timedelta(minutes=15)
-"""How far the time of a request may be from ours, either way."""
+"""Maximum difference between the time of a request and the current time."""
 LONGEST_EXPIRY = timedelta(hours=1)
-"""How far ahead of now the ``Expires`` of a request of version 2 may be: a used signature is recorded until then."""
+"""Maximum time until the ``Expires`` of a version 2 request, because used signatures are recorded until then."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _V2_METHODS = {"HmacSHA256": "sha256", "HmacSHA1": "sha1"}
 
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """A request to an EC2 API as the service that got it describes it."""
+    """A request to an EC2 API, as described by the service that received it."""
 
     access: str
     signature: str
@@ -41,10 +41,10 @@ class SignedRequest:
     """Names in lower case."""
     body_hash: str
     must_sign_host: bool = True
-    """Whether the host must be among the headers that are signed, as AWS demands and Keystone does not."""
+    """Whether the host must be a signed header, as AWS requires and Keystone does not."""
 
     def is_signed_with(self, secret: str) -> bool:
-        """Whether the holder of this secret signed it, in version 2 or 4, within the last quarter of an hour."""
+        """Return whether the request was signed with this secret, in version 2 or 4, within the last 15 minutes."""
         authorization = self.headers.get("authorization", "")
         if authorization.startswith(ALGORITHM) or self.params.get("X-Amz-Algorithm") == ALGORITHM:
             return self._version_4(secret, authorization)
@@ -52,7 +52,7 @@ class SignedRequest:
 
     @property
     def is_timely(self) -> bool:
-        """Whether what the request says of its time allows it now: neither too old, nor ahead of us, nor over."""
+        """Return whether the time of the request is valid: not too old, not in the future, not expired."""
         if self.params.get("SignatureVersion") == "2" and ALGORITHM not in self.headers.get("authorization", ""):
             return _is_timely_2(self.params)
         moment = self.headers.get("x-amz-date") or self.params.get("X-Amz-Date", "")
@@ -60,7 +60,7 @@ class SignedRequest:
 
     @property
     def valid_until(self) -> datetime:
-        """The last moment at which ``is_timely`` can hold."""
+        """The latest time at which ``is_timely`` can be true."""
         expires = _iso(self.params.get("Expires", "")) if "Timestamp" not in self.params else None
         return max(timezone.now() + 2 * MOST_OLD, expires) if expires is not None else timezone.now() + 2 * MOST_OLD
 
@@ -105,7 +105,7 @@ class SignedRequest:
 
 
 def is_s3_signature(access_secret: str, string_to_sign: str, signature: str) -> bool:
-    """Whether the text, which comes in base64, was signed with the secret: in S3's version 2, or in version 4."""
+    """Return whether a base64 text was signed with the secret, in S3's version 2 or in version 4."""
     text = b""
     with contextlib.suppress(binascii.Error, ValueError):
         text = base64.urlsafe_b64decode(string_to_sign.encode())
@@ -138,7 +138,7 @@ def _query(params: Mapping[str, str], *, without: str) -> str:
 
 
 def _hosts(host: str) -> Iterator[str]:
-    """The host as it came, and without its port: some clients sign without."""
+    """Yield the host, and the host without its port, because some clients sign that."""
     yield host
     name, mark, port = host.rpartition(":")
     if mark and port.isdigit():
@@ -146,7 +146,7 @@ def _hosts(host: str) -> Iterator[str]:
 
 
 def _authorization(header: str) -> dict[str, str]:
-    """``AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`` → its parts."""
+    """Return the parts of ``AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…``."""
     fields = (field.strip().partition("=") for field in header.removeprefix(ALGORITHM).split(","))
     return {name: value for name, _, value in fields}
 
@@ -158,7 +158,7 @@ def _is_recent_stamp(moment: str, date: str) -> bool:
 
 
 def _is_timely_2(params: Mapping[str, str]) -> bool:
-    """Whether a request of version 2 counts now: it says when it was signed, or when it ends."""
+    """Return whether a version 2 request is valid now, by its signing time or its expiry time."""
     if "Timestamp" in params:
         moment = _iso(params["Timestamp"])
         return moment is not None and _is_recent(moment)
@@ -174,7 +174,7 @@ def _iso(text: str) -> datetime | None:
 
 
 def _is_over(moment: str, seconds: str) -> bool:
-    """Whether a presigned request has ended: so many seconds after it was signed."""
+    """Return whether a presigned request has expired: ``seconds`` after it was signed."""
     if not seconds:
         return False
     try:

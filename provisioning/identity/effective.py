@@ -1,10 +1,10 @@
-"""What a token or a user's roles are worth now: direct roles and those of groups, inherited ones, all that they imply.
+"""The effective roles of tokens and users: direct, by groups, inherited and implied.
 
-One statement for each question, the same text on SQLite and PostgreSQL: this is asked at every request, and what was
-taken away must be gone at the next one, so nothing is remembered between two questions.
+Each question is one SQL statement, the same for SQLite and PostgreSQL. It runs for every request and its results are
+not cached, because a revocation must take effect with the next request.
 """
 
-# ruff: noqa: S608 - the statements are put together of the constants below, and every value is a parameter
+# ruff: noqa: S608 - the statements consist of the constants below, and all values are parameters
 
 import uuid
 from datetime import datetime
@@ -24,7 +24,7 @@ _MINE = """
             FROM identity_groupmembership m JOIN identity_roleassignment a ON a.group_id = m.group_id
             WHERE m.user_id = %(user)s)
 """
-"""What the user was given; two selects, so that each finds its rows by an index."""
+"""The role assignments of a user. It has two SELECTs, so that each can use an index."""
 
 _LINEAGE = """
     lineage(id, parent_id, domain_id) AS (
@@ -51,7 +51,7 @@ _GRANTED = {
         granted(role_id) AS (SELECT a.role_id FROM mine a WHERE a.system)
     """,
 }
-"""Scope → the roles given for it; an inherited one is worth something below its target only."""
+"""Scope → the assigned roles; an inherited assignment only applies below its target."""
 
 _IMPLIED = """
     effective(role_id) AS (
@@ -104,8 +104,7 @@ _PEDIGREE = f"""
     granted(role_id) AS (SELECT role_id FROM identity_trustrole WHERE trust_id = %(trust)s),
     {_IMPLIED}
 """
-"""A trust with those that it was redelegated from, and the roles: what the first trustor has, and what the trust gives.
-"""
+"""A trust with the trusts it was redelegated from, the roles of the first trustor, and the roles of the trust."""
 _STANDING = """
     AND NOT EXISTS (
         SELECT 1 FROM pedigree p JOIN identity_user a ON a.id = p.trustor_id OR a.id = p.trustee_id
@@ -114,27 +113,28 @@ _STANDING = """
     AND NOT EXISTS (
         SELECT 1 FROM effective e WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.role_id = e.role_id))
 """
-"""Everybody along the way is there, and the first trustor has what was given, as in Keystone whoever handed it on; a
-role that is gone nobody has.
+"""All trustors and trustees are enabled, and the first trustor has all roles of the trust, as in Keystone. A deleted
+role counts as missing.
 """
 
 
 class TokenSubject(NamedTuple):
-    """What the database says of a token that is good."""
+    """The data of a valid token's user and scope."""
 
     user_name: str
     user_domain_id: str
     scope_name: str
     scope_domain_id: str
     roles: frozenset[str]
-    """Names, all implied ones included; empty for a token without a scope."""
+    """Names, including implied roles; empty for a token without a scope."""
 
 
 def token_subject(data: TokenData) -> TokenSubject | None:
-    """Return what a token is worth now, or None: revoked, its session ended, its user, project or domain closed or
-    gone, the password changed since, or no role left there.
+    """Return the user, scope and roles of a token, or None if it is not valid.
 
-    Says nothing of the application credential that it may come from (``application_credentials.standing``).
+    It is not valid if it was revoked, its session was ended, its user, project or domain is disabled or deleted, the
+    password was changed since, or the user has no role in the scope. Application credentials are not checked
+    (``application_credentials.limits_of``).
     """
     scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""
     named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"
@@ -156,17 +156,19 @@ def token_subject(data: TokenData) -> TokenSubject | None:
 
 
 class TrustSubject(NamedTuple):
-    """What the database says of a token of a trust that is good."""
+    """The data of a valid token of a trust."""
 
     user_id: uuid.UUID
-    """The trustor, when the trust is for impersonation, else the trustee."""
+    """The trustor if the trust allows impersonation, otherwise the trustee."""
     subject: TokenSubject
 
 
 def trust_subject(data: TokenData) -> TrustSubject | None:
-    """As ``token_subject``, of a token of a trust: None as well when the trust is gone or not the user's, when a
-    trustor or trustee of it, or of one that it was redelegated from, is closed, gone or has another password, and when
-    the first trustor has lost a role that it gives.
+    """As ``token_subject``, for a token of a trust.
+
+    Also returns None if the trust was deleted or is not the user's, if a trustor or trustee in the chain of
+    redelegations is disabled, deleted or has changed the password, or if the first trustor has lost a role of the
+    trust.
     """
     named = "s.name, s.domain_id" if data.project_id else "'', ''"
     revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))
@@ -191,7 +193,7 @@ def trust_subject(data: TokenData) -> TrustSubject | None:
 
 
 def _said(data: TokenData) -> dict[str, Any]:
-    """Return what a token says, as parameters of a statement."""
+    """Return the values of a token as parameters of a statement."""
     return {
         "user": _id(data.user_id),
         "project": _id(data.project_id),
@@ -205,8 +207,9 @@ def _said(data: TokenData) -> dict[str, Any]:
 def role_names(
     user_id: uuid.UUID, *, project_id: uuid.UUID | None = None, domain_id: str | None = None, system: bool = False
 ) -> frozenset[str]:
-    """Return the names of the roles, all implied ones included, that the user has on a project, on a domain or on the
-    system; empty when the user, the target or a domain of them is disabled or gone.
+    """Return the names of the user's roles on a project, a domain or the system, including implied roles.
+
+    Empty if the user, the target or one of their domains is disabled or deleted.
     """
     scope = "project" if project_id else "domain" if domain_id else "system" if system else ""
     if not scope:
@@ -220,7 +223,7 @@ def role_names(
 
 
 def role_ids(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[uuid.UUID]:
-    """As ``role_names`` on a project, but the ids, those of domains' roles included."""
+    """As ``role_names`` on a project, but returns ids, including those of domain-specific roles."""
     statement = (
         f"WITH RECURSIVE {_GRANTED['project']}, {_IMPLIED} SELECT e.role_id {_OPEN_USER} {_SCOPE['project']}"
         f" JOIN effective e ON TRUE {_ENABLED_USER}"
@@ -229,19 +232,19 @@ def role_ids(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[uuid.UUID]:
 
 
 class Held(NamedTuple):
-    """What the tokens of an application credential are held to."""
+    """The restrictions of an application credential's tokens."""
 
     user_id: uuid.UUID
     project_id: uuid.UUID
     unrestricted: bool
     roles: frozenset[str]
-    """Names, all implied ones included."""
+    """Names, including implied roles."""
     access_rules: tuple[tuple[str, str, str], ...]
-    """(service, method, path pattern); empty: every request."""
+    """(service, method, path pattern); empty: all requests are allowed."""
 
 
 def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
-    """Return what an application credential gives, or None: it is gone or has expired."""
+    """Return the restrictions of an application credential, or None if it was deleted or has expired."""
     statement = f"""
         WITH RECURSIVE record(id, user_id, project_id, unrestricted) AS (
             SELECT id, user_id, project_id, unrestricted FROM identity_applicationcredential

@@ -1,4 +1,4 @@
-"""Records that are encrypted with the keys of credentials: a new key takes over all before an old one is deleted."""
+"""Encryption of stored secrets with the credential keys, and their re-encryption before an old key is deleted."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,9 +10,9 @@ from provisioning.common.wired import Wired
 from provisioning.identity import keys
 
 EncryptAgain = Callable[[Fernet], tuple[int, Sequence[str]]]
-"""Encrypts with this key what an older one encrypted: returns how many, and the ids of what no key opens.
+"""Encrypts secrets again with this key; returns their number, and the ids of those that no key decrypts.
 
-What is changed meanwhile is left to whoever changes it.
+Secrets that change in the meantime are skipped.
 """
 
 
@@ -28,7 +28,7 @@ KINDS = Wired[Encrypted]("The encrypted records")
 
 
 def encrypt_all_again(newest: Fernet) -> tuple[Counter[str], list[str]]:
-    """Encrypt with this key what older ones encrypted: return how many of each kind, and what no key opens."""
+    """Encrypt all secrets again with this key; return the number of each kind, and those that no key decrypts."""
     changed: Counter[str] = Counter()
     lost: list[str] = []
     for each in KINDS:
@@ -38,7 +38,9 @@ def encrypt_all_again(newest: Fernet) -> tuple[Counter[str], list[str]]:
 
 
 def renewed(encrypted: str, newest: Fernet) -> str:
-    """Return the same text encrypted with this key, as it is when that is done; InvalidToken when no key opens it."""
+    """Return the text encrypted with this key, unchanged if it already is. Raises InvalidToken if no
+    key decrypts it.
+    """
     try:
         newest.decrypt(encrypted.encode())
     except InvalidToken:

@@ -1,22 +1,22 @@
-"""To whom a role is given, and on what."""
+"""Columns of role assignments: the user or group, and the target."""
 
 from typing import Any, Literal, TypedDict, Unpack
 
 from provisioning.identity.models import Domain, Group, Project, User
 
 Place = Project | Domain | Literal["system"]
-"""On what a role is given."""
+"""The target of a role assignment."""
 
 
 def columns_of_place(place: Place) -> dict[str, Any]:
-    """Return the column of a role assignment that says on what it is given."""
+    """Return the column of a role assignment for its target."""
     if isinstance(place, Project):
         return {"project": place}
     return {"domain": place} if isinstance(place, Domain) else {"system": True}
 
 
 class Target(TypedDict, total=False):
-    """One user or one group, and one project, one domain or the system."""
+    """A user or group, and a project, a domain or the system."""
 
     user: User | None
     group: Group | None
@@ -24,17 +24,17 @@ class Target(TypedDict, total=False):
     domain: Domain | None
     system: bool
     inherited: bool
-    """On all projects below the project or in the domain, not on itself."""
+    """The role applies to all projects below the project or in the domain, but not to the target itself."""
 
 
 def columns_of(**target: Unpack[Target]) -> dict[str, Any]:
-    """Return the columns of a role assignment; ValueError unless there are one actor and one place."""
+    """Return the columns of a role assignment. Raises ValueError unless there are exactly one actor and one target."""
     blank: Target = {
         "user": None, "group": None, "project": None, "domain": None, "system": False, "inherited": False,
     }  # fmt: skip
     found = blank | target
     if (found["user"] is None) == (found["group"] is None):
-        raise ValueError("A role is given to a user or to a group.")
+        raise ValueError("A role must be assigned to a user or to a group.")
     if [found["project"] is not None, found["domain"] is not None, found["system"]].count(True) != 1:
-        raise ValueError("A role is given on a project, on a domain or on the system.")
+        raise ValueError("A role must be assigned on a project, a domain or the system.")
     return dict(found)

@@ -1,4 +1,4 @@
-"""What is done for identity by the clock."""
+"""Periodic jobs of identity."""
 
 import logging
 from datetime import timedelta
@@ -9,14 +9,14 @@ from provisioning.jobs.registry import periodic
 EVERY = 3600.0
 """Seconds."""
 CREDENTIALS_AFTER = timedelta(days=30)
-"""How long people find an application credential in their list, as expired, before it goes."""
+"""How long an expired application credential stays in its user's list."""
 
 logger = logging.getLogger(__name__)
 
 
 @periodic("identity.flush", every=EVERY)
 def flush() -> None:
-    """Remove what has expired, and log what that was."""
+    """Delete expired records, and log their number."""
     removed = {kind: number for kind, number in expired.flush(credentials_after=CREDENTIALS_AFTER).items() if number}
     if removed:
         logger.info("Removed what had expired: %s.", ", ".join(f"{number} {kind}" for kind, number in removed.items()))

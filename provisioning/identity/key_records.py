@@ -1,4 +1,4 @@
-"""The keys of all machines are the same: each process compares its own with the cloud's before it starts to serve."""
+"""Ensures that all machines use the same keys: each process compares its keys with the recorded ones at its start."""
 
 import logging
 import socket
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class KeyMismatchError(ConflictError):
-    """The keys of this machine are not those of the cloud; the message names the place and the way out."""
+    """The keys of this machine differ from those of the cloud; the message describes how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Held:
     kind: str
     place: str
     fingerprints: Sequence[str]
-    """First that of the key that writes."""
+    """The key that encrypts or signs comes first."""
 
     @property
     def newest(self) -> str:
@@ -38,12 +38,12 @@ class Held:
 
 
 def this_machine() -> str:
-    """Name this machine and its data folder: two clouds may run on one machine, and share nothing."""
+    """Return a name for this machine and its data directory, because two clouds may run on one machine."""
     return f"{socket.gethostname()[:100]}:{str(settings.DATA_DIR)[-150:]}"
 
 
 def held() -> list[Held]:
-    """Return the keys of each kind on this machine; a kind without any has no fingerprints."""
+    """Return the keys of each kind on this machine; a kind without keys has no fingerprints."""
     secrets = Path(settings.PORTAL_DIR) / "secrets"
     lines = (
         (SESSIONS, "NOVELLA_SECRET_KEY", secrets / "secret_key", [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]),
@@ -62,7 +62,7 @@ def held() -> list[Held]:
 
 
 def create_first() -> None:
-    """Create the keys of a new cloud: of the kinds of which no key was ever recorded."""
+    """Create the keys of a new cloud, for kinds without a recorded key."""
     known = set(KeyRecord.objects.values_list("kind", flat=True))
     for kind, folder in ((TOKENS, keys.TOKENS), (CREDENTIALS, keys.CREDENTIALS)):
         if kind not in known:
@@ -73,7 +73,7 @@ def create_first() -> None:
 def agree() -> None:
     """Compare the keys of this machine with the cloud's, record those of a new cloud, and follow a rotation.
 
-    Raises KeyMismatchError when this machine could not read what others write, or they not what it writes.
+    Raises KeyMismatchError if this machine cannot decrypt what others encrypt, or vice versa.
     """
     create_first()
     for each in held():
@@ -86,7 +86,7 @@ def agree() -> None:
 
 
 def agree_if_possible() -> None:
-    """``agree`` at the start of a process; a database that is away is no reason not to start."""
+    """``agree`` at the start of a process; it does not fail if the database is not available."""
     try:
         agree()
     except DatabaseError as error:
@@ -95,9 +95,9 @@ def agree_if_possible() -> None:
 
 @transaction.atomic
 def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
-    """Record the keys of this machine as the cloud's, whatever was recorded before; returns them.
+    """Record the keys of this machine as the cloud's, replacing the recorded ones; return them.
 
-    A kind without any gets its first key.
+    Creates the first key of a kind without keys.
     """
     for folder in (keys.TOKENS, keys.CREDENTIALS):
         folder.ensure()
@@ -111,18 +111,20 @@ def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
 
 
 def forget(machine: str) -> int:
-    """Forget the keys of a machine that runs no process of this cloud any more; returns how many kinds it had."""
+    """Delete the records of a machine that no longer runs a process of this cloud; return the number of its kinds."""
     return KeyHolder.objects.filter(machine=machine).delete()[0]
 
 
 def other_machines(kind: str, *, without: str | None = None) -> list[str]:
-    """Return the other machines with keys of this kind, or only those ``without`` the key of that fingerprint."""
+    """Return the other machines with keys of this kind; ``without``: only those that lack the key with this
+    fingerprint.
+    """
     others = KeyHolder.objects.filter(kind=kind).exclude(machine=this_machine()).order_by("machine")
     return [each.machine for each in others if without is None or without not in each.fingerprints]
 
 
 def _record(each: Held) -> KeyRecord:
-    """Return the record of this kind under a lock; a new cloud's is created."""
+    """Return the record of this kind, locked; created in a new cloud."""
     rows = KeyRecord.objects.select_for_update().filter(kind=each.kind)
     record = rows.first()
     if record is None and each.fingerprints:
@@ -130,27 +132,27 @@ def _record(each: Held) -> KeyRecord:
         record = rows.first()
     if record is None or not each.fingerprints:
         raise KeyMismatchError(
-            f"There are no keys of {each.kind} in {each.place}, and this cloud has some. Copy them from another machine"
+            f"There are no {each.kind} keys in {each.place}, but this cloud has some. Copy them from another machine"
             " or from the backup of the keys."
         )
     return record
 
 
 def _follow(record: KeyRecord, each: Held) -> None:
-    """Accept another key than the recorded one when it is part of a rotation."""
+    """Accept a newest key that differs from the recorded one if it is part of a rotation."""
     if record.current not in each.fingerprints:
         raise KeyMismatchError(
-            f"The keys of {each.kind} in {each.place} are not those of this cloud: key {record.current} is missing."
-            " Copy them from another machine or from the backup of the keys. If that key is lost for good, or was"
-            " withdrawn on purpose, run manage.py keys --accept: what it encrypted or signed is void then."
+            f"The {each.kind} keys in {each.place} are not those of this cloud: key {record.current} is missing."
+            " Copy them from another machine or from the backup of the keys. If that key is permanently lost, or was"
+            " withdrawn on purpose, run manage.py keys --accept: everything it encrypted or signed becomes invalid."
         )
     if record.previous and each.newest == record.previous:
-        return  # other machines use the next key already, and this one reads what they write
+        return  # other machines already use the next key, and this one can decrypt
     if behind := other_machines(each.kind, without=each.newest):
         raise KeyMismatchError(
-            f"The newest key of {each.kind} in {each.place} is not on every machine: {', '.join(behind)} would not read"
-            " what it writes. Copy it there and run manage.py keys, or run manage.py keys --forget MACHINE for a"
-            " machine that is gone."
+            f"The newest {each.kind} key in {each.place} is not on every machine: {', '.join(behind)} could not decrypt"
+            " its output. Copy it there and run manage.py keys, or run manage.py keys --forget MACHINE for a"
+            " machine that no longer exists."
         )
     record.previous, record.current = record.current, each.newest
     record.save(update_fields=["previous", "current", "changed_at"])

@@ -1,7 +1,7 @@
-"""Keys that encrypt: files in a folder, numbered; the highest number encrypts, all decrypt.
+"""Encryption keys: numbered files in a directory. The highest number encrypts, all decrypt.
 
-A file ``<number>.next`` is a key that decrypts and does not encrypt yet: on several machines a new key is added to all
-of them before the first one uses it.
+A file ``<number>.next`` is a key that only decrypts: with several machines, a new key is copied to all of them before
+the first one uses it.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 
 class KeysMissingError(UnavailableError):
-    """The folder has no keys; new ones are created by ``ensure`` alone, since they open nothing that exists."""
+    """The directory has no keys. Only ``ensure`` creates new ones, because they cannot decrypt existing data."""
 
 
 class KeyFolder:
-    """The keys in the folder that a setting names."""
+    """The keys in the directory of a setting."""
 
     def __init__(self, setting: str) -> None:
-        """Take the name of the setting, which is read at each use."""
+        """``setting`` is the name of the setting, which is read at each use."""
         self._setting = setting
         self._lock = threading.Lock()
         self._known: tuple[Path, int, MultiFernet] | None = None
@@ -40,7 +40,7 @@ class KeyFolder:
         return Path(getattr(settings, self._setting))
 
     def current(self) -> MultiFernet:
-        """Return the keys, read again when the folder changed; KeysMissingError when it has none."""
+        """Return the keys, read again when the directory has changed; KeysMissingError if it has none."""
         folder = self.folder
         known = self._known
         with contextlib.suppress(FileNotFoundError):
@@ -48,7 +48,7 @@ class KeyFolder:
                 return known[2]
         with self._lock:
             if not _numbers(folder):
-                log.error("There are no keys in %s: restore the folder, or run manage.py bootstrap.", folder)
+                log.error("There are no keys in %s: restore the directory, or run manage.py bootstrap.", folder)
                 raise KeysMissingError("The keys of this cloud cannot be read now.")
             changed = folder.stat().st_mtime_ns
             fernet = MultiFernet([Fernet(key) for key in self._keys()])
@@ -56,12 +56,12 @@ class KeyFolder:
             return fernet
 
     def ensure(self) -> None:
-        """Create the first key unless there is one."""
+        """Create the first key if there is none."""
         if not _numbers(self.folder):
             _write(self.folder, "1")
 
     def newest(self) -> Fernet:
-        """Return the key that encrypts from now on, alone."""
+        """Return only the key that encrypts."""
         return Fernet(_read(self.folder / str(max(_numbers(self.folder)))))
 
     def add(self) -> int:
@@ -71,13 +71,13 @@ class KeyFolder:
         return number
 
     def add_next(self) -> int:
-        """Add a key that decrypts only, until ``use_next``; returns its number, also when it was added before."""
+        """Add a key that only decrypts until ``use_next``; return its number, also if it already exists."""
         number = max(_numbers(self.folder), default=0) + 1
         _write(self.folder, f"{number}{NEXT}")
         return number
 
     def use_next(self) -> int | None:
-        """Let the key of ``add_next`` encrypt from now on; returns its number, or None when there is no such key."""
+        """Make the key of ``add_next`` encrypt; return its number, or None if there is no such key."""
         number = max(_numbers(self.folder), default=0) + 1
         try:
             (self.folder / f"{number}{NEXT}").rename(self.folder / str(number))
@@ -86,12 +86,12 @@ class KeyFolder:
         return number
 
     def drop(self, keep: int) -> None:
-        """Drop the oldest keys beyond ``keep``: what they encrypted is lost."""
+        """Delete the oldest keys beyond ``keep``. Data that they encrypted becomes unreadable."""
         for old in sorted(_numbers(self.folder))[:-keep]:
             (self.folder / str(old)).unlink(missing_ok=True)
 
     def fingerprints(self) -> list[str]:
-        """Return the fingerprints of all keys: first the one that encrypts, the one that is next last."""
+        """Return the fingerprints of all keys: the encrypting key first, the next key last."""
         return [fingerprint(key) for key in self._keys()]
 
     def _keys(self) -> list[bytes]:
@@ -102,9 +102,9 @@ class KeyFolder:
 
 
 TOKENS = KeyFolder("TOKEN_KEYS_DIR")
-"""They encrypt tokens."""
+"""The keys that encrypt tokens."""
 CREDENTIALS = KeyFolder("CREDENTIAL_KEYS_DIR")
-"""They encrypt the credentials that are kept for users."""
+"""The keys that encrypt users' credentials."""
 
 
 def current() -> MultiFernet:
@@ -112,9 +112,10 @@ def current() -> MultiFernet:
 
 
 def rotate(keep: int = 3) -> int:
-    """Add a key of tokens that issues from now on, drop the oldest beyond ``keep``, and return the new key's number.
+    """Add a key for new tokens, delete the oldest beyond ``keep``, and return the new key's number.
 
-    Tokens of a dropped key end: rotate no oftener than the token lifetime divided by ``keep - 1``.
+    Tokens of a deleted key become invalid, so the interval must not be shorter than the token lifetime divided by
+    ``keep - 1``.
     """
     number = TOKENS.add()
     TOKENS.drop(keep)
@@ -122,7 +123,7 @@ def rotate(keep: int = 3) -> int:
 
 
 def fingerprint(key: bytes) -> str:
-    """Return 16 hex digits that name a key and disclose nothing of it."""
+    """Return 16 hex digits that identify a key without disclosing it."""
     return hashlib.sha256(b"novella key\0" + key).hexdigest()[:16]
 
 
@@ -137,7 +138,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _write(folder: Path, name: str) -> None:
-    """Write a new key whole or not at all; when two processes create the same one, the first wins."""
+    """Write a new key atomically. If two processes create the same one, the first wins."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = folder / f".{name}.{secrets.token_hex(4)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Refuses changes that would leave the cloud without an administrator."""
+"""Rejects changes that would leave the cloud without an administrator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ from provisioning.identity.role_reach import ADMIN, roles_bringing
 
 @contextmanager
 def keeping_an_administrator() -> Iterator[None]:
-    """Run a change in a transaction; undo it and raise ForbiddenError when it takes away the last administrator.
+    """Run a block in a transaction; roll it back and raise ForbiddenError if it removes the last administrator.
 
-    Such changes come one behind the other: two at once would each see the administrator that the other takes away.  A
-    change that locks other rows as well begins with this, so that no two wait in a ring.
+    Such changes are serialized, because two concurrent ones could each remove the other's remaining administrator. A
+    block that locks other rows must begin with this lock, to avoid deadlocks.
     """
     with transaction.atomic():
         take_turns()
@@ -29,12 +29,14 @@ def keeping_an_administrator() -> Iterator[None]:
 
 
 def take_turns() -> None:
-    """Let nobody else change what roles come to before the caller's transaction ends."""
+    """Lock changes of effective roles until the caller's transaction ends."""
     list(Role.objects.select_for_update(no_key=True).filter(name=ADMIN, domain=None).values_list("id"))
 
 
 def has_administrator() -> bool:
-    """Whether an enabled user has the role ``admin`` on the system or on an enabled project, in whatever way."""
+    """Return whether an enabled user has the role ``admin`` on the system or an enabled project, directly or
+    indirectly.
+    """
     assignments = RoleAssignment.objects.filter(role__in=roles_bringing(ADMIN))
     users = User.objects.filter(enabled=True, domain__enabled=True)
     members = GroupMembership.objects.filter(user__in=users).values("group")
@@ -46,7 +48,7 @@ def has_administrator() -> bool:
     if projects.filter(domain__in=domains).exists():
         return True
     above = set(given.filter(project__isnull=False, inherited=True).values_list("project", flat=True))
-    while above:  # down the trees, which are few levels deep
+    while above:  # the trees have few levels
         below = projects.filter(parent__in=above)
         if below.exists():
             return True

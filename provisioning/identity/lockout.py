@@ -1,9 +1,9 @@
-"""Locks a name out after many wrong passwords, from whatever addresses: what slowing down each address cannot stop.
+"""Locks an account after many wrong passwords from any addresses, which throttling of single addresses cannot stop.
 
-An address from which the name was signed in to before counts for itself: who guesses elsewhere does not lock it out.
-Such an address is written down with the session that it got, in the database, so that neither a restart nor another web
-process forgets it.
-Locked is locked for a right password too, and nothing in the answer tells.
+Addresses with an earlier successful login are counted separately, so that an attacker elsewhere cannot lock out the
+user there. They are stored in the database with the session, so that a restart or another web process knows them.
+
+A locked account also rejects the correct password, and the response does not reveal the lock.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from provisioning.identity.counters import key_of, lockouts, network_of
 from provisioning.identity.models import KnownAddress, User
 
 REMEMBERED = timedelta(days=30)
-"""How long an address is known after a sign-in."""
+"""How long an address is known after a login."""
 MOST_ADDRESSES = 20
-"""Known addresses of one name."""
+"""Maximum number of known addresses of one account."""
 NAMES_OF_NOBODY = 4096
-"""Counts for all names that mean nobody together: however many are tried, the counts of users stay."""
+"""Number of counters that all unknown names share, so that many names cannot displace the counters of users."""
 _RENEWED_AFTER = timedelta(days=1)
 _METHODS = {"password": "password", "totp": "passcode"}
-"""Keystone's methods that are counted, as they are called here."""
+"""Methods of Keystone that are counted → their names here."""
 
 
 class Account(NamedTuple):
-    """What is counted for: a user however it was named, or a name that means nobody."""
+    """The account that is counted: a user, however named, or an unknown name."""
 
     key: str
     exempt: bool = False
-    """Never locked out."""
+    """The account is never locked."""
     user_id: uuid.UUID = NOBODY
     method: str = "password"
 
     def of(self, method: str) -> Account:
-        """The same account where another method than the password is counted."""
+        """Return the same account for a method other than the password."""
         return Account(f"{method} {self.key}", self.exempt, self.user_id, method)
 
 
 class Lockout:
-    """The count of one account as one network meets it."""
+    """The counter of an account for one network."""
 
     def __init__(self, whom: Account, network: str) -> None:
-        """``network`` is the address of who tries, or empty."""
+        """``network`` is the client's address or empty."""
         self._whom, self._network = whom, network
         self._counts = not whom.exempt and settings.LOCKOUT_ATTEMPTS > 0
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether the account was signed in to from there: a look at the database, for nobody's name, too."""
+        """Whether there was a login from this network; takes a query, also for unknown names."""
         return bool(self._network) and self._network in _known(self._whom.user_id, self._whom.method)
 
     @property
     def _is_new(self) -> bool:
-        """Whether nothing is counted of the account, so that it does not matter from where somebody comes."""
+        """Whether nothing is counted for the account, so that the network does not matter."""
         return not lockouts().get_many([_any_lock(self._whom.key), _any_count(self._whom.key)])
 
     @property
@@ -70,11 +70,11 @@ class Lockout:
         return _bucket(self._whom.key, self._network if self.is_known else "")
 
     def until(self) -> float | None:
-        """Return the time (seconds since 1970) at which the lock ends, or None."""
+        """Return the end of the lock in seconds since 1970, or None."""
         return None if not self._counts or self._is_new else _until(self._key)
 
     def count(self) -> None:
-        """Count a wrong password; what comes while the account is locked makes the lock no longer."""
+        """Count a wrong password. Attempts during a lock do not extend it."""
         if not self._counts or self.until() is not None:
             return
         cache, seconds = lockouts(), settings.LOCKOUT_SECONDS
@@ -82,7 +82,7 @@ class Lockout:
         cache.add(self._key, 0, seconds)
         try:
             wrong = cache.incr(self._key)
-        except ValueError:  # it was forgotten in between
+        except ValueError:  # it has expired in between
             wrong = 1
             cache.set(self._key, wrong, seconds)
         if wrong >= settings.LOCKOUT_ATTEMPTS:
@@ -92,15 +92,15 @@ class Lockout:
             cache.delete(self._key)
 
     def forget(self) -> None:
-        """Forget the wrong ones."""
+        """Reset the counter."""
         if not self._is_new:
             lockouts().delete(self._key)
 
 
 def remember(user: User, methods: Iterable[str], source: str) -> None:
-    """Remember the address from which somebody is let in as the user by these methods (Keystone's words).
+    """Remember the address of a successful login with these methods (Keystone's names).
 
-    Written when the address is new or was written down a day ago.
+    Written only if the address is new or was last written more than a day ago.
     """
     network, now = network_of(source), timezone.now()
     for method in {_METHODS[method] for method in methods if method in _METHODS} if network else ():
@@ -117,8 +117,8 @@ def remember(user: User, methods: Iterable[str], source: str) -> None:
 
 
 def account_of(user: User | None, typed: str) -> Account:
-    """Return what is counted for; ``typed`` is the name that was given.  Names that mean nobody share counts: nothing
-    in an answer tells.
+    """Return the account to count for; ``typed`` is the given name. Unknown names share counters, which no response
+    reveals.
     """
     if user is None:
         return Account(f"nobody {int(key_of(typed), 16) % NAMES_OF_NOBODY}")
@@ -127,7 +127,7 @@ def account_of(user: User | None, typed: str) -> Account:
 
 
 def lockout_of(user: User) -> datetime | None:
-    """Return until when the user is locked out, from everywhere or from some known address; None: not at all."""
+    """Return the end of the user's lock, for any network, or None."""
     if not settings.LOCKOUT_ATTEMPTS:
         return None
     end: float | None = lockouts().get(_any_lock(f"user {user.id.hex}"))
@@ -135,19 +135,19 @@ def lockout_of(user: User) -> datetime | None:
 
 
 def lift_lockout(user: User) -> None:
-    """Let the user try again, from everywhere; an address that was slowed down (``throttle``) still waits."""
+    """Unlock the user for all networks. Throttling of addresses (``throttle``) still applies."""
     account = f"user {user.id.hex}"
     keys = [_bucket(account, network) for network in ("", *_known(user.id, "password"))]
     lockouts().delete_many([*keys, *(_lock(key) for key in keys), _any_lock(account)])
 
 
 def forget_addresses() -> int:
-    """Remove addresses that are known no more; returns how many."""
+    """Delete addresses that are no longer known; return how many."""
     return KnownAddress.objects.filter(seen_at__lte=timezone.now() - REMEMBERED).delete()[0]
 
 
 def _known(user_id: uuid.UUID, method: str) -> set[str]:
-    """Return the networks from which the user was let in."""
+    """Return the networks from which the user has logged in."""
     found = KnownAddress.objects.filter(user_id=user_id, method=method, seen_at__gt=timezone.now() - REMEMBERED)
     return set(found.values_list("network", flat=True))
 
@@ -161,12 +161,12 @@ def _lock(bucket: str) -> str:
 
 
 def _any_lock(account: str) -> str:
-    """Return the key of the time at which the account's last lock ends, whichever address it is for."""
+    """Return the key of the end of the account's last lock, for any network."""
     return key_of("locked", account)
 
 
 def _any_count(account: str) -> str:
-    """Return the key of whether wrong passwords of the account are counted, from wherever."""
+    """Return the key that exists while wrong passwords of the account are counted, for any network."""
     return key_of("counted", account)
 
 

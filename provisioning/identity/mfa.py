@@ -1,4 +1,4 @@
-"""Which methods are enough to sign in as a user: Keystone's options ``multi_factor_auth_rules`` and ``…_enabled``."""
+"""Multi-factor rules of users: Keystone's options ``multi_factor_auth_rules`` and ``…_enabled``."""
 
 from collections.abc import Iterable
 
@@ -8,13 +8,15 @@ from provisioning.identity.models import User
 
 
 def check(user: User, methods: Iterable[str]) -> None:
-    """Raise NotAuthenticatedError unless the methods contain all of one of the user's rules, if there are any."""
+    """Raise NotAuthenticatedError unless the methods satisfy one of the user's rules, if there are any."""
     if not is_enough(user, methods):
         raise NotAuthenticatedError(REFUSED)
 
 
 def is_enough(user: User, methods: Iterable[str]) -> bool:
-    """Whether these methods are enough.  Rules without ``multi_factor_auth_enabled`` are in force, as in Keystone."""
+    """Return whether these methods are sufficient.  Rules apply unless ``multi_factor_auth_enabled`` is false, as in
+    Keystone.
+    """
     if user.options.get("multi_factor_auth_enabled") is False:
         return True
     used, wanted = set(methods), _rules(user)
@@ -22,7 +24,7 @@ def is_enough(user: User, methods: Iterable[str]) -> bool:
 
 
 def required(user: User, methods: Iterable[str]) -> list[list[str]]:
-    """Return the user's rules of which a part was proved by these methods."""
+    """Return the user's rules that these methods partly satisfy."""
     used = set(methods)
     return [list(rule) for rule in _rules(user) if used.intersection(rule)]
 

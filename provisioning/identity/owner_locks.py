@@ -13,11 +13,10 @@ from provisioning.identity.models import Project, User
 
 
 def lock_rows(model: type[Model], keys: Sequence[uuid.UUID | str], *, no_key: bool = True) -> set[uuid.UUID | str]:
-    """Lock these rows until the caller's transaction ends; return the keys of those that exist.
+    """Lock rows until the caller's transaction ends; return the keys of those that exist.
 
-    ``no_key`` False: nor can others make rows that point to them meanwhile.
-
-    Rows are locked in the order of their keys; SQLite, where one transaction writes at a time, is only asked.
+    ``no_key`` False: also blocks new rows that refer to them. Rows are locked in the order of their keys. On SQLite,
+    which allows only one writer, the rows are only read.
     """
     if len(keys) == 1:
         return set(_lock_one(model, no_key)(key=keys[0]))
@@ -34,12 +33,12 @@ def _lock_one(model: type[Model], no_key: bool) -> Prepared[Any]:  # noqa: FBT00
 
 
 def lock_project(project_id: uuid.UUID) -> None:
-    """Lock a project until the caller's transaction ends; NotFoundError when it is gone."""
+    """Lock a project until the caller's transaction ends; NotFoundError if it was deleted."""
     if not lock_rows(Project, [project_id]):
         raise NotFoundError(f"Could not find project: {project_id.hex}.")
 
 
 def lock_user(user_id: uuid.UUID) -> None:
-    """Lock a user until the caller's transaction ends; NotFoundError when it is gone."""
+    """Lock a user until the caller's transaction ends; NotFoundError if it was deleted."""
     if not lock_rows(User, [user_id]):
         raise NotFoundError(f"Could not find user: {user_id.hex}.")

@@ -1,10 +1,11 @@
-"""Who may do what: every operation of every face has one rule in ``policies``, and every face asks here.
+"""Policy: every operation of every API and page has one rule in ``policies``, which is checked here.
 
-Rules are written in oslo.policy's language and checked by oslo.policy; the file ``POLICY_FILE`` (YAML, name → check)
-changes them while the cloud runs.  A check may name of the caller: ``role``, ``user_id``, ``user_domain_id``,
-``project_id``, ``project_domain_id``, ``domain_id``, ``system_scope`` (``all``), ``token_scope`` (``project``,
-``domain``, ``system``, ``unscoped``), and of the object whatever the face gives: ``user_id``, ``project_id``,
-``domain_id``.  Which objects exist for a caller is not decided here: selectors show a project its own.
+Rules are written in the language of oslo.policy and checked by it. The file ``POLICY_FILE`` (YAML, name → check)
+overrides them while the cloud runs. A check may refer to these attributes of the caller: ``role``, ``user_id``,
+``user_domain_id``, ``project_id``, ``project_domain_id``, ``domain_id``, ``system_scope`` (``all``), ``token_scope``
+(``project``, ``domain``, ``system``, ``unscoped``), and to the attributes of the target that the operation provides:
+``user_id``, ``project_id``, ``domain_id``. Visibility is not decided here: selectors restrict callers to their
+project's objects.
 """
 
 import importlib
@@ -32,26 +33,27 @@ __all__ = ["RULES", "PersonalRuleError", "Rule", "allows", "enforce", "load", "v
 
 Target = Mapping[str, object]
 LOOK_EVERY = 0.5
-"""Seconds between two looks at the file."""
+"""Seconds between two checks of the file."""
 AT_REST = 0.2
-"""Seconds since the file was written, from which on it counts as written to its end."""
+"""Age in seconds from which the file is considered completely written."""
 MOST_ANSWERS = 4096
-"""Answers that are remembered for one set of rules: the same question has the same answer."""
+"""Maximum number of cached results for one set of rules."""
 _Mark = tuple[int, int, int] | None
 _turn = threading.Lock()
 logger = logging.getLogger(__name__)
 
 
 class PersonalRuleError(Exception):
-    """The rule asks who the caller is, and the context says only what the caller may (``without_person``)."""
+    """The rule depends on the caller's identity, but the context only has roles (``without_person``)."""
 
 
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
-    """Whether the caller may; ``target`` has the object's ids that the check names.  KeyError: no such rule.
+    """Return whether the caller may carry out the operation. ``target`` has the ids of the object. KeyError: unknown
+    rule.
 
-    A rule about what a project owns is asked about the caller's own project unless ``target`` names another, and a rule
-    about what a user owns (key pairs) about the caller.
-    The cloud itself, which is no user, may do what it does as an administrator.  Raises PersonalRuleError.
+    For rules about resources of projects, the target's project is the caller's unless ``target`` specifies another one;
+    for resources of users (key pairs), the same applies to the user. The control plane itself, without a user, has the
+    rights of an administrator. Raises PersonalRuleError.
     """
     scopes, scope = RULES[rule].scopes, _scope_of(context)
     if context.user_id is None:
@@ -73,7 +75,7 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
         )  # fmt: skip
     try:
         answer = rules.answers.get(question)
-    except TypeError:  # the target came from outside, and is no id at all
+    except TypeError:  # the target came from a request and is not a valid id
         return rules.ask(rule, _plain(target), _credentials(context))
     if answer is None:
         answer = rules.ask(rule, _plain(target), _credentials(context))
@@ -84,14 +86,14 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
 
 
 def enforce(context: RequestContext, rule: str, target: Target | None = None) -> None:
-    """Raise ForbiddenError, in Nova's words, unless ``allows``."""
+    """Raise ForbiddenError, with Nova's message, unless ``allows``."""
     if not allows(context, rule, target):
         wanted = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
         raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{wanted}")
 
 
 def load() -> None:
-    """Read the rules now, as a process that asks them does at its start.  Raises PolicyFileError for a broken file."""
+    """Read the rules at the start of a process that uses them.  Raises PolicyFileError for an invalid file."""
     with _turn:
         rules = _follow(None)
     if rules.broken is not None:
@@ -99,30 +101,30 @@ def load() -> None:
 
 
 def version() -> int:
-    """Return a number that changes when the rules do; what was allowed before has to be asked again then."""
+    """Return a number that changes with the rules; earlier decisions must then be repeated."""
     return _current().version
 
 
 @dataclass(slots=True)
 class _InForce:
-    """The rules in force, and what the file looked like; without an ``enforcer`` everything is refused."""
+    """The active rules, and the state of their file. Without an ``enforcer`` everything is denied."""
 
     path: Path
     mark: _Mark
     enforcer: Any
     by_role: frozenset[str] = frozenset()
-    """Rules that ask for nothing but roles and the kind of token."""
+    """Rules that depend only on roles and the scope of the token."""
     version: int = 0
     broken: PolicyFileError | None = None
     look_at: float = 0.0
     answers: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def ask(self, rule: str, target: dict[str, object], credentials: dict[str, Any]) -> bool:
-        """Ask oslo.policy; a check that fails, such as one that is nested beyond all measure, lets nobody in."""
+        """Check a rule with oslo.policy. A check that fails, such as one that is nested too deeply, denies access."""
         try:
             return self.enforcer is not None and bool(self.enforcer.enforce(rule, target, credentials))
         except Exception:
-            logger.exception("The rule %s cannot be checked; it refuses.", rule)
+            logger.exception("The rule %s cannot be checked; access is denied.", rule)
             return False
 
 
@@ -130,7 +132,7 @@ _in_force: _InForce | None = None
 
 
 def _current() -> _InForce:
-    """Return the rules in force, after a look at the file when it is time for one."""
+    """Return the active rules, after checking the file for changes if it is due."""
     rules = _in_force
     if rules is not None and time.monotonic() < rules.look_at:
         return rules
@@ -139,7 +141,7 @@ def _current() -> _InForce:
 
 
 def _follow(before: _InForce | None) -> _InForce:
-    """Take the file's rules if it has changed.  What cannot be used changes nothing, and is logged once."""
+    """Load the rules if the file has changed. An invalid file changes nothing, and is logged once."""
     global _in_force
     path = Path(settings.POLICY_FILE)
     if before is None or before.path != path:
@@ -156,32 +158,32 @@ def _follow(before: _InForce | None) -> _InForce:
         made.enforcer, made.by_role = _enforcer(checks), policy_file.by_role(checks)
         made.version, made.broken = before.version + 1, None
         if before.mark is not None:
-            logger.info("The rules of %s are in force.", path)
+            logger.info("The rules of %s are active.", path)
         if unused:
-            logger.warning("%s has rules for what this cloud does not do: %s.", path, ", ".join(sorted(unused)))
+            logger.warning("%s has rules of operations that do not exist here: %s.", path, ", ".join(sorted(unused)))
     except PolicyFileError as error:
         made.broken = error
-        kept = "The rules before stay in force." if made.enforcer else "Everything is refused until it is repaired."
-        logger.error("%s %s", error, kept)  # noqa: TRY400 - the sentence says all
+        kept = "The previous rules stay active." if made.enforcer else "Everything is denied until it is corrected."
+        logger.error("%s %s", error, kept)  # noqa: TRY400 - the message is complete
     made.look_at = time.monotonic() + LOOK_EVERY
     _in_force = made
     return made
 
 
 def _checks(path: Path, *, gone: bool) -> tuple[policy_file.Checks, set[str]]:
-    """Return the check of every rule, and the rules of the file that nothing asks.  A file that is gone may be a
-    mistake, which must not bring the defaults back.
+    """Return the check of every rule, and the unused rules of the file. A deleted file may be a mistake, so it does not
+    restore the defaults.
     """
     if gone:
-        raise PolicyFileError(path, ["It is gone; an empty file brings the defaults back."])
+        raise PolicyFileError(path, ["It was deleted; an empty file restores the defaults."])
     given = policy_file.read(path)
     return policy_file.effective(given), policy_file.unused(given)
 
 
 def _mark(path: Path) -> _Mark:
-    """Return what changes whenever the file does; None: there is none."""
+    """Return values that differ after each change of the file; None: there is no file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the price of Path's
+        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
     except FileNotFoundError:
         return None
     except OSError:
@@ -190,13 +192,15 @@ def _mark(path: Path) -> _Mark:
 
 
 def _is_being_written(mark: _Mark) -> bool:
-    """Whether the file may not be there to its end: half of a file would be half of the rules."""
+    """Return whether the file may be incompletely written."""
     return mark is not None and abs(time.time() - mark[0] / 1e9) < AT_REST
 
 
 @cache
 def _library() -> tuple[Any, Any]:
-    """Return oslo.policy and its options; loaded at the first question: workers ask none, and it takes 24 MiB."""
+    """Return oslo.policy and its options. Loaded at the first use, because it takes 24 MiB and workers
+    do not need it.
+    """
     cfg, library = importlib.import_module("oslo_config.cfg"), importlib.import_module("oslo_policy.policy")
     options = cfg.ConfigOpts()
     options([], project="novella", default_config_files=[], default_config_dirs=[])
@@ -204,7 +208,7 @@ def _library() -> tuple[Any, Any]:
 
 
 def _enforcer(checks: Mapping[str, str]) -> Any:
-    """Return oslo.policy's enforcer of these checks; it looks at no file itself."""
+    """Return an enforcer of oslo.policy with these checks; it reads no files itself."""
     library, options = _library()
     enforcer = library.Enforcer(options, use_conf=False)
     enforcer.set_rules(library.Rules.from_dict(dict(checks)), use_conf=False)
@@ -212,7 +216,7 @@ def _enforcer(checks: Mapping[str, str]) -> Any:
 
 
 def _scope_of(context: RequestContext) -> str:
-    """Return what the caller's token is for."""
+    """Return the scope of the caller's token."""
     if context.system:
         return "system"
     if context.domain_id:
@@ -221,8 +225,8 @@ def _scope_of(context: RequestContext) -> str:
 
 
 def _credentials(context: RequestContext) -> dict[str, Any]:
-    """Return what a check may name of the caller; what the caller has not is left out, or it would equal what an
-    object has not.
+    """Return the attributes of the caller for checks. Missing ones are omitted; otherwise they would equal missing
+    attributes of the target.
     """
     found = {
         "roles": sorted(context.roles),
@@ -238,6 +242,6 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
 
 
 def _plain(target: Target) -> dict[str, object]:
-    """Return the target with its ids spelled in one way."""
+    """Return the target with its ids in a uniform format."""
     found = {name: read_id(value) for name, value in target.items()}
     return {name: found[name].hex if found[name] else value for name, value in target.items()}  # type: ignore[union-attr]

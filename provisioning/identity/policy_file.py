@@ -1,10 +1,11 @@
-"""The operator's file of rules: reading it, and finding everything that is wrong with it before it is used.
+"""Reads the operator's policy file, and finds all its problems before it is used.
 
-YAML, rule name → check in oslo.policy's language.  A name that is no rule of ``policies`` and has no colon is a rule of
-the operator's own, which other rules name by ``rule:``.  A rule of OpenStack for what this cloud does not do changes
-nothing and is reported.  Whatever would refuse or let through by mistake is a problem: a misspelt attribute as much as
-a cycle.  oslo.policy's own reading of files does not suffice: it takes half of a file that is being written, brings the
-defaults back when the file is gone or broken, and does not see misspelt attributes or a cycle through ``not``.
+The file is YAML, rule name → check in the language of oslo.policy. A name without a colon that is not a rule of
+``policies`` is the operator's own rule, which other rules can use with ``rule:``. Rules of OpenStack for operations
+that this cloud does not have are ignored and reported. Everything that could deny or allow access by mistake is a
+problem, such as a misspelt attribute or a cycle. oslo.policy's own reader is not sufficient: it accepts half-written
+files, restores the defaults when the file is deleted or invalid, and does not detect misspelt attributes or cycles
+through ``not``.
 """
 
 import difflib
@@ -25,11 +26,11 @@ CALLER = frozenset(
         "roles",
     }
 )  # fmt: skip
-"""What a check may name of the caller, beside ``role`` and ``rule``."""
+"""Attributes of the caller that a check may use, besides ``role`` and ``rule``."""
 SHARED = frozenset({"role", "roles", "rule", "system_scope", "token_scope"})
-"""What many callers have alike."""
+"""Attributes that callers share if they have the same roles and scope."""
 LARGEST = 256 << 10
-"""Bytes of a file."""
+"""Maximum size of the file in bytes."""
 Checks = dict[str, str]
 _NAMED = re.compile(r"%\((\w+(?:[.:]\w+)*)\)s")
 _ELSEWHERE = Path(__file__).parent / "policies" / "elsewhere.txt"
@@ -37,7 +38,7 @@ _OWN_NAME = re.compile(r"[\w.-]+")
 
 
 class PolicyFileError(Exception):
-    """The file cannot be used; ``problems`` are sentences for the operator."""
+    """The file cannot be used; ``problems`` are messages for the operator."""
 
     def __init__(self, path: Path, problems: list[str]) -> None:
         super().__init__(f"The policy file {path} cannot be used: {' '.join(problems)}")
@@ -45,7 +46,7 @@ class PolicyFileError(Exception):
 
 
 def read(path: Path) -> Checks:
-    """Return the file's checks by rule; without a file there are none.  Raises PolicyFileError with every problem."""
+    """Return the file's checks by rule; empty without a file.  Raises PolicyFileError with all problems."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST + 1)
@@ -68,7 +69,7 @@ def read(path: Path) -> Checks:
 
 
 def effective(overrides: Mapping[str, str]) -> Checks:
-    """Return the check of every rule: the default ones, and over them the file's."""
+    """Return the check of every rule: the defaults, overridden by the file."""
     without = unused(overrides)
     given = {name: check for name, check in overrides.items() if name not in without}
     return {rule.name: rule.check for rule in RULES.values()} | given
@@ -76,12 +77,12 @@ def effective(overrides: Mapping[str, str]) -> Checks:
 
 @cache
 def _elsewhere() -> frozenset[str]:
-    """Return the names of OpenStack's rules for what this cloud does not do."""
+    """Return the names of OpenStack's rules for operations that this cloud does not have."""
     return frozenset(line for line in _ELSEWHERE.read_text().splitlines() if line and not line.startswith("#"))
 
 
 def unused(overrides: Mapping[str, str]) -> set[str]:
-    """Return the file's rules that are OpenStack's but nothing asks here."""
+    """Return the file's rules that exist in OpenStack but are not used here."""
     found = overrides.keys() - RULES.keys()
     found = found & _elsewhere() if found else found
     while named := {each for name in overrides.keys() - found for each in _references(overrides[name])} & found:
@@ -90,7 +91,7 @@ def unused(overrides: Mapping[str, str]) -> set[str]:
 
 
 def differing(overrides: Mapping[str, str]) -> Checks:
-    """Return the file's checks that are not what the default is."""
+    """Return the file's checks that differ from the defaults."""
     without = unused(overrides)
     return {
         name: check
@@ -100,7 +101,7 @@ def differing(overrides: Mapping[str, str]) -> Checks:
 
 
 def by_role(everything: Mapping[str, str]) -> frozenset[str]:
-    """Return the rules whose answer is the same for everybody with the same roles and the same kind of token."""
+    """Return the rules that have the same result for all callers with the same roles and token scope."""
     found = {name for name, check in everything.items() if _kinds(check) <= SHARED and not _NAMED.search(check)}
     while others := {name for name in found if not found.issuperset(_references(everything[name]))}:
         found -= others
@@ -109,7 +110,9 @@ def by_role(everything: Mapping[str, str]) -> frozenset[str]:
 
 @cache
 def targets_of(name: str) -> frozenset[str]:
-    """Return what a rule's check may name of the object; a rule for other rules may name what any of them may."""
+    """Return the target attributes that a rule's check may use; a rule used by other rules may use
+    those of all rules.
+    """
     if name not in GUARDING:
         return frozenset().union(*map(targets_of, GUARDING))
     if RULES[name].scopes == PROJECT:
@@ -120,14 +123,14 @@ def targets_of(name: str) -> frozenset[str]:
 
 
 def _entries(text: str) -> tuple[list[str], Checks]:
-    """Return what is wrong with the YAML, and the entries that can be read."""
+    """Return the problems of the YAML, and the entries that can be read."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
         said = getattr(error, "problem", None) or "a character that is not allowed"
-        return [f"It is no YAML{where}: {said}. Names and checks stand in quotes."], {}
+        return [f"It is not valid YAML{where}: {said}. Names and checks must be quoted."], {}
     if root is None:
         return [], {}
     if not isinstance(root, yaml.MappingNode):
@@ -140,14 +143,14 @@ def _entries(text: str) -> tuple[list[str], Checks]:
         if not isinstance(value, yaml.ScalarNode) or value.tag != "tag:yaml.org,2002:str" or not name:
             problems.append(f"{where} the check of {name or 'a rule'} must be text in quotes.")
         elif name in checks:
-            problems.append(f"{where} {name} is there twice.")
+            problems.append(f"{where} {name} occurs twice.")
         else:
             checks[name] = value.value
     return problems, checks
 
 
 def _problems_of(checks: Checks) -> list[str]:
-    """Return everything that is wrong with the entries as rules."""
+    """Return the problems of the entries as rules."""
     everything, without = effective(checks), unused(checks)
     checks = {name: check for name, check in checks.items() if name not in without}
     named = {each for name, check in everything.items() for each in _references(check) if each != name}
@@ -156,20 +159,20 @@ def _problems_of(checks: Checks) -> list[str]:
         f"{name}: {problem}" for name, check in checks.items() for problem in problems_of_check(name, check, everything)
     ]
     cycle = _cycle(everything)
-    return [*problems, f"These rules ask for each other in a circle: {' → '.join(cycle)}."] if cycle else problems
+    return [*problems, f"These rules refer to each other in a cycle: {' → '.join(cycle)}."] if cycle else problems
 
 
 def _problems_of_name(name: str, named: set[str]) -> Iterator[str]:
     if name in RULES or (name in named and _OWN_NAME.fullmatch(name)):
         return
     near = difflib.get_close_matches(name, RULES, 1, 0.8)
-    yield f"There is no rule {name}, and no rule asks for it{f'; did you mean {near[0]}?' if near else '.'}"
+    yield f"There is no rule {name}, and no rule refers to it{f'; did you mean {near[0]}?' if near else '.'}"
 
 
 def problems_of_check(name: str, check: str, everything: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with one rule's check, as sentences; ``everything`` are the rules that it may name."""
+    """Return the problems of one rule's check as messages; ``everything``: all rules that it may refer to."""
     if not check.strip():
-        return ['It is empty. "@" lets everybody, "!" nobody.']
+        return ['It is empty. "@" allows all users, "!" none.']
     leaves = [word for word in _words(check) if word.lower() not in {"and", "or", "not"}]
     problems = [problem for leaf in leaves for problem in _problems_of_leaf(name, leaf, everything)]
     if not problems and sorted(leaves) != sorted(_understood(check)):
@@ -182,19 +185,19 @@ def _problems_of_leaf(name: str, leaf: str, everything: Mapping[str, str]) -> It
         return
     kind, _, wanted = leaf.partition(":")
     if not kind or not wanted:
-        yield f"{leaf!r} is no check: write role:name, rule:name, attribute:value, @ or !."
+        yield f"{leaf!r} is not a check: write role:name, rule:name, attribute:value, @ or !."
         return
     if kind in {"http", "https"}:
-        yield f"{leaf!r} would ask another server at every request; this cloud does not."
+        yield f"{leaf!r} would query another server at every request, which is not supported."
     elif kind == "rule" and wanted not in everything:
-        yield f"It asks for the rule {wanted}, which does not exist."
+        yield f"It refers to the rule {wanted}, which does not exist."
     elif kind not in CALLER | {"rule", "role"} and not _is_constant(kind):
-        yield f"{kind!r} is nothing that is known of a caller; there are role, rule, {', '.join(sorted(CALLER))}."
+        yield f"{kind!r} is not an attribute of the caller; these are role, rule, {', '.join(sorted(CALLER))}."
     for each in dict.fromkeys(_NAMED.findall(wanted)):
         if each not in targets_of(name):
-            yield f"%({each})s is not known where this rule is asked; there are {', '.join(sorted(targets_of(name)))}."
+            yield f"%({each})s is not available for this rule; available: {', '.join(sorted(targets_of(name)))}."
     if "%" in _NAMED.sub("", wanted):
-        yield f"{leaf!r} has a % that belongs to no %(name)s."
+        yield f"{leaf!r} has a % outside of %(name)s."
 
 
 def _is_constant(kind: str) -> bool:
@@ -204,12 +207,12 @@ def _is_constant(kind: str) -> bool:
 
 
 def _words(check: str) -> list[str]:
-    """Return the words of a check without its parentheses, which stand before and after words as in oslo.policy."""
+    """Return the words of a check without parentheses, which are only recognized around words, as in oslo.policy."""
     return [word for word in (part.lstrip("(").rstrip(")") for part in check.split()) if word]
 
 
 def _understood(check: str) -> list[str]:
-    """Return the checks that oslo.policy found in a text; it turns what it cannot read into ``!``."""
+    """Return the checks that oslo.policy recognizes in a text; it replaces unreadable ones by ``!``."""
     library = importlib.import_module("oslo_policy.policy")
     tree = library.Rules.from_dict({"rule": check})["rule"]
     return [word for word in _words(str(tree)) if word.lower() not in {"and", "or", "not"}]
@@ -224,7 +227,7 @@ def _references(check: str) -> list[str]:
 
 
 def _cycle(everything: Mapping[str, str]) -> list[str]:
-    """Return the names along a circle of rules that ask for each other, or nothing."""
+    """Return the names along a cycle of rules, or an empty list."""
     done: set[str] = set()
 
     def walk(name: str, above: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Keeps callers from taking power over the cloud, by a new password for who has it or a place in a group that has."""
+"""Prevents privilege escalation by resetting the password of a privileged user or joining a privileged group."""
 
 import uuid
 from collections.abc import Collection
@@ -14,11 +14,12 @@ from provisioning.identity.role_reach import roles_beyond_domains
 
 
 def is_superior(context: RequestContext, record: User | Group) -> bool:
-    """Whether a user or a group has power where the caller has none: policy may let others look after people, too.
+    """Return whether a user or group has rights that the caller lacks, because policy may let non-operators manage
+    users.
 
-    Such power is a role that counts beyond domains (``role_reach``), given to them or by a trust, and any role on the
-    system or on another domain itself.  Operators of the cloud have no superior; the administrator of a domain has none
-    who is ``admin`` on it only.
+    Such rights are roles that apply beyond domains (``role_reach``), directly or by a trust, and roles on the system or
+    on another domain. For operators there are none; for a domain's administrator, ``admin`` on that domain does not
+    count.
     """
     if policy.allows(context, "admin_required"):
         return False
@@ -27,14 +28,14 @@ def is_superior(context: RequestContext, record: User | Group) -> bool:
 
 
 def refuse_superior(context: RequestContext, record: User | Group) -> None:
-    """Raise ForbiddenError when the user or the group ``is_superior``."""
+    """Raise ForbiddenError if the user or group ``is_superior``."""
     if is_superior(context, record):
         what = "group" if isinstance(record, Group) else "user"
         raise ForbiddenError(f"The {what} has a role beyond your reach. Ask an operator of the cloud.")
 
 
 def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
-    """Whether the user or the group has power, in whatever way, by anything but a role on this domain itself."""
+    """Return whether the user or group has such rights, except by a role on the domain ``but_on``."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
         given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
@@ -49,6 +50,6 @@ def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
 
 
 def _is_trusted_with(user: User, roles: Collection[uuid.UUID]) -> bool:
-    """Whether somebody lets the user act with one of these roles."""
+    """Return whether a trust delegates one of these roles to the user."""
     lasting = Q(trust__expires_at=None) | Q(trust__expires_at__gt=timezone.now())
     return TrustRole.objects.filter(lasting, trust__trustee=user, role__in=roles).exists()

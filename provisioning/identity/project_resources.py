@@ -1,4 +1,4 @@
-"""The resources that projects own in other apps: a project can be deleted only when it owns none that count."""
+"""The resources of projects in other apps. A project can only be deleted if it has none that are counted."""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +14,11 @@ Remove = Callable[[Ids], object]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A kind of resource of projects or users, by its name in the plural (``servers``).
+    """A kind of resource of projects or users, by its plural name (``servers``).
 
-    ``count(owner_ids)`` returns how many resources keep these owners from being deleted (servers, networks …);
-    ``remove(owner_ids)`` deletes those that do not (a default security group, quotas), in the transaction that deletes
-    the owners.
+    ``count(owner_ids)`` returns the number of resources that prevent the deletion of these owners (servers, networks
+    …). ``remove(owner_ids)`` deletes the others (a default security group, quotas) in the transaction that deletes the
+    owners.
     """
 
     kind: str
@@ -31,15 +31,17 @@ OF_USERS = Wired[Owned]("The resources of users")
 
 
 def owned_by(project_ids: Ids) -> dict[str, int]:
-    """Return kind → how many the projects own that must be removed first; only what there is."""
+    """Return kind → the number of the projects' resources that must be deleted first; kinds without resources are
+    omitted.
+    """
     counted = {each.kind: each.count(project_ids) for each in OF_PROJECTS if each.count} if project_ids else {}
     return {kind: number for kind, number in counted.items() if number}
 
 
 def refuse_owners(project_ids: Ids, who: str, *, hint: str = "") -> None:
-    """Raise ConflictError, beginning with ``who``, when the projects own what must be removed first.
+    """Raise ConflictError, beginning with ``who``, if the projects have resources that must be deleted first.
 
-    ``hint``: the command that removes it.
+    ``hint``: the command that deletes them.
     """
     owned = owned_by(project_ids)
     if owned:
@@ -48,12 +50,12 @@ def refuse_owners(project_ids: Ids, who: str, *, hint: str = "") -> None:
 
 
 def remove_with_projects(project_ids: Ids) -> None:
-    """Take away what goes with the projects."""
+    """Delete the resources that are deleted with their projects."""
     _remove(OF_PROJECTS, project_ids)
 
 
 def remove_with_users(user_ids: Ids) -> None:
-    """Take away what goes with the users."""
+    """Delete the resources that are deleted with their users."""
     _remove(OF_USERS, user_ids)
 
 

@@ -1,7 +1,8 @@
-"""Receipts: signed and encrypted statements of which ways to sign in somebody has proved so far (Keystone's).
+"""Receipts: signed and encrypted statements of the authentication methods that a user has proved so far, as in
+Keystone.
 
-A user whose rules ask for several methods may prove them one after the other: each answer that is not enough yet brings
-a receipt, which stands for what was proved.  No row is kept for one; it is no token, and no token is one.
+Users whose rules require several methods may prove them in several requests. Each insufficient request returns a
+receipt for the methods proved so far. Receipts are not stored; they are not tokens, and tokens are not receipts.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from provisioning.identity.models import User
 from provisioning.identity.tokens import LONGEST_VALUE
 
 METHODS = frozenset({"password", "totp"})
-"""What a receipt stands for: proofs of the person.  A token or application credential would lose its bounds by one."""
+"""Methods that a receipt can contain. A token or application credential is excluded, because a receipt would lose its
+restrictions.
+"""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a receipt says; ``value`` is a secret."""
+    """The content of a receipt; ``value`` is a secret."""
 
     value: str
     methods: tuple[str, ...]
@@ -37,18 +40,18 @@ class Receipt:
 
 
 class MoreMethodsError(NotAuthenticatedError):
-    """What was proved is right, and not enough for the user's rules; the receipt stands for it."""
+    """The proofs are correct but not sufficient for the user's rules; the receipt represents them."""
 
     code = "more_methods_needed"
 
     def __init__(self, user: User, receipt: Receipt) -> None:
-        """Say in words no more than of a wrong proof."""
+        """The message is the same as for a wrong proof."""
         self.user, self.receipt = user, receipt
         super().__init__(REFUSED)
 
     @property
     def required(self) -> list[list[str]]:
-        """The user's rules of which a part is proved."""
+        """The user's rules that are partly satisfied."""
         return mfa.required(self.user, self.receipt.methods)
 
 
@@ -74,10 +77,10 @@ def issue(user: User, methods: tuple[str, ...]) -> Receipt:
 
 
 def methods_of(value: str, user: User) -> tuple[str, ...]:
-    """Return what a receipt stands for.
+    """Return the methods of a receipt.
 
-    Raises NotAuthenticatedError unless it was issued here and for this user, whose tokens were not all ended since, as
-    by a new password, and has not expired.
+    Raises NotAuthenticatedError unless it was issued here for this user, has not expired, and the user's tokens were
+    not invalidated since, for example by a new password.
     """
     if not 0 < len(value) <= LONGEST_VALUE or not value.isascii():
         raise NotAuthenticatedError(REFUSED)

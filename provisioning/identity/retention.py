@@ -14,7 +14,9 @@ _OF_CREDENTIAL = "Deleted with its application credential."
 
 
 def note_unused() -> None:
-    """Write down since when no credential names a rule; as in Keystone, it stays to be named by its id."""
+    """Record since when no credential uses an access rule. As in Keystone, an unused rule is kept and can be used by
+    its id.
+    """
     AccessRule.objects.filter(~_named(), unused_since=None).update(unused_since=timezone.now())
     AccessRule.objects.filter(_named(), unused_since__isnull=False).update(unused_since=None)
 
@@ -44,10 +46,10 @@ KEPT = {
     "identity.RevokedToken": _FLUSHED,
     "identity.SignIn": _FLUSHED,
     "identity.KnownAddress": "Deleted 30 days after the last sign-in from there: identity.flush.",
-    "identity.ApplicationCredential": "Bounded for each user, and deleted 30 days after it has expired.",
+    "identity.ApplicationCredential": "Limited for each user, and deleted 30 days after it has expired.",
     "identity.ApplicationCredential_roles": _OF_CREDENTIAL,
     "identity.ApplicationCredential_access_rules": _OF_CREDENTIAL,
-    "identity.Trust": "Bounded for each user, and deleted 30 days after it has expired or was used up.",
+    "identity.Trust": "Limited for each user, and deleted 30 days after it has expired or was used up.",
     "identity.TrustRole": "Deleted with its trust.",
-    "identity.Credential": "Bounded for each user, and deleted with its user.",
+    "identity.Credential": "Limited for each user, and deleted with its user.",
 }

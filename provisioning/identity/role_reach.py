@@ -1,4 +1,4 @@
-"""Which roles count beyond the project or domain on which they are given."""
+"""Roles that apply beyond the project or domain on which they are assigned."""
 
 import functools
 import operator
@@ -10,11 +10,11 @@ from provisioning.identity.models import ImpliedRole, Role
 
 ADMIN = "admin"
 BEYOND_DOMAINS = (ADMIN, "service")
-"""Given on whatever project, ``admin`` operates the cloud, and ``service`` tells all servers what happened to them."""
+"""On any project, ``admin`` administers the cloud, and ``service`` sends events to all servers."""
 
 
 def roles_bringing(*names: str) -> set[uuid.UUID]:
-    """Return the ids of the cloud's roles of these names, in whatever case as rules take them so, and of all that imply
+    """Return the ids of the global roles with these names (case-insensitive, as in rules), and of all roles that imply
     one of them.
     """
     named = functools.reduce(operator.or_, (Q(name__iexact=name) for name in names))
@@ -27,5 +27,5 @@ def roles_bringing(*names: str) -> set[uuid.UUID]:
 
 
 def roles_beyond_domains() -> set[uuid.UUID]:
-    """Return the ids of the roles that only operators give: whoever has one has power over all projects."""
+    """Return the ids of the roles that only operators may assign, because they apply to all projects."""
     return roles_bringing(*BEYOND_DOMAINS)

@@ -1,4 +1,4 @@
-"""The two steps of a new key: every machine gets it, and then it is used; at once where there is one machine."""
+"""Key rotation in two steps, to copy the key to all machines before it is used; a single machine needs one step."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
@@ -10,17 +10,17 @@ from provisioning.identity.keys import KeyFolder
 
 
 def add_arguments(parser: ArgumentParser, *, keep: int) -> None:
-    """Let a command say which step it does, and how many keys stay."""
-    parser.add_argument("--keep", type=int, default=keep, help=f"keys that stay, the new one included (default {keep})")
+    """Add the options for the step and the number of keys."""
+    parser.add_argument("--keep", type=int, default=keep, help=f"keys to keep, including the new one (default {keep})")
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument("--add", action="store_true", help="step 1 of several machines: add a key that is not used yet")
     steps.add_argument("--use", action="store_true", help="step 2, on each machine: use the key that all of them have")
 
 
 def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Callable[[str], object]) -> int | None:
-    """Do the step; returns the number of the key that encrypts from now on, or None after ``--add``.
+    """Carry out the step; return the number of the key that encrypts from now on, or None after ``--add``.
 
-    Raises CommandError when another machine could not read what the new key writes.
+    Raises CommandError if another machine could not decrypt what the new key encrypts.
     """
     _agree()
     others = key_records.other_machines(kind)
@@ -35,7 +35,7 @@ def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Call
     if options["use"]:
         fresh = folder.fingerprints()[-1]
         if behind := key_records.other_machines(kind, without=fresh):
-            raise CommandError(f"{', '.join(behind)} has not got the new key: copy it, and run manage.py keys there.")
+            raise CommandError(f"{', '.join(behind)} does not have the new key: copy it, and run manage.py keys there.")
         number_in_use = folder.use_next()
         if number_in_use is None:
             raise CommandError(f"There is no key in {folder.folder} that is not used yet: begin with --add.")
@@ -43,8 +43,8 @@ def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Call
         return number_in_use
     if others:
         raise CommandError(
-            f"{', '.join(others)} uses these keys too and could not read what a new one writes: run this with --add,"
-            " copy the folder, then with --use; or run manage.py keys --forget MACHINE for a machine that is gone."
+            f"{', '.join(others)} also uses these keys and could not decrypt with a new one: run this with --add,"
+            " copy the folder, then with --use; or run manage.py keys --forget MACHINE for a machine that is lost."
         )
     number = folder.add()
     _agree()

@@ -1,8 +1,8 @@
-"""Hashes of application credentials' secrets: a fast one for a secret drawn here, Argon2 for one a person chose.
+"""Hashes of application credentials' secrets: a fast one for generated secrets, Argon2 for those that a user chose.
 
-A drawn secret has 288 random bits, so that one SHA-256 keeps it as well as Argon2 would, in a thousandth of the time.
-It ends with a check of itself: which hash has to be computed shows in the secret that is presented, never in the record
-it is compared with, and the work is the same whether that record exists or not.
+A generated secret has 288 random bits, so one SHA-256 protects it as well as Argon2, in a thousandth of the time. It
+ends with its own checksum. So the presented secret alone determines which hash is computed, and the work is the same
+whether or not the credential exists.
 """
 
 import base64
@@ -13,7 +13,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.utils.crypto import constant_time_compare, get_random_string
 
 LONGEST = 1024
-"""Characters of a secret."""
+"""Maximum length of a secret."""
 _FAST = "sha256"
 _DRAWN = 64
 _CHECK = 8
@@ -23,7 +23,7 @@ def draw() -> str:
     """Return a new secret of 72 characters that need no quoting in a shell, a URL or YAML."""
     while True:
         drawn = secrets.token_urlsafe(48)
-        if drawn[0].isalnum():  # a hyphen at the front would be taken for an option at a command line
+        if drawn[0].isalnum():  # a leading hyphen would be parsed as an option on a command line
             return drawn + _check_of(drawn)
 
 
@@ -35,7 +35,7 @@ def hash_of(secret: str) -> str:
 
 
 def matches(secret: str, encoded: str | None) -> bool:
-    """Whether ``encoded`` was made of this secret; None, for a record that does not exist, takes the same work."""
+    """Return whether ``encoded`` is the hash of this secret. None (a missing credential) takes the same work."""
     if len(secret) > LONGEST:
         return False
     if _was_drawn(secret):

@@ -1,9 +1,9 @@
-"""Slows down guessing: counts wrong proofs per name and address, known name or not.
+"""Throttles password guessing: counts wrong proofs for each name and address, whether or not the name exists.
 
-An attempt is counted before the password is looked at, so that many at once gain nothing, and the count is dropped
-when it was right. After ``FREE`` wrong ones each further one must wait twice as long as the one before, up to
-``LONGEST`` seconds; a quarter of an hour without an attempt forgets.  A second count per address alone stops going
-through many names.  What is counted for a name from everywhere is the lockout's (``lockout``).
+An attempt is counted before its proof is checked, so that concurrent attempts have no advantage, and the counter is
+reset after a correct one. After ``FREE`` wrong attempts, the waiting time doubles with each one, up to ``LONGEST``
+seconds; it is reset after 15 minutes without an attempt. A second counter for each address prevents guessing with many
+names. Wrong attempts for a name from all addresses are handled by ``lockout``.
 """
 
 import math
@@ -16,11 +16,11 @@ from provisioning.identity.counters import counting, key_of, network_of, store
 from provisioning.identity.errors import TooManyAttemptsError
 
 FREE = 5
-"""Wrong passwords for one name from one address before waiting begins; as many may be looked at at once."""
+"""Wrong passwords for one name from one address before throttling; also the number of concurrent attempts."""
 AT_ONCE_WHEN_KNOWN = 20
-"""How many may be looked at at once for a name from an address that it signed in from before: parallel programs."""
+"""Number of concurrent attempts for a name from an address with an earlier login, for parallel programs."""
 FREE_OF_ADDRESS = 100
-"""Wrong passwords from one address, whatever the names."""
+"""Wrong passwords from one address for any names before throttling."""
 LONGEST = 300
 """Seconds."""
 FORGOTTEN_AFTER = 900
@@ -31,18 +31,18 @@ class _Count(NamedTuple):
     wrong: int = 0
     last_at: float = 0.0
     looking: int = 0
-    """Attempts whose proof is being looked at."""
+    """Attempts in progress."""
 
 
 class Attempt:
-    """One try to sign in as ``name`` from ``source``, the address of the caller or empty; a context manager.
+    """An attempt to authenticate as ``name`` from the address ``source`` (may be empty); a context manager.
 
-    ``account`` is what the lockout counts for; None: nothing is locked out.
-    Unless ``succeeded`` is called inside, the attempt was a wrong one.
+    ``account``: the account for lockouts; None: no lockout. The attempt counts as wrong unless ``succeeded`` is called
+    in the block.
     """
 
     def __init__(self, name: str, source: str, account: lockout.Account | None = None, *, at_once: int = FREE) -> None:
-        """Count the attempt; raises TooManyAttemptsError, without counting, while the caller has to wait."""
+        """Count the attempt. Raises TooManyAttemptsError, without counting, while the client must wait."""
         network = network_of(source)
         self._lockout = lockout.Lockout(account, network) if account is not None else None
         self._pair, self._address, self._right = key_of("pair", name, network), key_of("address", network), False
@@ -63,21 +63,20 @@ class Attempt:
             _write(self._pair, count._replace(looking=count.looking + 1))
 
     def is_locked(self) -> bool:
-        """Whether the name is locked out now: ask after the work of looking at the proof."""
+        """Return whether the account is locked; call it after the proof was checked, to take the same time."""
         return self._lockout is not None and self._lockout.until() is not None
 
     def succeeded(self) -> None:
-        """The proof was right: forget the wrong ones before."""
+        """Record that the proof was correct; resets the counters."""
         self._right = True
         if self._lockout is not None:
             self._lockout.forget()
 
     def __enter__(self) -> Self:
-        """Look at the proof inside."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Count against name and address unless it was right."""
+        """Count a wrong attempt for name and address unless it succeeded."""
         now = time.time()
         with counting():
             count = _read(self._pair)
@@ -91,7 +90,7 @@ class Attempt:
 
 
 def check_address(source: str) -> None:
-    """Raise TooManyAttemptsError while an address has to wait whatever the name; costs no look at the database."""
+    """Raise TooManyAttemptsError while an address must wait, whatever the name; needs no query."""
     _check(key_of("address", network_of(source)), FREE_OF_ADDRESS)
 
 

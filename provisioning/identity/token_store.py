@@ -1,4 +1,4 @@
-"""Stores what a token says, without the token itself, for work that must stop when the token is revoked."""
+"""Stores the content of a token, without the token itself, for tasks that must stop when the token is revoked."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ from provisioning.identity.tokens import TokenData
 
 
 def keep(data: TokenData) -> dict[str, Any]:
-    """Return what the token says as plain JSON; there is no secret in it."""
+    """Return the content of a token as plain JSON, without secrets."""
     kept: dict[str, Any] = msgspec.to_builtins(data)
     return kept
 
 
 def recall(kept: dict[str, Any]) -> TokenData:
-    """Return what ``keep`` was given."""
+    """Return the content that was passed to ``keep``."""
     return msgspec.convert(kept, TokenData)
 
 
 def still_good(kept: dict[str, Any]) -> RequestContext:
-    """Return who asked, as they are now; raises NotAuthenticatedError once their token has ended or was revoked."""
+    """Return the caller's current context; raises NotAuthenticatedError if the token has expired or was revoked."""
     data = recall(kept)
     if data.expires_at <= timezone.now():
         raise NotAuthenticatedError(REFUSED)

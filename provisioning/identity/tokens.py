@@ -1,7 +1,7 @@
-"""Tokens: signed and encrypted statements of who signed in and for which project; no row is kept for one.
+"""Tokens: signed and encrypted statements of a user's authentication and scope; they are not stored.
 
-What a token is worth is decided at each use, in the database (``selectors.context_for_token``); what is kept there is
-only which tokens were given back before their end.
+The validity of a token is checked in the database at each use (``selectors.context_for_token``); only revocations are
+stored there.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, SignIn, Trust, User
 
 LONGEST_CHAIN = 16
-"""How many times a token may be got by a token that was itself got by a token."""
+"""Maximum length of a chain of tokens that were issued for one another."""
 LONGEST_VALUE = 2048
-"""Characters; nothing longer was issued here."""
+"""Maximum length of a token."""
 KEPT_AFTER_END = timedelta(days=2)
-"""How long after its end a token can still be looked into by those who may (``allow_expired``)."""
+"""How long an expired token can still be validated with ``allow_expired``."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenData:
-    """What a token says."""
+    """The content of a token."""
 
     user_id: uuid.UUID
     project_id: uuid.UUID | None
@@ -41,33 +41,35 @@ class TokenData:
     issued_at: datetime
     expires_at: datetime
     chain: tuple[str, ...]
-    """Audit ids: this token's own, then that of the token it was got by, and so on to the first."""
+    """Audit ids: its own, then that of the token it was issued for, and so on to the first."""
     domain_id: str | None = None
     system: bool = False
     sign_in: uuid.UUID | None = None
-    """The session (models.SignIn) it belongs to."""
+    """The session (models.SignIn) of the token."""
     application_credential: uuid.UUID | None = None
     trust: uuid.UUID | None = None
-    """The trust that it is got with: ``user_id`` is the trustee, whoever the token speaks for."""
+    """The trust of the token. ``user_id`` is the trustee, even with impersonation."""
 
     @property
     def audit_id(self) -> str:
-        """This token's own id, which is not secret."""
+        """The id of this token, which is not secret."""
         return self.chain[0]
 
     @property
     def audit_ids(self) -> list[str]:
-        """As Keystone shows them: the own id, and the first one of the chain when there is one."""
+        """Audit ids as Keystone shows them: its own id, and the first one of the chain if there are several."""
         return [self.chain[0]] if len(self.chain) == 1 else [self.chain[0], self.chain[-1]]
 
     def root(self) -> TokenData:
-        """Return the first token of the chain: what is issued with it as parent ends with the whole chain only."""
+        """Return the first token of the chain; tokens issued with it as parent are only invalid if the whole chain is
+        revoked.
+        """
         return replace(self, chain=self.chain[-1:])
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token and what it says; ``value`` is a secret."""
+    """A token and its content; ``value`` is a secret."""
 
     value: str
     data: TokenData
@@ -92,7 +94,7 @@ _decoder = msgspec.msgpack.Decoder(_Payload)
 
 
 Scope = Project | Domain | Trust | Literal["system"] | None
-"""What a token is for; None: for nothing yet.  A trust: for the project of it, if it has one."""
+"""The scope of a token; None: unscoped. A trust: its project, if it has one."""
 
 
 def issue(
@@ -105,12 +107,11 @@ def issue(
     application_credential: ApplicationCredential | None = None,
     lifetime: timedelta | None = None,
 ) -> IssuedToken:
-    """Issue a token; the caller has checked that the user may have it.  It lasts as long as the setting says, or less.
+    """Issue a token; the caller has authorized it.  ``lifetime`` can shorten the configured lifetime.
 
-    With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods,
-    session and application credential, and falls with it. With an application credential, or for a trust, it ends no
-    later than that.
-    Raises ForbiddenError when the chain of parents is longer than any honest use.
+    With a ``parent`` (the token it is issued for) it expires no later than the parent, inherits the parent's methods,
+    session and application credential, and is revoked with it. It also expires no later than its application credential
+    or trust. Raises ForbiddenError if the chain of parents is too long.
     """
     now = timezone.now()
     longest = timedelta(seconds=settings.TOKEN_LIFETIME)
@@ -159,10 +160,10 @@ def issue(
 
 
 def read(value: str, *, ended: bool = False) -> TokenData:
-    """Return what a token says; raises NotAuthenticatedError unless it was issued here and has not expired; with
-    ``ended`` it may have, up to ``KEPT_AFTER_END`` ago.
+    """Return the content of a token. Raises NotAuthenticatedError unless it was issued here and has not expired.
 
-    Says nothing about revocation: ``selectors.context_for_token`` does.
+    ``ended``: accept tokens that expired at most ``KEPT_AFTER_END`` ago. Does not check revocation, which
+    ``selectors.context_for_token`` does.
     """
     if not 0 < len(value) <= LONGEST_VALUE or not value.isascii():
         raise NotAuthenticatedError(REFUSED)

@@ -520,7 +520,7 @@ def test_a_disk_that_is_not_the_servers_any_more_is_taken_from_its_guest(
     assert said(volume.id) == [], "it is told already"
     cloud.agents["h1"].report(told, "finished")
     assert said(kept.id) == []
-    assert said(kept.id, uuid.uuid4()) == [], "the records may be what is lost"
+    assert said(kept.id, uuid.uuid4()) == [], "the records may be lost"
     assert said(volume.id, complete=False) == [], "it may have been so a moment ago"
     (again,) = said(volume.id, kept.id)
     assert (again.disk.id, again.force) == (str(volume.id), True)

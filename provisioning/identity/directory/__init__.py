@@ -1,1 +1,1 @@
-"""Domains, projects, users, groups and limits for those who administer them: lists, and one by its id."""
+"""Domains, projects, users, groups and limits for administrators: lists, and look-ups by id."""

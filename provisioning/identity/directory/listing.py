@@ -1,4 +1,4 @@
-"""What lists of domains, projects, users and groups are filtered and sorted by."""
+"""Filters and sorting of lists of domains, projects, users and groups."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from provisioning.identity.models import Project
 Record = TypeVar("Record", bound=Model)
 
 LARGEST = 1000
-"""Rows of one answer."""
+"""Maximum number of rows in one response."""
 BY_NAME = (Sort("name", descending=False),)
 
 
@@ -28,25 +28,25 @@ class Found(Generic[Record]):
 
 
 def find(rows: QuerySet[Record], part: Part) -> Found[Record]:
-    """Return that part of the rows, by name unless another order is asked for; InvalidInputError for the marker."""
+    """Return one page of the rows, by default sorted by name. Raises InvalidInputError for an invalid marker."""
     return cut(LISTING, rows, replace(part, sort=part.sort or BY_NAME))
 
 
 def cut(listing: Listing[Any], rows: QuerySet[Record], part: Part) -> Found[Record]:
-    """Return that part of the rows, ``LARGEST`` of them at most; InvalidInputError for the marker."""
+    """Return one page of at most ``LARGEST`` rows. Raises InvalidInputError for an invalid marker."""
     limit = min(part.limit or LARGEST, LARGEST)
     page = listing.page(rows, replace(part, limit=limit + 1))
     return Found(page[:limit], truncated=len(page) > limit)
 
 
 def inexact(word: str, column: str) -> dict[str, Callable[[str], Q]]:
-    """Return the filters that find a text by a part of it: ``word__contains`` …"""
+    """Return the filters by a part of a text: ``word__contains`` …"""
     ways = ("contains", "startswith", "endswith")
     return {f"{word}__{prefix}{how}": _part(column, how, fold=bool(prefix)) for how in ways for prefix in ("", "i")}
 
 
 def _part(name: str, how: str, *, fold: bool) -> Callable[[str], Q]:
-    """Compare texts by position: SQLite's own LIKE pays no heed to case, PostgreSQL's does."""
+    """Return a comparison by position, because LIKE is case-sensitive on PostgreSQL and not on SQLite."""
 
     def condition(text: str) -> Q:
         column: Any = Lower(name) if fold else F(name)
@@ -84,4 +84,4 @@ LISTING = Listing[Any](
     },
     no_marker="marker must be the id of an entry of the list.",
 )
-"""The filters of the Identity API v3; any other name is a column, or a lookup of Django's."""
+"""The filters of the Identity API v3. Other names are columns or Django lookups."""

@@ -1,4 +1,4 @@
-"""Lists of domains, projects, users and groups; ``within`` narrows one to a domain."""
+"""Lists of domains, projects, users and groups; ``within`` restricts them to a domain."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from provisioning.identity.selectors.entries import projects_of
 
 
 def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
-    """Return domains; with ``within`` no other than the one of this id."""
+    """Return domains; ``within``: only the one with this id."""
     rows = Domain.objects.all()
     return find(rows if within is None else rows.filter(id=within), part)
 
@@ -20,8 +20,8 @@ def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
 def projects(
     part: Part, *, within: str | None = None, open_to: uuid.UUID | None = None, parent: str | None = None
 ) -> Found[Project]:
-    """Return projects with their tags; with ``open_to`` those that this user may enter, with ``parent`` those directly
-    below a project, or at the first level of a domain, of this id.
+    """Return projects with their tags. ``open_to``: those that this user has access to. ``parent``: the children of
+    this project or domain.
     """
     rows = _within(Project.objects.prefetch_related("tags"), within)
     if open_to is not None:
@@ -34,7 +34,7 @@ def projects(
 
 
 def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = None) -> Found[User]:
-    """Return users; with ``only`` no other than the one of this id."""
+    """Return users; ``only``: the one with this id."""
     rows = _within(User.objects.all(), within)
     return find(rows if only is None else rows.filter(id=only), part)
 

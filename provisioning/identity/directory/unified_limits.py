@@ -1,4 +1,4 @@
-"""Registered limits, and the limits of projects and domains that a caller may see."""
+"""Registered limits and limits that are visible to a caller."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from provisioning.common.listing import Listing, Part, Sort
 from provisioning.identity.directory.listing import Found, cut, inexact
 from provisioning.identity.models import Limit, RegisteredLimit
 
-MODEL = {"name": "flat", "description": "A limit is one project's alone: projects above and below it do not count."}
+MODEL = {"name": "flat", "description": "A limit applies to one project only, not to its parents and children."}
 _REGISTERED = Listing[Any](
     order=(Sort("resource_name", descending=False), Sort("id", descending=False)),
     filters=inexact("resource_name", "resource_name"),
@@ -29,7 +29,7 @@ def registered_limits(part: Part) -> Found[RegisteredLimit]:
 
 
 def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
-    """Return a registered limit, or raise NotFoundError."""
+    """Return a registered limit; NotFoundError."""
     key = read_id(registered_limit_id)
     found = RegisteredLimit.objects.filter(id=key).first() if key else None
     if found is None:
@@ -39,8 +39,10 @@ def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
 
 
 def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Found[Limit]:
-    """Return all limits; or, not ``everything``, those of the token's project, or of its domain and the projects in it;
-    a token for something else sees none.
+    """Return all limits, or without ``everything`` those of the token's project, or of its domain and the domain's
+    projects.
+
+    Tokens with another scope get none.
     """
     rows = Limit.objects.select_related("registered_limit")
     if not everything:
@@ -54,6 +56,6 @@ def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Foun
 
 
 def limit_by_id(limit_id: str) -> Limit | None:
-    """Return the limit with its project and its registered limit, if there is one of this id."""
+    """Return the limit with its project and registered limit, or None."""
     key = read_id(limit_id)
     return Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None

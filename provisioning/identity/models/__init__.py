@@ -1,4 +1,4 @@
-"""Domains, projects, users, groups, roles, assignments, credentials and the catalog, with Keystone's meanings."""
+"""Domains, projects, users, groups, roles, assignments, credentials and the catalog, as in Keystone."""
 
 from provisioning.identity.models.assignments import RoleAssignment
 from provisioning.identity.models.base import LONG, SHORT

@@ -1,4 +1,4 @@
-"""Who has which role where."""
+"""Role assignments."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,9 @@ from provisioning.identity.models.directory import Domain, Group, Project, Role,
 
 
 def _once(actor: str, target: str, *columns: str) -> models.UniqueConstraint:
-    """One row for each actor, target, role and way: nulls are distinct, so each pair has its own constraint."""
+    """Return a constraint for one row of each actor, target, role and inheritance. Nulls are distinct, so each pair
+    needs its own.
+    """
     condition = Q(**{f"{actor}__isnull": False}) & (
         Q(system=True) if target == "system" else Q(**{f"{target}__isnull": False})
     )
@@ -20,9 +22,9 @@ def _once(actor: str, target: str, *columns: str) -> models.UniqueConstraint:
 
 
 class RoleAssignment(models.Model):
-    """The role of a user or a group on a project, a domain or the whole system.
+    """A role of a user or group on a project, a domain or the system.
 
-    ``inherited``: not on the target itself but on all projects below it.
+    ``inherited``: it applies to all projects below the target, but not to the target itself.
     """
 
     user = models.ForeignKey(User, null=True, blank=True, on_delete=models.CASCADE)

@@ -1,3 +1,3 @@
-"""How long names and other words may be."""
+"""Maximum lengths of names and other texts."""
 
 SHORT, LONG = 64, 255

@@ -1,4 +1,4 @@
-"""The catalog: regions, services, endpoints, and which of them a project sees."""
+"""The catalog: regions, services, endpoints, and the endpoints that projects see."""
 
 import uuid
 
@@ -9,7 +9,7 @@ from provisioning.identity.models.directory import Project
 
 
 class Region(models.Model):
-    """A place that endpoints are in."""
+    """A region of endpoints."""
 
     id = models.CharField(max_length=LONG, primary_key=True)
     description = models.TextField(blank=True)
@@ -21,7 +21,7 @@ class Region(models.Model):
 
 
 class Service(models.Model):
-    """A service of the catalog: this cloud's own ones and what an operator adds."""
+    """A service of the catalog: one of this cloud's, or one that an operator added."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     type = models.CharField(max_length=LONG)
@@ -35,7 +35,7 @@ class Service(models.Model):
 
 
 class Policy(models.Model):
-    """A text that services once read their rules from; Keystone, too, only keeps it."""
+    """A policy text of ``/v3/policies``. It is only stored, as in Keystone."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     type = models.CharField(max_length=LONG)
@@ -50,8 +50,8 @@ class Policy(models.Model):
 
 
 class Endpoint(models.Model):
-    """Where a service is.  In ``url``, ``$(public_url)s`` stands for this cloud's address, ``$(project_id)s`` for the
-    token's project.
+    """The address of a service. In ``url``, ``$(public_url)s`` stands for this cloud's address, ``$(project_id)s`` for
+    the token's project.
     """
 
     INTERFACES = ("public", "internal", "admin")
@@ -69,7 +69,7 @@ class Endpoint(models.Model):
 
 
 class EndpointGroup(models.Model):
-    """The endpoints that are as ``filters`` says: any of ``service_id``, ``region_id``, ``interface``, ``enabled``."""
+    """Endpoints that match ``filters``: any of ``service_id``, ``region_id``, ``interface``, ``enabled``."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=LONG)
@@ -81,7 +81,7 @@ class EndpointGroup(models.Model):
 
 
 class ProjectEndpoint(models.Model):
-    """An endpoint that the catalog of a project shows; where there is any, it shows no others."""
+    """An endpoint in the catalog of a project; if a project has any, its catalog contains no others."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE)
@@ -94,7 +94,7 @@ class ProjectEndpoint(models.Model):
 
 
 class ProjectEndpointGroup(models.Model):
-    """A group whose endpoints the catalog of a project shows; as ``ProjectEndpoint``."""
+    """A group of endpoints in the catalog of a project, as ``ProjectEndpoint``."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE)
     group = models.ForeignKey(EndpointGroup, on_delete=models.CASCADE)

@@ -1,4 +1,4 @@
-"""Domains, projects, users, groups and roles, with Keystone's meanings."""
+"""Domains, projects, users, groups and roles, as in Keystone."""
 
 import uuid
 
@@ -11,9 +11,9 @@ from provisioning.identity.models.base import LONG, SHORT
 
 
 class Domain(models.Model):
-    """A name space of users, groups and projects; the first one is ``default``.
+    """A namespace of users, groups and projects; the first one is ``default``.
 
-    Tokens for the domain itself that were issued before ``tokens_valid_after`` are void.
+    Domain-scoped tokens issued before ``tokens_valid_after`` are invalid.
     """
 
     id = models.CharField(max_length=SHORT, primary_key=True)
@@ -28,12 +28,12 @@ class Domain(models.Model):
 
 
 class Project(models.Model):
-    """What owns instances, images and quotas.  Its tokens issued before ``tokens_valid_after`` are void."""
+    """The owner of instances, images and quotas.  Its tokens issued before ``tokens_valid_after`` are invalid."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
-    """None: a project of the first level, whose parent is its domain."""
+    """None: a top-level project, whose parent is its domain."""
     name = models.CharField(max_length=SHORT)
     description = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
@@ -49,7 +49,7 @@ class Project(models.Model):
 
 
 class ProjectTag(models.Model):
-    """A word on a project."""
+    """A tag of a project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tags")
     name = models.CharField(max_length=LONG)
@@ -62,7 +62,7 @@ class ProjectTag(models.Model):
 
 
 class Role(models.Model):
-    """A word that policy rules ask for.  A role of a domain stands in no token; it only brings what it implies."""
+    """A role that policy rules refer to.  A domain-specific role is not in tokens; it only adds its implied roles."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, null=True, blank=True, on_delete=models.PROTECT)
@@ -87,7 +87,7 @@ class Role(models.Model):
 
 
 class ImpliedRole(models.Model):
-    """Who has ``prior`` has ``implied`` as well."""
+    """Users with the role ``prior`` also have ``implied``."""
 
     prior = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="implies")
     implied = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="implied_by")
@@ -107,9 +107,10 @@ class ImpliedRole(models.Model):
 
 
 class User(AbstractBaseUser):
-    """A person or a program; also Django's user, so that the admin knows the same people.
+    """A user of the Identity service; also Django's user model.
 
-    Tokens issued before ``tokens_valid_after`` are void.  ``options`` has Keystone's (``lock_password`` …).
+    Tokens issued before ``tokens_valid_after`` are invalid. ``options`` has Keystone's user options (``lock_password``
+    …).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -137,27 +138,27 @@ class User(AbstractBaseUser):
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]
-        """Django's word for enabled."""
+        """Django's name of ``enabled``."""
         return self.enabled
 
     is_staff = False
-    """Set on ``request.user`` by the sign-in, which asks the policy; a user without a token operates nothing."""
+    """Set on ``request.user`` at each request by policy; False for a user without a token."""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
-        """Operators may do what the admin offers."""
+        """Operators may use all pages of the admin."""
         return self.enabled and self.is_staff
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.enabled and self.is_staff
 
     def set_password(self, raw_password: str | None) -> None:
-        """Keep the hash and void every token issued until now: however a password is changed, they end."""
+        """Store the hash and invalidate all tokens issued so far."""
         super().set_password(raw_password)
         self.tokens_valid_after = timezone.now()
 
 
 class Group(models.Model):
-    """Users of one domain who get roles together."""
+    """Users of a domain that get roles together."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT)

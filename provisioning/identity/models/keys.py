@@ -1,14 +1,14 @@
-"""Which keys the cloud uses, by fingerprint: machines that share a database must share the keys."""
+"""The fingerprints of the cloud's keys, which machines that share a database must share."""
 
 from django.db import models
 
 
 class KeyRecord(models.Model):
-    """The key of one kind (``provisioning.identity.key_records.KINDS``) that the cloud writes with."""
+    """The key of one kind (``provisioning.identity.key_records.KINDS``) with which the cloud encrypts or signs."""
 
     kind = models.CharField(max_length=20, primary_key=True)
     current = models.CharField(max_length=16)  # fingerprint
-    previous = models.CharField(max_length=16, blank=True)  # some machines may still write with it
+    previous = models.CharField(max_length=16, blank=True)  # some machines may still encrypt or sign with it
     changed_at = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:
@@ -20,7 +20,7 @@ class KeyHolder(models.Model):
 
     machine = models.CharField(max_length=255)
     kind = models.CharField(max_length=20)
-    fingerprints = models.JSONField(default=list)  # first the one that it writes with
+    fingerprints = models.JSONField(default=list)  # the encrypting key first
     seen_at = models.DateTimeField(auto_now=True)
 
     class Meta:

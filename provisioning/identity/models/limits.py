@@ -11,12 +11,10 @@ from provisioning.identity.models.directory import Domain, Project
 
 
 class RegisteredLimit(models.Model):
-    """A resource that a service counts, in a region or wherever the service is, and how much of it a project may have
-    by default (unified limits); -1: any number.
-    """
+    """The default limit of a resource of a service for projects, in one region or in all; -1: unlimited."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    service = models.ForeignKey(  # stays as an id when the service is deleted, as in Keystone
+    service = models.ForeignKey(  # keeps its id when the service is deleted, as in Keystone
         Service, on_delete=models.DO_NOTHING, db_constraint=False
     )
     region = models.ForeignKey(Region, null=True, blank=True, on_delete=models.CASCADE)
@@ -40,7 +38,7 @@ class RegisteredLimit(models.Model):
 
 
 class Limit(models.Model):
-    """How much of a registered limit's resource one project, or one domain, may have; -1: any number."""
+    """The limit of a registered limit's resource for one project or domain; -1: unlimited."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     registered_limit = models.ForeignKey(RegisteredLimit, on_delete=models.CASCADE, related_name="limits")

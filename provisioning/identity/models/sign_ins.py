@@ -1,4 +1,4 @@
-"""What people and programs sign in with, where they are signed in, and what they let others do."""
+"""Credentials, sessions, revoked tokens and trusts."""
 
 import uuid
 
@@ -9,7 +9,7 @@ from provisioning.identity.models.directory import Project, Role, User
 
 
 class RevokedToken(models.Model):
-    """A token that was given back before its end; the row may go once the token would have expired."""
+    """A revoked token; the row may be deleted when the token would have expired."""
 
     audit_id = models.CharField(max_length=32, primary_key=True)
     expires_at = models.DateTimeField(db_index=True)
@@ -19,11 +19,11 @@ class RevokedToken(models.Model):
 
 
 class KnownAddress(models.Model):
-    """A network from which somebody proved to be the user: who guesses elsewhere does not lock it out."""
+    """A network from which a user has logged in; attackers elsewhere do not lock it out."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     method = models.CharField(max_length=16)  # "password" or "passcode"
-    network = models.CharField(max_length=64)  # an address; of IPv6 its /64
+    network = models.CharField(max_length=64)  # an address; for IPv6 its /64
     seen_at = models.DateTimeField(db_index=True)
 
     class Meta:
@@ -34,14 +34,14 @@ class KnownAddress(models.Model):
 
 
 class AccessRule(models.Model):
-    """A kind of request that an application credential may make, and no other: service, method and path pattern."""
+    """Requests that an application credential is limited to: service, method and path pattern."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     service = models.CharField(max_length=SHORT)
     method = models.CharField(max_length=16)
     path = models.CharField(max_length=128)
-    unused_since = models.DateTimeField(null=True)  # when no application credential was found to name it any more
+    unused_since = models.DateTimeField(null=True)  # since when no application credential refers to it
 
     class Meta:
         constraints = [
@@ -53,7 +53,7 @@ class AccessRule(models.Model):
 
 
 class ApplicationCredential(models.Model):
-    """A secret with which a program signs in as a user, for one project, with some of the user's roles there."""
+    """A secret that authenticates a program as a user, for one project, with a subset of the user's roles there."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
@@ -62,12 +62,12 @@ class ApplicationCredential(models.Model):
     description = models.TextField(blank=True)
     secret_hash = models.CharField(max_length=128)
     unrestricted = models.BooleanField(default=False)
-    """Whether it may make and delete application credentials itself."""
+    """Whether it may create and delete application credentials."""
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     roles = models.ManyToManyField(Role)
     access_rules = models.ManyToManyField(AccessRule)
-    """Empty: every kind of request."""
+    """Empty: all requests are allowed."""
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "name"], name="application_credential_name")]
@@ -77,28 +77,28 @@ class ApplicationCredential(models.Model):
 
 
 class SignIn(models.Model):
-    """A browser that is signed in, or a program that gets tokens: what people see as their sessions and can end.
+    """A session of a browser, or of a program that gets tokens. Users can list and end their sessions.
 
-    A browser has a row for each sign-in. A program has one row however many tokens it asks for: ``client`` tells
-    programs of one user apart.  Tokens name their row and are void without it: to end a session is to delete the row.
+    A browser has a row for each login. A program has one row for all its tokens; ``client`` distinguishes the programs
+    of a user. Tokens refer to their row and are invalid without it, so a session is ended by deleting the row.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     browser = models.BooleanField(default=False)
-    client = models.CharField(max_length=SHORT)  # SHA-256 of what tells programs apart; a browser: the id
+    client = models.CharField(max_length=SHORT)  # SHA-256 that identifies a program; for a browser its id
     methods = models.JSONField(default=list)
     address = models.CharField(max_length=SHORT, blank=True)
     program = models.CharField(max_length=LONG, blank=True)
-    """What the client calls itself (User-Agent)."""
+    """The User-Agent of the client."""
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
     project = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL)
-    """Where it was last."""
+    """The project it last used."""
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField()
-    """When a token was issued last, to the minute."""
+    """The time of the last token, to the minute."""
     expires_at = models.DateTimeField(db_index=True)
-    """When its last token ends; the row may go then."""
+    """The expiry of its last token; the row may be deleted then."""
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "client"], name="one_sign_in")]
@@ -108,9 +108,9 @@ class SignIn(models.Model):
 
 
 class Trust(models.Model):
-    """A user, the trustor, lets another, the trustee, act with some of the trustor's roles in one project (OS-TRUST).
+    """A trust: the trustor delegates some roles in one project to the trustee (OS-TRUST).
 
-    Without a project it gives no role.  Nothing of it is ever changed but ``remaining_uses``.
+    Without a project it delegates no roles. Only ``remaining_uses`` and ``used_up_at`` ever change.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -118,15 +118,15 @@ class Trust(models.Model):
     trustee = models.ForeignKey(User, on_delete=models.CASCADE, related_name="trusts_got")
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
     impersonation = models.BooleanField()
-    """Whether tokens of it are the trustor's, not the trustee's."""
+    """Whether its tokens act as the trustor rather than the trustee."""
     expires_at = models.DateTimeField(null=True)
     remaining_uses = models.PositiveIntegerField(null=True)
-    """How many tokens may still be got with it; None: any number."""
+    """How many more tokens can be issued for it; None: unlimited."""
     used_up_at = models.DateTimeField(null=True)
     redelegated_from = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="redelegated")
-    """The trust with whose token this one was made."""
+    """The trust whose token was used to create this one."""
     redelegation_count = models.PositiveIntegerField(default=0)
-    """How long a chain of trusts may still be made from it."""
+    """How many more times it can be redelegated in a chain."""
     extra = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -142,7 +142,7 @@ class Trust(models.Model):
 
 
 class TrustRole(models.Model):
-    """A role that a trust gives; None: that role is gone, and the trust is worth nothing without it."""
+    """A role of a trust; None: the role was deleted, and the trust is invalid."""
 
     trust = models.ForeignKey(Trust, on_delete=models.CASCADE, related_name="trust_roles")
     role = models.ForeignKey(Role, null=True, on_delete=models.SET_NULL)
@@ -155,7 +155,8 @@ class TrustRole(models.Model):
 
 
 class Credential(models.Model):
-    """A secret kept for a user: ``ec2``, ``totp``, ``cert`` …; the blob is encrypted with the credential keys.
+    """A secret that is stored for a user: ``ec2``, ``totp``, ``cert`` …; the blob is encrypted with the credential
+    keys.
 
     The id of an EC2 credential is the SHA-256 of its access key, as in Keystone.
     """
@@ -167,9 +168,9 @@ class Credential(models.Model):
     encrypted_blob = models.TextField()
     extra = models.JSONField(default=dict, blank=True)
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
-    """The one with which it was made: it falls with that and has no more roles than that."""
+    """The application credential that created it. It is deleted with that one and limited to its roles."""
     trust = models.ForeignKey(Trust, null=True, on_delete=models.CASCADE)
-    """The one whose token it was made with, alike."""
+    """The trust whose token created it; likewise."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -1,27 +1,27 @@
-"""What a rule is, and the checks that many rules share."""
+"""The class of rules, and checks that many rules share."""
 
 from dataclasses import dataclass
 
 READER = "role:reader"
 MEMBER = "role:member"
 ADMIN = "rule:context_is_admin"
-"""Nova's, Glance's and Neutron's name for who operates the cloud; Keystone calls it ``admin_required``."""
+"""The name for operators of the cloud in Nova, Glance and Neutron; Keystone's is ``admin_required``."""
 MANAGER = "rule:context_is_admin or role:manager"
-"""Who may move servers of the own project, and sees that they are."""
+"""Users who may migrate servers of their own project, and see these migrations."""
 SERVICE = "rule:service_or_admin"
-"""Other services, which tell and ask what no person does."""
+"""Other services of the cloud, for operations that users do not have."""
 CLOUD_ADMIN = "rule:admin_required"
 ANYBODY = "@"
 CLOUD_ADMIN_OR_SYSTEM_READER = "rule:admin_required or (role:reader and system_scope:all)"
-"""Who operates the cloud, and who may look at all of it: the role ``reader`` on the system."""
+"""Operators, and users with the role ``reader`` on the system."""
 ADMIN_OR_USER = "rule:admin_required or user_id:%(user_id)s"
 ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"
 ADMIN_OR_DOMAIN_MANAGER = f"{ADMIN_OR_DOMAIN_ADMIN} or rule:domain_manager"
 SEES_DOMAIN = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:domain_admin or rule:domain_reader"
-"""Who may look at what is in the object's domain."""
+"""Users who may see the contents of the object's domain."""
 
 PROJECT = ("project",)
-"""Scope of rules about what a project owns: tokens for a domain or for the system are refused there."""
+"""The scope of rules about resources of projects: domain and system tokens are denied."""
 EVERY_SCOPE = ("system", "domain", "project", "unscoped")
 
 Operation = tuple[str, str]
@@ -29,10 +29,10 @@ Operation = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its check in oslo.policy's language and a sentence for operators.
+    """A rule: its check in the language of oslo.policy, and a description for operators.
 
-    ``operations`` (method, path) are those that no view of the APIs names it for: what it guards within an operation,
-    and what it guards outside of the APIs.
+    ``operations`` (method, path) are those without a view of the APIs that refers to the rule: parts of an operation,
+    and pages outside the APIs.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Rule:
 
 
 def rule(name: str, check: str, description: str, *operations: str, scopes: tuple[str, ...] = PROJECT) -> Rule:
-    """Make a rule; an operation is written ``GET /servers``."""
+    """Create a rule; an operation is written ``GET /servers``."""
     pairs = tuple((method, path) for method, _, path in (text.partition(" ") for text in operations))
     return Rule(name, check, description, pairs, scopes)
 
 
 def identity_rule(name: str, check: str, description: str, *operations: str) -> Rule:
-    """Make a rule of the Identity API, which tokens of every scope may use."""
+    """Create a rule of the Identity API, which tokens of every scope may use."""
     return rule(name, check, description, *operations, scopes=EVERY_SCOPE)

@@ -16,34 +16,34 @@ DOMAINS = (
     identity_rule(
         "identity:list_domains",
         SEES_DOMAIN,
-        "List domains; with a token for a domain only that one.",
+        "List domains; with a domain token only that domain.",
         "GET /v3/domains",
     ),
-    identity_rule("novella:find_domain", ANYBODY, "Find one's own domain by name.", "GET /v3/domains?name={name}"),
+    identity_rule("novella:find_domain", ANYBODY, "Find the caller's domain by name.", "GET /v3/domains?name={name}"),
     identity_rule("identity:get_domain", OR_ONES_OWN, "Show a domain."),
-    identity_rule("identity:create_domain", CLOUD_ADMIN, "Make a domain."),
+    identity_rule("identity:create_domain", CLOUD_ADMIN, "Create a domain."),
     identity_rule("identity:update_domain", CLOUD_ADMIN, "Change, enable or disable a domain."),
-    identity_rule("identity:delete_domain", CLOUD_ADMIN, "Delete a disabled domain with what is in it."),
+    identity_rule("identity:delete_domain", CLOUD_ADMIN, "Delete a disabled domain with its contents."),
 )
 PROJECTS = (
     identity_rule(
         "identity:list_projects",
         SEES_DOMAIN,
-        "List projects, of the whole cloud or of one's domain.",
+        "List projects of the cloud or of the caller's domain.",
         "GET /v3/projects",
     ),
     identity_rule(
         "novella:find_project",
         ANYBODY,
-        "Find the projects that one may enter by name.",
+        "Find the caller's projects by name.",
         "GET /v3/projects?name={name}",
     ),
     identity_rule("identity:get_project", OR_OF_THE_TOKEN, "Show a project, its parents and its subtree."),
-    identity_rule("identity:create_project", ADMIN_OR_DOMAIN_MANAGER, "Make a project."),
+    identity_rule("identity:create_project", ADMIN_OR_DOMAIN_MANAGER, "Create a project."),
     identity_rule("identity:update_project", ADMIN_OR_DOMAIN_MANAGER, "Change, enable or disable a project."),
-    identity_rule("identity:delete_project", ADMIN_OR_DOMAIN_MANAGER, "Delete a project that owns nothing."),
+    identity_rule("identity:delete_project", ADMIN_OR_DOMAIN_MANAGER, "Delete a project without resources."),
     identity_rule("identity:list_project_tags", OR_OF_THE_TOKEN, "List a project's tags."),
-    identity_rule("identity:get_project_tag", OR_OF_THE_TOKEN, "Ask whether a project has a tag."),
+    identity_rule("identity:get_project_tag", OR_OF_THE_TOKEN, "Check whether a project has a tag."),
     identity_rule("identity:update_project_tags", ADMIN_OR_DOMAIN_MANAGER, "Replace a project's tags."),
     identity_rule("identity:create_project_tag", ADMIN_OR_DOMAIN_MANAGER, "Add a tag to a project."),
     identity_rule("identity:delete_project_tags", ADMIN_OR_DOMAIN_MANAGER, "Remove all tags of a project."),
@@ -51,28 +51,35 @@ PROJECTS = (
 )
 USERS = (
     identity_rule(
-        "identity:list_users", SEES_DOMAIN, "List users, of the whole cloud or of one's domain.", "GET /v3/users"
+        "identity:list_users", SEES_DOMAIN, "List users of the cloud or of the caller's domain.", "GET /v3/users"
     ),
-    identity_rule("novella:find_user", ANYBODY, "Find oneself by name.", "GET /v3/users?name={name}"),
+    identity_rule("novella:find_user", ANYBODY, "Find the caller by name.", "GET /v3/users?name={name}"),
     identity_rule("identity:get_user", OR_ONESELF, "Show a user."),
-    identity_rule("identity:create_user", ADMIN_OR_DOMAIN_MANAGER, "Make a user."),
-    identity_rule("identity:update_user", ADMIN_OR_DOMAIN_MANAGER, "Change a user, the password too; enable, disable."),
+    identity_rule("identity:create_user", ADMIN_OR_DOMAIN_MANAGER, "Create a user."),
+    identity_rule(
+        "identity:update_user",
+        ADMIN_OR_DOMAIN_MANAGER,
+        "Update a user, including the password; enable and disable users.",
+    ),
     identity_rule("identity:delete_user", ADMIN_OR_DOMAIN_MANAGER, "Delete a user."),
-    identity_rule("identity:list_user_projects", OR_ONESELF, "List the projects that a user may enter."),
+    identity_rule("identity:list_user_projects", OR_ONESELF, "List the projects that a user has access to."),
     identity_rule("identity:list_groups_for_user", OR_ONESELF, "List a user's groups."),
     identity_rule(
-        "identity:change_password", "user_id:%(user_id)s", "Change one's password.", "POST /v3/users/{user_id}/password"
+        "identity:change_password",
+        "user_id:%(user_id)s",
+        "Change the caller's own password.",
+        "POST /v3/users/{user_id}/password",
     ),
 )
 GROUPS = (
-    identity_rule("identity:list_groups", SEES_DOMAIN, "List groups, of the whole cloud or of one's domain."),
+    identity_rule("identity:list_groups", SEES_DOMAIN, "List groups of the cloud or of the caller's domain."),
     identity_rule("identity:get_group", SEES_DOMAIN, "Show a group."),
-    identity_rule("identity:create_group", ADMIN_OR_DOMAIN_MANAGER, "Make a group."),
+    identity_rule("identity:create_group", ADMIN_OR_DOMAIN_MANAGER, "Create a group."),
     identity_rule("identity:update_group", ADMIN_OR_DOMAIN_MANAGER, "Change a group."),
     identity_rule("identity:delete_group", ADMIN_OR_DOMAIN_MANAGER, "Delete a group."),
     identity_rule("identity:list_users_in_group", SEES_DOMAIN, "List the users in a group."),
-    identity_rule("identity:check_user_in_group", OR_ONESELF, "Ask whether a user is in a group."),
-    identity_rule("identity:add_user_to_group", ADMIN_OR_DOMAIN_MANAGER, "Put a user into a group."),
-    identity_rule("identity:remove_user_from_group", ADMIN_OR_DOMAIN_MANAGER, "Take a user out of a group."),
+    identity_rule("identity:check_user_in_group", OR_ONESELF, "Check whether a user is in a group."),
+    identity_rule("identity:add_user_to_group", ADMIN_OR_DOMAIN_MANAGER, "Add a user to a group."),
+    identity_rule("identity:remove_user_from_group", ADMIN_OR_DOMAIN_MANAGER, "Remove a user from a group."),
 )
 RULES = (*DOMAINS, *PROJECTS, *USERS, *GROUPS)

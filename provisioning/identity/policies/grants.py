@@ -1,10 +1,10 @@
-"""Roles, what they imply, their assignments, and the catalog.
+"""Roles, implied roles, role assignments, and the catalog.
 
-The administrator of a domain gives no role that is or implies ``admin`` or ``service``, which count beyond the domain,
-gives roles within it only, and manages those that are its own.  Its manager gives ``manager``, ``member`` and
-``reader`` within the domain.  Checks of grants may name ``domain_id`` (of the project or domain on which a role is
-given), ``actor_domain_id`` (of the user or group), ``role_domain_id`` (None: a role of the whole cloud),
-``target.role.name`` and ``beyond_domains``.
+A domain administrator may not assign roles that are or imply ``admin`` or ``service``, which apply beyond the domain,
+may assign others only within the domain, and manages the domain-specific roles. A domain manager may assign
+``manager``, ``member`` and ``reader`` within the domain. Checks of assignments may refer to ``domain_id`` (of the
+project or domain on which the role is assigned), ``actor_domain_id`` (of the user or group), ``role_domain_id`` (None:
+a global role), ``target.role.name`` and ``beyond_domains``.
 """
 
 from provisioning.identity.policies.base import (
@@ -33,18 +33,18 @@ _IMPLIES = f"{CLOUD_ADMIN} or (rule:domain_admin and {_LESSER})"
 
 
 def _system_grants(actor: str) -> tuple[Rule, ...]:
-    """Return the rules of roles that users, or groups, have on the system."""
+    """Return the rules of role assignments of users, or groups, on the system."""
     name = f"system_grant_for_{actor}"
-    sentence = f"List the roles given to a {actor} on the system."
+    sentence = f"List the roles of a {actor} on the system."
     return (
         identity_rule(f"identity:list_system_grants_for_{actor}", CLOUD_ADMIN_OR_SYSTEM_READER, sentence),
         identity_rule(
             f"identity:check_{name}",
             CLOUD_ADMIN_OR_SYSTEM_READER,
-            f"See whether a {actor} was given a role on the system.",
+            f"Check whether a {actor} has a role on the system.",
         ),
-        identity_rule(f"identity:create_{name}", CLOUD_ADMIN, f"Give a {actor} a role on the system."),
-        identity_rule(f"identity:revoke_{name}", CLOUD_ADMIN, f"Take a role on the system away from a {actor}."),
+        identity_rule(f"identity:create_{name}", CLOUD_ADMIN, f"Assign a role on the system to a {actor}."),
+        identity_rule(f"identity:revoke_{name}", CLOUD_ADMIN, f"Revoke a role on the system from a {actor}."),
     )
 
 
@@ -58,34 +58,40 @@ RULES = (
     identity_rule("identity:create_role", ADMIN_OR_DOMAIN_ADMIN, "Create a role."),
     identity_rule("identity:update_role", ADMIN_OR_DOMAIN_ADMIN, "Change a role."),
     identity_rule("identity:delete_role", ADMIN_OR_DOMAIN_ADMIN, "Delete a role."),
-    identity_rule("identity:list_domain_roles", _SEES_ROLES, "List roles of a domain.", "GET /v3/roles"),
-    identity_rule("identity:get_domain_role", _SEES_ROLES, "Show a role of a domain.", f"GET {_ROLE}"),
-    identity_rule("identity:create_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Create a role of a domain.", "POST /v3/roles"),
-    identity_rule("identity:update_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Change a role of a domain.", f"PATCH {_ROLE}"),
+    identity_rule("identity:list_domain_roles", _SEES_ROLES, "List domain-specific roles.", "GET /v3/roles"),
+    identity_rule("identity:get_domain_role", _SEES_ROLES, "Show a domain-specific role.", f"GET {_ROLE}"),
     identity_rule(
-        "identity:delete_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Delete a role of a domain.", f"DELETE {_ROLE}"
+        "identity:create_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Create a domain-specific role.", "POST /v3/roles"
     ),
-    identity_rule("identity:list_implied_roles", _SEES_ROLES, "List what a role implies."),
-    identity_rule("identity:get_implied_role", _SEES_ROLES, "Show that a role implies another."),
-    identity_rule("identity:check_implied_role", _SEES_ROLES, "Ask whether a role implies another."),
-    identity_rule("identity:create_implied_role", _IMPLIES, "Let a role imply another."),
-    identity_rule("identity:delete_implied_role", _IMPLIES, "End that a role implies another."),
-    identity_rule("identity:list_role_inference_rules", CLOUD_ADMIN_OR_SYSTEM_READER, "List what every role implies."),
-    identity_rule("identity:list_grants", _SEES, "List the roles given to a user or group on a target."),
-    identity_rule("identity:check_grant", _CHECKS, "See whether a role was given."),
-    identity_rule("identity:create_grant", _GIVES, "Give a role on a project or domain."),
-    identity_rule("identity:revoke_grant", _GIVES, "Take a role on a project or domain away."),
+    identity_rule(
+        "identity:update_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Update a domain-specific role.", f"PATCH {_ROLE}"
+    ),
+    identity_rule(
+        "identity:delete_domain_role", ADMIN_OR_DOMAIN_ADMIN, "Delete a domain-specific role.", f"DELETE {_ROLE}"
+    ),
+    identity_rule("identity:list_implied_roles", _SEES_ROLES, "List the roles that a role implies."),
+    identity_rule("identity:get_implied_role", _SEES_ROLES, "Show an implication of roles."),
+    identity_rule("identity:check_implied_role", _SEES_ROLES, "Check whether a role implies another."),
+    identity_rule("identity:create_implied_role", _IMPLIES, "Create an implication of roles."),
+    identity_rule("identity:delete_implied_role", _IMPLIES, "Delete an implication of roles."),
+    identity_rule(
+        "identity:list_role_inference_rules", CLOUD_ADMIN_OR_SYSTEM_READER, "List all implications of roles."
+    ),
+    identity_rule("identity:list_grants", _SEES, "List the roles of a user or group on a target."),
+    identity_rule("identity:check_grant", _CHECKS, "Check whether a role is assigned."),
+    identity_rule("identity:create_grant", _GIVES, "Assign a role on a project or domain."),
+    identity_rule("identity:revoke_grant", _GIVES, "Revoke a role on a project or domain."),
     *_system_grants("user"),
     *_system_grants("group"),
     identity_rule(
         "identity:list_role_assignments",
         SEES_DOMAIN,
-        "List who has which role; with a token for a domain: on the domain and its projects.",
+        "List role assignments; with a domain token: on the domain and its projects.",
     ),
     identity_rule(
         "identity:list_role_assignments_for_tree",
         SEES_DOMAIN,
-        "List who has which role on a project and the projects below it.",
+        "List role assignments on a project and the projects below it.",
         "GET /v3/role_assignments?include_subtree=1",
     ),
     identity_rule("identity:list_services", CLOUD_ADMIN_OR_SYSTEM_READER, "List the catalog's services."),

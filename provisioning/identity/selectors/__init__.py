@@ -1,1 +1,1 @@
-"""Reading identity: what a token is worth now, who may enter what, and look-ups by id or name."""
+"""Queries of identity: tokens, accessible projects, and look-ups by id or name."""

@@ -1,4 +1,4 @@
-"""What an application credential may do, and which ones a user has."""
+"""Application credentials: their restrictions, and lists for their users."""
 
 import uuid
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from provisioning.identity.models import AccessRule, ApplicationCredential, Role
 
 
 class Limits(NamedTuple):
-    """What a token of an application credential is held to; the user's own roles hold as well."""
+    """The restrictions of an application credential's tokens, in addition to the user's own roles."""
 
     roles: frozenset[str]
-    """Names, implied ones included.  A token is good only while the user has all of them."""
+    """Names, including implied roles.  A token is only valid while the user has all of them."""
     unrestricted: bool
     access_rules: tuple[tuple[str, str, str], ...] | None
-    """(service, method, path pattern); None: every request."""
+    """(service, method, path pattern); None: all requests are allowed."""
     user_id: uuid.UUID
     project_id: uuid.UUID
-    """No token of it is good for anybody or anything else."""
+    """Its tokens are only valid for this user and project."""
 
 
 def limits_of(credential_id: uuid.UUID) -> Limits | None:
-    """Return the limits, or None when the credential is gone or has expired; one query."""
+    """Return the restrictions, or None if the credential was deleted or has expired; one query."""
     found = effective.held_to(credential_id, timezone.now())
     if found is None:
         return None
@@ -43,9 +43,9 @@ def application_credentials_of(user: User, *, name: str | None = None) -> list[A
 def application_credential_by(
     *, credential_id: str | None = None, user: User | None = None, name: str | None = None
 ) -> ApplicationCredential | None:
-    """Return the application credential of this id, or of this user and name, or None; expired ones too.
+    """Return the application credential with this id, or with this user and name, or None. It may have expired.
 
-    With an id and a user, only if it is that user's.
+    With an id and a user, it must belong to that user.
     """
     found = ApplicationCredential.objects.select_related("user__domain", "project__domain")
     if user is not None:
@@ -59,7 +59,7 @@ def application_credential_by(
 
 
 def existing_application_credential(user: User, credential_id: str) -> ApplicationCredential:
-    """Return the user's application credential of this id, or raise NotFoundError."""
+    """Return the user's application credential with this id; NotFoundError."""
     found = application_credential_by(credential_id=credential_id, user=user)
     if found is None:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
@@ -72,7 +72,7 @@ def access_rules_of(user: User) -> list[AccessRule]:
 
 
 def existing_access_rule(user: User, rule_id: str) -> AccessRule:
-    """Return the user's access rule of this id, or raise NotFoundError."""
+    """Return the user's access rule with this id; NotFoundError."""
     key = read_id(rule_id)
     found = AccessRule.objects.filter(user=user, id=key).first() if key else None
     if found is None:
@@ -81,7 +81,7 @@ def existing_access_rule(user: User, rule_id: str) -> AccessRule:
 
 
 def role_by(*, role_id: str | None = None, name: str | None = None) -> Role | None:
-    """Return the role that belongs to no domain, by id or else by name, or None."""
+    """Return the global role with this id, or else with this name, or None."""
     roles = Role.objects.filter(domain=None)
     if role_id is not None:
         key = read_id(role_id)

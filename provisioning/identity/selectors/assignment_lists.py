@@ -1,4 +1,4 @@
-"""The list of role assignments: as they were given, or what they come to, each with the way it came."""
+"""The list of role assignments: as stored, or effective assignments with their origin."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from provisioning.identity.models import (
 from provisioning.identity.selectors.project_tree import ProjectTree
 
 MOST_ASSIGNMENTS = 10_000
-"""Rows of one answer."""
+"""Maximum number of rows in one response."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentFilters:
-    """What the list is narrowed to; None or False: not by this.  Of several all must hold."""
+    """The filters of the list; None or False: no filter. All filters must match."""
 
     user_id: uuid.UUID | None = None
     group_id: uuid.UUID | None = None
@@ -38,23 +38,23 @@ class AssignmentFilters:
     domain_id: str | None = None
     system: bool = False
     inherited: bool = False
-    """Only what is inherited: given for what is below, or come from above."""
+    """Only inherited assignments: those that are passed to projects below, or that were inherited from above."""
     within_domain_id: str | None = None
-    """Only on this domain and on its projects; for the administrator of a domain."""
+    """Only on this domain and its projects, for domain administrators."""
 
     @property
     def on_projects(self) -> bool:
-        """Whether only some projects count."""
+        """Whether assignments are restricted to certain projects."""
         return self.project_id is not None or self.top_domain_id is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A role of somebody somewhere.
+    """A role of a user or group on a target.
 
-    As it was given, ``inherited`` says that it is worth something below its target only.  Made effective, ``user_id``,
-    ``role_id`` and the target are what it comes to, ``inherited`` says that it came from above, and the ``given_`` ones
-    are what was given: to which group, on what, which role; ``prior_role_id`` is the role that implies this one.
+    As stored, ``inherited`` means that it only applies below its target. In effective assignments, ``user_id``,
+    ``role_id`` and the target are the result, ``inherited`` means that it was inherited from above, and the ``given_``
+    fields are the stored values: the group, target and role. ``prior_role_id`` is the role that implies this one.
     """
 
     role_id: uuid.UUID
@@ -74,10 +74,10 @@ class Assignment:
 def assignments(
     filters: AssignmentFilters, *, effective: bool = False, limit: int = MOST_ASSIGNMENTS
 ) -> list[Assignment]:
-    """Return at most ``limit`` assignments in the order they were given; the same few queries for any number.
+    """Return at most ``limit`` assignments, oldest first, with a constant number of queries.
 
-    ``effective``: groups give way to their users, inheritance to the projects it reaches, and what a role implies
-    stands beside it; roles of domains are left out, for no token has them.
+    ``effective``: groups are replaced by their users and inherited assignments by the projects they apply to, and
+    implied roles are added. Domain-specific roles are omitted, because tokens do not contain them.
     """
     if filters.top_domain_id is not None:
         tree = ProjectTree.of_domain(filters.top_domain_id)
@@ -105,7 +105,7 @@ def assignments(
 
 
 def _given(filters: AssignmentFilters) -> QuerySet[RoleAssignment]:
-    """Return the rows, narrowed by what holds for rows and for what they come to alike."""
+    """Return the rows, with the filters that apply to stored and effective assignments alike."""
     found = RoleAssignment.objects.order_by("id")
     if filters.group_id is not None:
         found = found.filter(group=filters.group_id)
@@ -130,7 +130,7 @@ def _as_given(row: RoleAssignment) -> Assignment:
 
 
 def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: ProjectTree) -> Iterator[Assignment]:
-    """Yield what the assignments come to: users, then targets, then roles are put in the place of what was given."""
+    """Yield effective assignments: users, then targets, then roles are expanded."""
     found = _given(filters)
     if filters.user_id is not None:
         mine = GroupMembership.objects.filter(user=filters.user_id).values("group")
@@ -190,7 +190,7 @@ def _places(given: Assignment, tree: ProjectTree) -> Iterator[Assignment]:
 
 
 def _closure() -> Callable[[Assignment], Iterator[Assignment]]:
-    """Return what puts beside an assignment those of the roles that its role implies, without roles of domains."""
+    """Return a function that yields an assignment and those of its implied roles, without domain-specific roles."""
     implied: dict[uuid.UUID, list[uuid.UUID]] = {}
     for prior, role in ImpliedRole.objects.order_by("id").values_list("prior_id", "implied_id"):
         implied.setdefault(prior, []).append(role)
@@ -222,7 +222,7 @@ def _members(filters: AssignmentFilters) -> dict[uuid.UUID, list[uuid.UUID]]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The records that assignments name, by id; users, groups, projects and roles with their domains."""
+    """The records that assignments refer to, by id; users, groups, projects and roles with their domains."""
 
     roles: dict[uuid.UUID, Role]
     users: dict[uuid.UUID, User]
@@ -232,7 +232,7 @@ class Names:
 
 
 def names_of(found: list[Assignment]) -> Names:
-    """Return the records that these assignments name; five queries for any number of them."""
+    """Return the records that these assignments refer to, in five queries."""
 
     def ids(column: str) -> set[uuid.UUID]:
         return {value for each in found if (value := getattr(each, column)) is not None}

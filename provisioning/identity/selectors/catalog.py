@@ -1,4 +1,4 @@
-"""The catalog as tokens show it, and its records."""
+"""The catalog for tokens, and its records."""
 
 import uuid
 from typing import Any, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ _PLACE = {own.id: place for place, own in enumerate(OWN)}
 
 
 class _Row(NamedTuple):
-    """A service and one of its endpoints, or none."""
+    """A service with one of its endpoints, or without endpoints."""
 
     service_id: uuid.UUID
     type: str
@@ -29,7 +29,7 @@ class _Row(NamedTuple):
     url: str | None
     enabled: bool | None
     filtered: bool = False
-    """Whether the project's catalog shows some endpoints only: the same in every row."""
+    """Whether the project's catalog is restricted to some endpoints; the same in all rows."""
 
 
 _COLUMNS = ("id", "type", "name", "enabled", *(f"endpoints__{name}" for name in _Row._fields[4:-1]))
@@ -44,11 +44,11 @@ _ROWS_AND_WHETHER_FILTERED = Prepared(
 
 
 def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) -> list[dict[str, Any]]:
-    """Return the catalog of a token for this project, this cloud's own services first; one query, two more for a
-    project to which endpoints or groups of them were added: its catalog shows these only, unless there are none.
+    """Return the catalog for a token of this project, with this cloud's own services first.
 
-    ``public_url`` is the cloud's address, by default that of the settings.  Without a project, addresses that need one
-    are left out.  What is disabled is left out.  A cloud without any service in its records has its own services.
+    One query, two more for a project to which endpoints or endpoint groups were added: its catalog contains only these,
+    unless there are none. ``public_url``: the cloud's address, by default the setting. Without a project, endpoints
+    that need one are omitted, as are disabled ones. If no services are stored, the cloud's own services are returned.
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
     rows, filtered = _rows(project_id)
@@ -65,7 +65,9 @@ def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) 
 
 
 def _rows(project_id: uuid.UUID | None) -> tuple[list[_Row], bool]:
-    """Return the services with the endpoints that the project's catalog shows, and whether it shows some only."""
+    """Return the services with the endpoints of the project's catalog, and whether it is restricted to
+    some endpoints.
+    """
     if project_id is None:
         return [_Row(*row) for row in _ROWS()] or _own_rows(), False
     rows = [_Row(*row) for row in _ROWS_AND_WHETHER_FILTERED(project=project_id)] or _own_rows()
@@ -82,7 +84,7 @@ def _is_in(row: _Row, filters: dict[str, Any]) -> bool:
 
 
 def _own_rows() -> list[_Row]:
-    """Return what ``services.ensure_catalog`` would make."""
+    """Return the rows that ``services.ensure_catalog`` would create."""
     return [
         _Row(
             service_id=own.id,
@@ -123,7 +125,7 @@ def _endpoint(row: _Row, url: str) -> dict[str, Any]:
 
 
 def regions(*, parent_id: str | None = None) -> list[Region]:
-    """Return the regions by id, with ``parent_id`` those directly below it."""
+    """Return the regions by id; ``parent_id``: only the children of this region."""
     found = Region.objects.order_by("id")
     if parent_id is None:
         return list(found)
@@ -131,7 +133,7 @@ def regions(*, parent_id: str | None = None) -> list[Region]:
 
 
 def existing_region(region_id: str) -> Region:
-    """Return a region, or raise NotFoundError."""
+    """Return a region; NotFoundError."""
     found = None if "\0" in region_id else Region.objects.filter(id=region_id).first()
     if found is None:
         raise NotFoundError(f"Could not find region: {_shown(region_id)}.")
@@ -143,24 +145,24 @@ def policies() -> list[Policy]:
 
 
 def existing_policy(policy_id: str) -> Policy:
-    """Return a policy of ``/v3/policies``, or raise NotFoundError."""
+    """Return a policy of ``/v3/policies``; NotFoundError."""
     return _existing(Policy, "policy", policy_id)
 
 
 def catalog_services() -> list[Service]:
-    """Return the services of the records, this cloud's own first."""
+    """Return the stored services, this cloud's own first."""
     return sorted(
         Service.objects.all(), key=lambda each: (_PLACE.get(each.id, len(OWN)), each.type, each.name, each.id)
     )
 
 
 def existing_service(service_id: str) -> Service:
-    """Return a service, or raise NotFoundError."""
+    """Return a service; NotFoundError."""
     return _existing(Service, "service", service_id)
 
 
 def endpoints() -> list[Endpoint]:
-    """Return the endpoints of the records, disabled ones too, in the catalog's order, with their services."""
+    """Return the stored endpoints, including disabled ones, with their services, in the order of the catalog."""
     return sorted(
         Endpoint.objects.select_related("service"),
         key=lambda each: (
@@ -173,7 +175,7 @@ def endpoints() -> list[Endpoint]:
 
 
 def existing_endpoint(endpoint_id: str) -> Endpoint:
-    """Return an endpoint, or raise NotFoundError."""
+    """Return an endpoint; NotFoundError."""
     return _existing(Endpoint, "endpoint", endpoint_id)
 
 

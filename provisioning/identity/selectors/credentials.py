@@ -1,4 +1,4 @@
-"""Credentials as their owners, and those who administer them, may see them."""
+"""Credentials that are visible to their owners and to administrators."""
 
 import uuid
 
@@ -12,13 +12,13 @@ from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id
 
 LARGEST = 1000
-"""Rows of one answer."""
+"""Maximum number of rows in one response."""
 
 
 def credentials_for(
     context: RequestContext, *, user_id: str | None = None, kind: str | None = None, everybody: bool = False
 ) -> list[Credential]:
-    """Return the caller's credentials, or with ``everybody`` those of all users, narrowed to a user and a type."""
+    """Return the caller's credentials, or with ``everybody`` those of all users, filtered by user and type."""
     found = _visible(context, everybody=everybody)
     if user_id is not None:
         key = read_id(user_id)
@@ -29,7 +29,7 @@ def credentials_for(
 
 
 def existing_credential(context: RequestContext, credential_id: str, *, everybody: bool = False) -> Credential:
-    """Return the credential if the caller may see it, or raise NotFoundError."""
+    """Return a credential that is visible to the caller; NotFoundError."""
     found = None
     if credential_id.isalnum() and credential_id.isascii():
         found = _visible(context, everybody=everybody).filter(id=credential_id).first()
@@ -39,7 +39,7 @@ def existing_credential(context: RequestContext, credential_id: str, *, everybod
 
 
 def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: str) -> Project:
-    """Return the project of this id if the user has a role there, or the token is for it; else raise NotFoundError."""
+    """Return the project if the user has a role there or the token is for it; NotFoundError."""
     key = read_id(project_id)
     found = next((project for project in projects_of(user_id) if project.id == key), None)
     if found is None and key is not None and context.trust_id is not None and key == context.project_id:
@@ -50,8 +50,10 @@ def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: st
 
 
 def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
-    """What an application credential or a trust sees is what was made with it: a blob can be worth more than the
-    caller is.  Of a trust nobody, not even an operator, sees what is of other projects.
+    """Application credentials and trusts only see credentials that were created with them, because other blobs could
+    give more rights.
+
+    With the token of a trust, even an operator does not see those of other projects.
     """
     found = Credential.objects.select_related("user", "project", "application_credential")
     if not everybody:

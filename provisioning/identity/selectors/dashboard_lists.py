@@ -1,4 +1,4 @@
-"""Lists for people who administer: narrowed by a part of a name, a page at a time, with what a row shows beside it."""
+"""Paginated lists for administrators, filtered by a part of the name, with the counts that their rows show."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,15 +25,15 @@ Record = TypeVar("Record", bound=Model)
 PAGE_SIZE = 50
 LAST_PAGE = 100_000
 SHORT_LIST = 20
-"""Rows of an answer to choose from."""
+"""Number of rows in a list of suggestions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a list is narrowed to; an empty text narrows nothing.
+    """The filters of a list; an empty text is no filter.
 
-    ``text`` is a part of the name (of users also of the e-mail address), or an id; ``state`` is ``enabled``,
-    ``disabled``, or of users ``expired``: those whose password has expired.
+    ``text`` is a part of the name (for users also of the e-mail address) or an id; ``state`` is ``enabled``,
+    ``disabled``, or for users ``expired`` (the password has expired).
     """
 
     text: str = ""
@@ -41,17 +41,17 @@ class Wanted:
     state: str = ""
     page: int = 1
     confined: bool = False
-    """Whether what stands beside a row counts nothing outside of the domain."""
+    """Whether the counts of a row only include the domain."""
 
     def counted(self, given: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
-        """Return those of the assignments that are counted."""
+        """Return the assignments that are counted."""
         inside = Q(domain=self.domain_id) | Q(project__domain=self.domain_id)
         return given.filter(inside) if self.confined else given
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[Record]):
-    """One page of a list; ``total`` counts the rows of all pages."""
+    """One page of a list; ``total`` is the number of rows of all pages."""
 
     rows: list[Record]
     total: int
@@ -59,28 +59,30 @@ class Found(Generic[Record]):
 
     @property
     def pages(self) -> int:
-        """How many pages there are, at least one."""
+        """Number of pages, at least one."""
         return max(-(-self.total // PAGE_SIZE), 1)
 
     @property
     def before(self) -> int | None:
-        """The number of the page before, or None."""
+        """Number of the previous page, or None."""
         return min(self.page - 1, self.pages) if self.page > 1 else None
 
     @property
     def after(self) -> int | None:
-        """The number of the next page, or None."""
+        """Number of the next page, or None."""
         return self.page + 1 if self.page < self.pages else None
 
 
 def find_projects(wanted: Wanted) -> Found[Project]:
-    """Return projects by name, each with ``members``: how many users and groups have a role on it themselves."""
+    """Return projects by name, each with ``members``: the number of users and groups with a direct role on it."""
     found = _narrow(Project.objects.order_by("name", "id"), wanted).select_related("domain")
     return _page(found, wanted, members=_members_of("project", "id"))
 
 
 def find_users(wanted: Wanted) -> Found[User]:
-    """Return users by name, each with ``projects``: on how many the user has a role, oneself or by a group."""
+    """Return users by name, each with ``projects``: the number of projects on which they have a role,
+    also by groups.
+    """
     found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain", "default_project")
     mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
     given = wanted.counted(RoleAssignment.objects.filter(mine, project__isnull=False)).annotate(one=Value(1))
@@ -88,7 +90,7 @@ def find_users(wanted: Wanted) -> Found[User]:
 
 
 def find_groups(wanted: Wanted) -> Found[Group]:
-    """Return groups by name, each with ``members`` and ``projects``: how many of each."""
+    """Return groups by name, each with the numbers of ``members`` and ``projects``."""
     found = _narrow(Group.objects.order_by("name", "id"), wanted).select_related("domain")
     members = _count(GroupMembership.objects.filter(group=OuterRef("id")), "group", "user")
     given = wanted.counted(RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False))
@@ -96,8 +98,9 @@ def find_groups(wanted: Wanted) -> Found[Group]:
 
 
 def find_roles(wanted: Wanted) -> Found[Role]:
-    """Return roles by name, those of the whole cloud first, each with ``assignments``: how often it is given.  Those of
-    the whole cloud are in every domain.
+    """Return roles by name, global ones first, each with ``assignments``: the number of its assignments.
+
+    Global roles are listed for every domain.
     """
     rows = Role.objects.order_by(F("domain").asc(nulls_first=True), "name", "id")
     if wanted.domain_id:
@@ -108,7 +111,7 @@ def find_roles(wanted: Wanted) -> Found[Role]:
 
 
 def find_domains(wanted: Wanted) -> Found[Domain]:
-    """Return domains by name, each with ``projects``, ``users`` and ``groups``: how many of each."""
+    """Return domains by name, each with the numbers of ``projects``, ``users`` and ``groups``."""
     kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
     inside = {name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()}
     rows = Domain.objects.order_by("name")
@@ -119,13 +122,13 @@ def find_domains(wanted: Wanted) -> Found[Domain]:
 
 
 def inside(domain: Domain) -> dict[str, int]:
-    """Return how many ``projects``, ``users`` and ``groups`` are in the domain."""
+    """Return the numbers of ``projects``, ``users`` and ``groups`` in the domain."""
     kinds: dict[str, type[Project | User | Group]] = {"projects": Project, "users": User, "groups": Group}
     return {name: kind._default_manager.filter(domain=domain).count() for name, kind in kinds.items()}
 
 
 def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
-    """Return the first users that match, by name; ``within``: of this domain; ``beside``: who are not in this group."""
+    """Return the first matching users by name; ``within``: in this domain; ``beside``: who are not in this group."""
     found = _narrow(User.objects.order_by("name", "id"), Wanted(text, within), "email").select_related("domain")
     if beside is not None:
         found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
@@ -133,41 +136,41 @@ def users_to_choose(text: str, *, within: str = "", beside: Group | None = None)
 
 
 def groups_to_choose(text: str, *, within: str = "") -> list[Group]:
-    """Return the first groups that match, by name; ``within``: of this domain."""
+    """Return the first matching groups by name; ``within``: in this domain."""
     found = _narrow(Group.objects.order_by("name", "id"), Wanted(text, within))
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
 def projects_to_choose(text: str, *, within: str = "") -> list[Project]:
-    """Return the first projects that match, by name; ``within``: of this domain."""
+    """Return the first matching projects by name; ``within``: in this domain."""
     found = _narrow(Project.objects.order_by("name", "id"), Wanted(text, within))
     return list(found.select_related("domain")[:SHORT_LIST])
 
 
 def roles_to_choose(domain: Domain | None = None) -> list[Role]:
-    """Return the roles of the whole cloud, which can be given anywhere, and those of a domain, by name."""
+    """Return the global roles and those of a domain, by name."""
     return list(Role.objects.filter(_of_cloud_or(domain.id if domain else None)).order_by("name"))
 
 
 def all_domains(*, within: str = "") -> list[Domain]:
-    """Return every domain by name; ``within``: this one alone."""
+    """Return all domains by name; ``within``: only this one."""
     found = Domain.objects.order_by("name")
     return list(found.filter(id=within) if within else found)
 
 
 def roles_by_id(ids: Iterable[str]) -> list[Role]:
-    """Return the roles of these ids that exist, by name; what is no id is passed over."""
+    """Return the existing roles with these ids, by name; invalid ids are ignored."""
     keys = [key for key in map(read_id, ids) if key]
     return list(Role.objects.filter(id__in=keys).order_by("name"))
 
 
 def implied_by(role: Role) -> list[Role]:
-    """Return the roles that this one implies itself, by name."""
+    """Return the roles that this one implies directly, by name."""
     return list(Role.objects.filter(id__in=ImpliedRole.objects.filter(prior=role).values("implied")).order_by("name"))
 
 
 def groups_of(user: User, *, within: str = "") -> list[Group]:
-    """Return the groups of a user, by name; ``within``: of this domain."""
+    """Return the groups of a user, by name; ``within``: in this domain."""
     found = user.member_of.select_related("domain").order_by("name", "id")
     return list(found.filter(domain=within) if within else found)
 
@@ -179,12 +182,12 @@ def users_in(group: Group, wanted: Wanted) -> Found[User]:
 
 
 def tags_of(project: Project) -> list[str]:
-    """Return the words on a project, in order."""
+    """Return the tags of a project, sorted."""
     return list(project.tags.order_by("name").values_list("name", flat=True))
 
 
 def _of_cloud_or(domain_id: str | None) -> Q:
-    """Match the roles of the whole cloud, and those of a domain."""
+    """Match the global roles, and those of a domain."""
     return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
@@ -205,7 +208,7 @@ def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Rec
 
 
 def _page(found: QuerySet[Record], wanted: Wanted, **beside: Any) -> Found[Record]:
-    """Return one page; what stands beside a row is counted for that page's rows only."""
+    """Return one page; the counts are only computed for the rows of that page."""
     page = min(max(wanted.page, 1), LAST_PAGE)
     total = found.count()
     first = (page - 1) * PAGE_SIZE
@@ -213,7 +216,7 @@ def _page(found: QuerySet[Record], wanted: Wanted, **beside: Any) -> Found[Recor
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:
-    """Return the SQL expression that counts different ``what`` of the rows with the same ``by``."""
+    """Return the SQL expression that counts distinct ``what`` of the rows with the same ``by``."""
     counted = rows.order_by().values(by).annotate(count=Count(what, distinct=True)).values("count")
     return Coalesce(Subquery(counted), 0)
 

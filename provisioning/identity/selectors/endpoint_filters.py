@@ -1,4 +1,4 @@
-"""Groups of endpoints, and what the catalogs of single projects show of them (OS-EP-FILTER)."""
+"""Endpoint groups, and the endpoints in the catalogs of single projects (OS-EP-FILTER)."""
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
@@ -13,7 +13,7 @@ def endpoint_groups() -> list[EndpointGroup]:
 
 
 def existing_endpoint_group(group_id: str) -> EndpointGroup:
-    """Return a group, or raise NotFoundError."""
+    """Return an endpoint group; NotFoundError."""
     key = read_id(group_id)
     found = EndpointGroup.objects.filter(id=key).first() if key else None
     if found is None:
@@ -23,12 +23,12 @@ def existing_endpoint_group(group_id: str) -> EndpointGroup:
 
 
 def endpoints_in(group: EndpointGroup) -> list[Endpoint]:
-    """Return the endpoints that are as the group's filters say, disabled ones too."""
+    """Return the endpoints that match the group's filters, including disabled ones."""
     return [each for each in endpoints() if _is_in(each, group)]
 
 
 def endpoints_of_project(project: Project) -> list[Endpoint]:
-    """Return the endpoints that were added to the project, singly or by a group; disabled ones too."""
+    """Return the endpoints that were added to the project, directly or by a group, including disabled ones."""
     added = set(ProjectEndpoint.objects.filter(project=project).values_list("endpoint_id", flat=True))
     groups = groups_of_project(project)
     return [each for each in endpoints() if each.id in added or any(_is_in(each, group) for group in groups)]
@@ -41,7 +41,7 @@ def groups_of_project(project: Project) -> list[EndpointGroup]:
 
 
 def has_endpoint(project: Project, endpoint: Endpoint) -> bool:
-    """Whether the endpoint itself was added to the project."""
+    """Return whether the endpoint was added to the project directly."""
     return ProjectEndpoint.objects.filter(project=project, endpoint=endpoint).exists()
 
 
@@ -50,7 +50,7 @@ def has_group(project: Project, group: EndpointGroup) -> bool:
 
 
 def projects_of_endpoint(endpoint: Endpoint) -> list[Project]:
-    """Return the projects to which the endpoint itself was added, with their tags, by name."""
+    """Return the projects to which the endpoint was added directly, with their tags, by name."""
     found = Project.objects.filter(id__in=ProjectEndpoint.objects.filter(endpoint=endpoint).values("project"))
     return list(found.prefetch_related("tags").order_by("name", "id"))
 

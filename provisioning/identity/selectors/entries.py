@@ -1,4 +1,4 @@
-"""What a user may enter: roles on projects, domains and the system."""
+"""The scopes of a user: roles on projects, domains and the system."""
 
 import uuid
 from dataclasses import dataclass
@@ -12,18 +12,20 @@ from provisioning.identity.models import Domain, GroupMembership, Project, RoleA
 
 
 def roles_of(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[str]:
-    """Return the user's roles on the project by name, implied ones included; empty when user or project is disabled."""
+    """Return the names of the user's roles on the project, including implied ones; empty if user or project is
+    disabled.
+    """
     return effective.role_names(user_id, project_id=project_id)
 
 
 def roles_on_system(user_id: uuid.UUID) -> frozenset[str]:
-    """As ``roles_of``, on the whole system."""
+    """As ``roles_of``, on the system."""
     return effective.role_names(user_id, system=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What a user may get a token for: projects and domains, each by name, and whether for the system."""
+    """The scopes that a user may get a token for: projects and domains, each by name, and whether the system."""
 
     projects: list[Project]
     domains: list[Domain]
@@ -35,7 +37,7 @@ class Entries:
 
 
 def entries_of(user_id: uuid.UUID) -> Entries:
-    """Return all that the user may enter; it takes no more queries than ``projects_of`` for who has no domain."""
+    """Return all scopes of the user. For a user without domain roles it takes no more queries than ``projects_of``."""
     rows = _BEYOND_PROJECTS(user=user_id)
     below = {project_id for project_id, *_ in rows if project_id is not None}
     domain_ids = {domain_id for _, domain_id, _, inherited in rows if domain_id is not None and not inherited}
@@ -44,16 +46,16 @@ def entries_of(user_id: uuid.UUID) -> Entries:
 
 
 def projects_of(user_id: uuid.UUID) -> list[Project]:
-    """Return the enabled projects on which the user has a role, in whatever way, by name."""
+    """Return the enabled projects on which the user has a role, directly or indirectly, by name."""
     return _projects(user_id, {project_id for (project_id,) in _INHERITED(user=user_id)})
 
 
 def _projects(user_id: uuid.UUID, below: set[uuid.UUID]) -> list[Project]:
-    """Return the projects on which the user was given roles, or that are below these ones."""
+    """Return the projects on which the user was assigned roles, and those below the projects ``below``."""
     if not below:
         return _GIVEN_PROJECTS(user=user_id)
     inherited: set[uuid.UUID] = set()
-    while below:  # down the trees, which are few levels deep
+    while below:  # the trees have few levels
         below = set(Project.objects.filter(parent__in=below).values_list("id", flat=True)) - inherited
         inherited |= below
     return list(_enabled(_projects_of(user_id) | Q(id__in=inherited)))
@@ -65,7 +67,7 @@ def _enabled(projects: Q) -> QuerySet[Project]:
 
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:
-    """Return the enabled domains on which themselves the user has a role, by name."""
+    """Return the enabled domains on which the user has a role that is not only inherited, by name."""
     given = _given_to(user_id).filter(domain__isnull=False, inherited=False)
     return list(Domain.objects.filter(id__in=given.values("domain_id"), enabled=True).order_by("name"))
 
@@ -76,7 +78,7 @@ def _given_to(user_id: Any) -> QuerySet[RoleAssignment]:
 
 
 def _projects_of(user_id: Any) -> Q:
-    """Return the projects on which the user was given roles, themselves or with all projects of their domain."""
+    """Match the projects on which the user was assigned roles, directly or for all projects of their domain."""
     given = _given_to(user_id)
     here = given.filter(project__isnull=False, inherited=False).values("project_id")
     in_domain = given.filter(domain__isnull=False, inherited=True).values("domain_id")
@@ -91,7 +93,7 @@ _BEYOND_PROJECTS: Prepared[tuple[Any, ...]] = Prepared(
     ),
     user=UUIDField(),
 )
-"""Roles on the system, on domains, and on all that is below a project or in a domain."""
+"""Roles on the system, on domains, and inherited roles on projects or domains."""
 _INHERITED = Prepared(
     lambda user: _given_to(user).filter(project__isnull=False, inherited=True).values_list("project_id"),
     user=UUIDField(),

@@ -1,4 +1,4 @@
-"""Who has which role where, as it was given."""
+"""Stored role assignments."""
 
 from typing import Unpack
 
@@ -7,11 +7,11 @@ from provisioning.identity.models import Role, RoleAssignment
 
 
 def granted_roles(**target: Unpack[Target]) -> list[Role]:
-    """Return the roles that were given to this user or group on this target itself, by name."""
+    """Return the roles that were assigned to this user or group on this target directly, by name."""
     rows = RoleAssignment.objects.filter(**columns_of(**target))
     return list(Role.objects.filter(id__in=rows.values("role")).order_by("name", "id"))
 
 
 def has_grant(role: Role, **target: Unpack[Target]) -> bool:
-    """Whether the role was given so."""
+    """Return whether this role was assigned directly."""
     return RoleAssignment.objects.filter(role=role, **columns_of(**target)).exists()

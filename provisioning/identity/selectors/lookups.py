@@ -25,14 +25,14 @@ _BESIDE: dict[type[Model], tuple[str, ...]] = {
 
 
 def role_records(names: Iterable[str]) -> list[Role]:
-    """Return the roles of these names, by name."""
+    """Return the roles with these names, by name."""
     wanted = sorted(names)
     return _roles(len(wanted))(**{f"name{at}": name for at, name in enumerate(wanted)}) if wanted else []
 
 
 @cache
 def _roles(count: int) -> Prepared[Role]:
-    """Return the query of so many roles by name."""
+    """Return the prepared query for this number of roles by name."""
     return Prepared(
         lambda **names: Role.objects.filter(name__in=list(names.values()), domain=None).order_by("name"),
         **{f"name{at}": CharField() for at in range(count)},
@@ -40,16 +40,16 @@ def _roles(count: int) -> Prepared[Role]:
 
 
 def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | None:
-    """Return the record of this id, or None; what is in a domain comes with it."""
+    """Return the record with this id, with its domain, or None."""
     key: str | uuid.UUID | None = read_id(record_id)
-    if model is Domain and isinstance(record_id, str) and "\0" not in record_id:  # its id is any text
+    if model is Domain and isinstance(record_id, str) and "\0" not in record_id:  # the id of a domain may be any text
         key = record_id
     found: Record | None = _BY_ID[model].first(key=key) if key else None
     return found
 
 
 def existing(model: type[Record], record_id: str | uuid.UUID) -> Record:
-    """Return the record of this id, or raise NotFoundError in Keystone's words."""
+    """Return the record with this id; NotFoundError with Keystone's message."""
     found = by_id(model, record_id)
     if found is None:
         raise NotFoundError(f"Could not find {model.__name__.lower()}: {str(record_id)[:64]}.")
@@ -64,7 +64,9 @@ def record_by(
     domain_id: str | None = None,
     domain_name: str | None = None,
 ) -> Record | None:
-    """Return the record of this id, or else of this name (in the domain given by id or name, unless it is one)."""
+    """Return the record with this id, or else with this name (in the domain with this id or name, unless it is a
+    domain).
+    """
     if record_id is not None:
         return by_id(model, record_id)
     if name is None or "\0" in name:
@@ -87,10 +89,10 @@ _BY_ID = {model: _prepared(model) for model in _BESIDE}
 
 
 def users_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, User]:
-    """Return the users of these ids that exist; for lists that show names."""
+    """Return id → user, for existing users."""
     return User.objects.in_bulk(list(ids))
 
 
 def projects_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Project]:
-    """Return the projects of these ids that exist; for lists that show names."""
+    """Return id → project, for existing projects."""
     return Project.objects.in_bulk(list(ids))

@@ -1,4 +1,4 @@
-"""Many records at once, for imports: a few queries however many names there are."""
+"""Look-ups of many records for imports, with a small number of queries."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -7,13 +7,13 @@ from typing import TypeVar
 from provisioning.identity.models import Group, GroupMembership, Project, RoleAssignment, User
 
 AT_ONCE = 500
-"""Names in one query."""
+"""Number of names in one query."""
 
 Named = TypeVar("Named", User, Project, Group)
 
 
 def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Named]:
-    """Return the records of these names, which are given by the ids of their domains, by domain and name."""
+    """Return (domain id, name) → record. ``names``: domain id → names."""
     found: dict[tuple[str, str], Named] = {}
     for domain_id, those in names.items():
         ordered = sorted(name for name in those if "\0" not in name)
@@ -24,11 +24,11 @@ def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> di
 
 
 def memberships_in(groups: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
-    """Return who is in these groups, as pairs of group and user."""
+    """Return the members of these groups, as pairs of group and user id."""
     return set(GroupMembership.objects.filter(group__in=groups).values_list("group_id", "user_id"))
 
 
 def roles_given_on(projects: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID | None, uuid.UUID]]:
-    """Return the roles that users have on these projects themselves, as project, user and role."""
+    """Return the direct roles of users on these projects, as (project, user, role) ids."""
     given = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
     return set(given.values_list("project_id", "user_id", "role_id"))

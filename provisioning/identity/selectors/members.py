@@ -1,4 +1,4 @@
-"""Who has a role on a project, a domain or the system, and how; where a user or a group has roles."""
+"""Members: users and groups with roles on a project, a domain or the system, and the roles of a user or group."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from provisioning.identity.models import Domain, Group, GroupMembership, Project
 from provisioning.identity.selectors.trees import parents_of
 
 MOST_MEMBERS = 500
-"""Rows of one answer."""
+"""Maximum number of rows in one response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A role that somebody has in another way than oneself on the place itself: by a group, on a project from above, on
-    the projects below a domain (``below``), or two of these.
+    """An indirect role on a target: by a group, inherited from ``above``, only for the projects ``below`` a domain, or
+    a combination.
     """
 
     role: Role
@@ -27,8 +27,10 @@ class Way:
 
 @dataclass(slots=True)
 class Member:
-    """A user or a group with the roles in a place: ``own`` ones are on the place itself and can be taken there, as
-    those can that are ``handed_down`` by a domain to its projects.
+    """A user or group with its roles on a target.
+
+    The ``own`` roles are assigned directly, and those ``handed_down`` are assigned by a domain to its projects; both
+    can be revoked at the target. The ``others`` cannot.
     """
 
     actor: User | Group
@@ -43,7 +45,9 @@ class Member:
 
 
 def members_of(place: Place) -> list[Member]:
-    """Return everybody with a role there, groups first, then by name; the users of groups among them."""
+    """Return all users and groups with a role on the target, groups first, then by name; also the users of these
+    groups.
+    """
     rows = list(_reaching(place).select_related("role", "user__domain", "group__domain", "project", "domain"))
     members: dict[object, Member] = {}
     for row in rows[:MOST_MEMBERS]:
@@ -87,7 +91,9 @@ def _reaching(place: Place) -> QuerySet[RoleAssignment]:
 
 
 def own_roles(place: Place, actor: User | Group, *, inherited: bool = False) -> list[Role]:
-    """Return the roles that a user or a group has on the place itself, by name; ``inherited``: on what is below it."""
+    """Return the direct roles of a user or group on the target, by name; ``inherited``: those for the
+    projects below.
+    """
     mine = {"group" if isinstance(actor, Group) else "user": actor}
     given = RoleAssignment.objects.filter(**columns_of_place(place), inherited=inherited, **mine)
     return list(Role.objects.filter(id__in=given.values("role")).order_by("name"))
@@ -99,19 +105,19 @@ def is_in(group: Group, user: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A role of a user or of a group somewhere: on a project, a domain, or (neither) the system."""
+    """A role of a user or group on a project, a domain, or (neither) the system."""
 
     role: Role
     project: Project | None
     domain: Domain | None
     inherited: bool
     group: Group | None
-    """By which group a user has it."""
+    """The group by which a user has it."""
 
 
 def memberships_of(actor: User | Group, *, within: str = "") -> list[Membership]:
-    """Return the roles of a user, those by groups included, or of a group: by where they are and by name; ``within``:
-    on this domain and its projects.
+    """Return the roles of a user, also by groups, or of a group, sorted by target and name; ``within``: on this domain
+    and its projects.
     """
     if isinstance(actor, Group):
         mine = Q(group=actor)

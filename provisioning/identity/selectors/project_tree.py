@@ -1,4 +1,4 @@
-"""Many projects with what is above and below each, read in one query."""
+"""Trees of projects, read in one query."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.db.models import Q, QuerySet
 from provisioning.identity.models import Project, RoleAssignment
 
 Branch = tuple[uuid.UUID, uuid.UUID | None, str]
-"""Project, the project above it, its domain."""
+"""Project, its parent project, its domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectTree:
-    """Projects with what is above and below them."""
+    """Projects with their parents and children."""
 
     parents: dict[uuid.UUID, tuple[uuid.UUID | None, str]]
     children: dict[uuid.UUID, list[uuid.UUID]]
@@ -23,7 +23,7 @@ class ProjectTree:
 
     @classmethod
     def of_domain_of(cls, project_id: uuid.UUID) -> ProjectTree:
-        """Read the projects of the domain that this project is in; trees do not reach into another one."""
+        """Read the projects of this project's domain; trees do not extend into other domains."""
         return cls._read(Project.objects.filter(domain__in=Project.objects.filter(id=project_id).values("domain")))
 
     @classmethod
@@ -33,7 +33,7 @@ class ProjectTree:
 
     @classmethod
     def all(cls) -> ProjectTree:
-        """Read every project of which something may be inherited."""
+        """Read all projects that may inherit roles."""
         inherited = RoleAssignment.objects.filter(inherited=True)
         return cls._read(
             Project.objects.filter(

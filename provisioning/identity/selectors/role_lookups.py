@@ -1,4 +1,4 @@
-"""Roles and what they imply."""
+"""Roles and implied roles."""
 
 import uuid
 from collections.abc import Collection
@@ -8,14 +8,14 @@ from provisioning.identity.role_reach import roles_beyond_domains
 
 
 def roles(*, domain_id: str | None = None) -> list[Role]:
-    """Return the roles of the whole cloud by name, or those of one domain."""
+    """Return the global roles by name, or those of a domain."""
     if domain_id is not None and "\0" in domain_id:
         return []
     return list(Role.objects.filter(domain=domain_id).order_by("name", "id"))
 
 
 def inferences() -> list[tuple[Role, list[Role]]]:
-    """Return every role that implies others, by name, with those that it implies itself, by name."""
+    """Return each role that implies others, by name, with its directly implied roles, by name."""
     found: dict[Role, list[Role]] = {}
     rows = ImpliedRole.objects.select_related("prior", "implied").order_by("prior__name", "prior_id", "implied__name")
     for row in rows:
@@ -24,19 +24,19 @@ def inferences() -> list[tuple[Role, list[Role]]]:
 
 
 def implied_roles(prior: Role) -> list[Role]:
-    """Return the roles that this one implies itself, by name."""
+    """Return the roles that this one implies directly, by name."""
     return list(Role.objects.filter(implied_by__prior=prior).order_by("name", "id"))
 
 
 def implies(prior: Role, implied: Role) -> bool:
-    """Whether this role implies that one itself."""
+    """Return whether this role implies that one directly."""
     return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
 
 
 def rule_target(role: Role | None, beyond: Collection[uuid.UUID] | None = None) -> dict[str, object]:
-    """Return what rules may name of a role; None is one that is not there, and is as good as ``admin``.
+    """Return the attributes of a role for policy checks. None, a missing role, is treated like ``admin``.
 
-    ``beyond``: the ids of the roles that count beyond domains, if they are known already.
+    ``beyond``: the ids of the roles that apply beyond domains, if already known.
     """
     return {
         "role_domain_id": role.domain_id if role is not None else None,
@@ -46,5 +46,5 @@ def rule_target(role: Role | None, beyond: Collection[uuid.UUID] | None = None) 
 
 
 def counts_beyond_domains(role: Role) -> bool:
-    """Whether the role is ``admin`` or ``service``, or implies one of them, in whatever way."""
+    """Return whether the role is ``admin`` or ``service``, or implies one of them directly or indirectly."""
     return role.id in roles_beyond_domains()

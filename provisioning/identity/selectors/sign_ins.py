@@ -6,7 +6,7 @@ from provisioning.identity.models import SignIn, User
 
 
 def sign_ins_of(user: User) -> list[SignIn]:
-    """Return the sessions that are worth something, the one used last first, with project and credential."""
+    """Return the valid sessions, the last used first, with project and application credential."""
     found = SignIn.objects.filter(user=user, expires_at__gt=timezone.now())
     if user.tokens_valid_after is not None:
         found = found.filter(last_used_at__gte=user.tokens_valid_after)

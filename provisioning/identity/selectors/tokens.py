@@ -1,4 +1,4 @@
-"""What a token is worth now."""
+"""Validation of tokens."""
 
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
@@ -9,26 +9,26 @@ from provisioning.identity.tokens import TokenData
 
 
 def token_data(value: str) -> TokenData:
-    """Return what a token says if it is good now (see ``context_for_token``); raises NotAuthenticatedError."""
+    """Return the content of a valid token (see ``context_for_token``); raises NotAuthenticatedError."""
     data = tokens.read(value)
     context_of(data)
     return data
 
 
 def context_for_token(value: str, *, request_id: str = "", global_request_id: str | None = None) -> RequestContext:
-    """Return who asks with this token.
+    """Return the context of a token's caller.
 
-    Looked up at each use (one query, one more for an application credential), so that what was taken away is gone at
-    once: raises NotAuthenticatedError when the token has expired or was revoked, when its session was ended, when its
-    user, project or a domain of them is disabled or gone, when the password was changed since, when the user has no
-    role there any more, or when its application credential is gone, has expired, or has a role that the user lost; of
-    a trust's token see ``effective.trust_subject``.
+    Validated at each use (one query, one more for an application credential), so that revocations take effect
+    immediately. Raises NotAuthenticatedError if the token has expired or was revoked, its session was ended, its user,
+    project or one of their domains is disabled or deleted, the password was changed since, the user no longer has a
+    role there, or its application credential was deleted, has expired, or has a role that the user has lost. For tokens
+    of trusts see ``effective.trust_subject``.
     """
     return context_of(tokens.read(value), request_id=request_id, global_request_id=global_request_id)
 
 
 def context_of(data: TokenData, *, request_id: str = "", global_request_id: str | None = None) -> RequestContext:
-    """As ``context_for_token``, for a token that was read before; open connections ask again with it."""
+    """As ``context_for_token``, for a token that was already decrypted; open connections use it to validate again."""
     found, user_id = effective.token_subject(data) if data.trust is None else None, data.user_id
     if data.trust is not None and (worth := effective.trust_subject(data)) is not None:
         found, user_id = worth.subject, worth.user_id

@@ -4,7 +4,7 @@ from provisioning.identity.models import Project
 
 
 def parents_of(project: Project) -> list[Project]:
-    """Return the projects above, the nearest first; without the domain."""
+    """Return the projects above, the nearest first, without the domain."""
     found: list[Project] = []
     row = Project.objects.select_related("parent__parent__parent__parent").filter(id=project.id).first()
     parent = row.parent if row else None
@@ -15,7 +15,7 @@ def parents_of(project: Project) -> list[Project]:
 
 
 def subtree_of(project: Project) -> list[Project]:
-    """Return the projects below, level by level and each level by name: one query for a level."""
+    """Return the projects below, level by level and each level by name, with one query for each level."""
     found: list[Project] = []
     level = [project]
     while level:

@@ -1,4 +1,4 @@
-"""Trusts, as those who gave or got them see them."""
+"""Trusts for their trustors and trustees."""
 
 import uuid
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from provisioning.identity.models import Role, Trust
 
 
 def trust_by(trust_id: str, *, used_up: bool = False) -> Trust | None:
-    """Return the trust of this id while it can be used: None once it has expired or was used up, as in Keystone.
+    """Return the trust with this id if it can be used: None if it has expired or has no uses left, as in Keystone.
 
-    With ``used_up`` it may be: the tokens that were got with it live.
+    ``used_up``: also if it has no uses left; tokens that were issued for it stay valid.
     """
     key = read_id(trust_id)
     found = Trust.objects.select_related("trustor__domain", "trustee__domain", "project__domain")
@@ -33,7 +33,7 @@ def existing_trust(trust_id: str, *, used_up: bool = False) -> Trust:
 
 
 def trust_of_token(trust_id: uuid.UUID) -> Trust:
-    """Return the trust that a good token names, which may be used up; raises NotFoundError."""
+    """Return the trust of a valid token, which may have no uses left; raises NotFoundError."""
     found = Trust.objects.filter(id=trust_id).first()
     if found is None:
         raise NotFoundError(f"Could not find trust: {trust_id.hex}.")
@@ -41,7 +41,7 @@ def trust_of_token(trust_id: uuid.UUID) -> Trust:
 
 
 def trusts(*, trustor_id: str | None = None, trustee_id: str | None = None) -> list[Trust]:
-    """Return the trusts of these people, or all, the oldest first; those that have expired or were used up, too."""
+    """Return the trusts of these users, or all, the oldest first, including those that cannot be used any longer."""
     found: QuerySet[Trust] = Trust.objects.order_by("created_at", "id")
     for name, text in (("trustor", trustor_id), ("trustee", trustee_id)):
         if text is not None:
@@ -51,14 +51,14 @@ def trusts(*, trustor_id: str | None = None, trustee_id: str | None = None) -> l
 
 
 def roles_of_trust(trust: Trust) -> list[Role]:
-    """Return the roles that the trust gives and that still exist, by name."""
+    """Return the existing roles of the trust, by name."""
     return list(Role.objects.filter(trustrole__trust=trust).order_by("name", "id"))
 
 
 def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
-    """Return roles of whatever domain, each given by ``id`` or by ``name``, once.
+    """Return roles of any domain, each specified by ``id`` or ``name``, without duplicates.
 
-    Raises NotFoundError, and InvalidInputError for a name that several roles have.
+    Raises NotFoundError, and InvalidInputError for an ambiguous name.
     """
     found: dict[object, Role] = {}
     for said in asked:

@@ -1,4 +1,4 @@
-"""What may be entered with a token: what its user may enter, unless it is bound to one project."""
+"""The scopes that are available with a token: those of its user, unless it is bound to one project."""
 
 from django.db.models import prefetch_related_objects
 
@@ -8,7 +8,7 @@ from provisioning.identity.selectors.entries import domains_of, projects_of, rol
 
 
 def projects_open_to(context: RequestContext) -> list[Project]:
-    """Return the projects with their tags, by name; a token of an application credential or a trust is for its own."""
+    """Return the projects with their tags, by name; for an application credential or trust, only its own project."""
     found: list[Project] = []
     if context.is_delegated and context.project_id is not None:
         found = list(Project.objects.filter(id=context.project_id).select_related("domain"))
@@ -26,7 +26,7 @@ def domains_open_to(context: RequestContext) -> list[Domain]:
 
 
 def may_enter_system(context: RequestContext) -> bool:
-    """Whether a token for the system can be had."""
+    """Return whether a system token can be issued."""
     if context.user_id is None or context.is_delegated:
         return False
     return bool(roles_on_system(context.user_id))

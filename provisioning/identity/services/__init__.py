@@ -1,4 +1,4 @@
-"""What changes identity: every write goes through one of these.
+"""All services that write identity records.
 
-Whatever takes something away appends an event on the topic ``auth``, so that open connections look again at once.
+Services that revoke access record an event on the topic ``auth``, so that open connections are validated again.
 """

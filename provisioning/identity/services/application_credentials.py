@@ -1,4 +1,4 @@
-"""Application credentials: secrets with which programs act for a user in one project, and what they may ask for."""
+"""Application credentials: secrets with which programs act for a user in one project, and their access rules."""
 
 import re
 import uuid
@@ -21,20 +21,18 @@ from provisioning.identity.owner_locks import lock_rows
 from provisioning.identity.selectors.lookups import role_records
 
 MOST_OF_USER = 500
-"""Application credentials of one user."""
+"""Maximum number of application credentials of one user."""
 MOST_RULES = 100
-"""Access rules of one application credential."""
+"""Maximum number of access rules of one application credential."""
 MOST_RULES_OF_USER = 1000
-"""Access rules of one user; those that no application credential names make room for others."""
+"""Maximum number of access rules of one user; unused ones are deleted to make room."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPattern:
-    """A kind of request: a service's type, an HTTP method, and a path in which ``*``, ``**`` and ``{name}`` stand for
-    other text.
-    """
+    """A service type, an HTTP method, and a path with the wildcards ``*``, ``**`` and ``{name}``."""
 
     service: str
     method: str
@@ -42,30 +40,30 @@ class RequestPattern:
 
 
 class Options(TypedDict, total=False):
-    """What an application credential may be given besides user, project and name."""
+    """Optional attributes of an application credential."""
 
     roles: Iterable[Role] | None
-    """None: all that the user has on the project."""
+    """None: all roles of the user on the project."""
     secret: str | None
-    """None: one is drawn."""
+    """None: a secret is generated."""
     description: str
     expires_at: datetime | None
     unrestricted: bool
     access_rules: Iterable[AccessRule | RequestPattern]
-    """Empty: every kind of request."""
+    """Empty: all requests are allowed."""
     caller: RequestContext | None
-    """Who asks: the new one gets nothing that the caller's own token has not."""
+    """The caller, whose token limits the roles and access rules of the new credential."""
 
 
 @when_broken_off
-@told_as("The user, the project or a role was deleted meanwhile.", NotFoundError)
+@told_as("The user, the project or a role was deleted in the meantime.", NotFoundError)
 def create_application_credential(
     user: User, project: Project, name: str, **options: Unpack[Options]
 ) -> tuple[ApplicationCredential, str]:
-    """Make an application credential and return it with its secret, which nobody can read again.
+    """Create an application credential; return it with its secret, which cannot be read again.
 
-    Raises InvalidInputError naming the field; ForbiddenError when the caller's own token may not make one, or when the
-    user has too many; ConflictError for a name that the user has given already.
+    Raises InvalidInputError naming the field; ForbiddenError if the caller's token may not create one or the user has
+    too many; ConflictError if the name exists.
     """
     caller = options.get("caller")
     if caller is not None:
@@ -77,7 +75,7 @@ def create_application_credential(
     _check_within(rules, caller)
     if ApplicationCredential.objects.filter(user=user).count() >= MOST_OF_USER:
         raise ForbiddenError(
-            f"You have {MOST_OF_USER} application credentials, the most there may be. Delete some first."
+            f"You have {MOST_OF_USER} application credentials, which is the maximum. Delete some first."
         )
     secret = options.get("secret") or secret_hashes.draw()
     record = ApplicationCredential(
@@ -93,7 +91,7 @@ def create_application_credential(
         with transaction.atomic():
             record.save(force_insert=True)
     except IntegrityError as error:
-        raise ConflictError(f"You have an application credential named {name} already.", field="name") from error
+        raise ConflictError(f"You already have an application credential named {name}.", field="name") from error
     record.roles.set(roles)
     record.access_rules.set(rules)
     return record, secret
@@ -102,7 +100,7 @@ def create_application_credential(
 @when_broken_off
 @transaction.atomic
 def delete_application_credential(record: ApplicationCredential, *, caller: RequestContext | None = None) -> None:
-    """Remove it: its tokens, its sessions and the EC2 credentials made with it end at once."""
+    """Delete it with its tokens, sessions, and the EC2 credentials that were created with it."""
     if caller is not None:
         check_manages(caller)
     user_id = record.user_id
@@ -113,19 +111,19 @@ def delete_application_credential(record: ApplicationCredential, *, caller: Requ
 @when_broken_off
 @transaction.atomic
 def delete_access_rule(rule: AccessRule, *, caller: RequestContext | None = None) -> None:
-    """Remove an access rule; ForbiddenError while an application credential has it."""
+    """Delete an access rule; ForbiddenError if an application credential uses it."""
     if caller is not None:
         check_manages(caller)
-    lock_rows(AccessRule, [rule.pk], no_key=False)  # nobody can give it to a credential now: its rows would go with it
+    lock_rows(AccessRule, [rule.pk], no_key=False)  # blocks new uses of the rule, which would be deleted with it
     if rule.applicationcredential_set.exists():
         raise ForbiddenError("The access rule is in use. Delete the application credentials that have it first.")
     rule.delete()
 
 
 def check_secret(record: ApplicationCredential | None, secret: str) -> bool:
-    """Whether the secret is the record's; None, for one that does not exist, takes the same work.
+    """Return whether the secret is correct. None (a missing credential) takes the same work.
 
-    Says nothing of expiry: ``selectors.limits_of`` does, at each use of a token.
+    Does not check the expiry, which ``selectors.limits_of`` checks at each use of a token.
     """
     return secret_hashes.matches(secret, record.secret_hash if record is not None else None)
 
@@ -137,7 +135,7 @@ def check_manages(caller: RequestContext) -> None:
 
 
 def refuse_trusts(caller: RequestContext) -> None:
-    """Raise ForbiddenError for the token of a trust: what it would make outlives the trust."""
+    """Raise ForbiddenError for the token of a trust, because the new credential would outlive the trust."""
     if caller.trust_id is not None:
         raise ForbiddenError("Cannot manage application credentials with a token issued via delegation.")
 
@@ -157,7 +155,7 @@ def _check_texts(name: str, options: Options) -> None:
 
 
 def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: RequestContext | None) -> list[Role]:
-    """Return the roles to give, all of which user and caller have on the project now."""
+    """Return the roles of the new credential; both user and caller must have them on the project."""
     held = effective.role_names(user.id, project_id=project.id)
     if caller is not None:
         held &= caller.roles if caller.project_id == project.id else frozenset()
@@ -171,7 +169,7 @@ def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: R
 
 
 def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> list[AccessRule]:
-    """Return the user's rules for these patterns, made where there is none."""
+    """Return the user's access rules for these patterns; missing ones are created."""
     found: dict[object, AccessRule] = {}
     for each in asked:
         if isinstance(each, AccessRule):
@@ -187,7 +185,7 @@ def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> l
 
 
 def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
-    """Return the user's rule for this pattern; a new one needs room beside the ``wanted`` ones."""
+    """Return the user's rule for this pattern; a new one must fit besides the ``wanted`` ones."""
     _check_pattern(pattern)
     mine = AccessRule.objects.filter(user=user)
     known = mine.filter(service=pattern.service, method=pattern.method, path=pattern.path).first()
@@ -197,7 +195,7 @@ def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -
         _remove_unused(user, wanted)
         if mine.count() >= MOST_RULES_OF_USER:
             raise ForbiddenError(
-                f"You have {MOST_RULES_OF_USER} access rules in use, the most there may be. Delete application"
+                f"You have {MOST_RULES_OF_USER} access rules in use, which is the maximum. Delete application"
                 " credentials first."
             )
     return AccessRule.objects.get_or_create(
@@ -207,7 +205,7 @@ def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -
 
 @transaction.atomic
 def _remove_unused(user: User, wanted: Sequence[uuid.UUID]) -> None:
-    """Remove the user's rules that no application credential names, and that none is about to."""
+    """Delete the user's rules that no application credential uses, except the ``wanted`` ones."""
     mine = AccessRule.objects.filter(user=user).exclude(pk__in=wanted)
     lock_rows(AccessRule, list(mine.filter(applicationcredential=None).values_list("pk", flat=True)), no_key=False)
     unused = list(mine.filter(applicationcredential=None).values_list("pk", flat=True))
@@ -224,8 +222,8 @@ def _check_pattern(pattern: RequestPattern) -> None:
 
 
 def _check_within(rules: Sequence[AccessRule], caller: RequestContext | None) -> None:
-    """An application credential that may make some requests only gives no others away."""
+    """Raise ForbiddenError if a caller with access rules would create a credential with other ones."""
     if caller is None or caller.access_rules is None:
         return
     if not rules or any((rule.service, rule.method, rule.path) not in caller.access_rules for rule in rules):
-        raise ForbiddenError("This application credential may pass on access rules of its own only.")
+        raise ForbiddenError("This application credential may only pass on its own access rules.")

@@ -1,4 +1,4 @@
-"""Who has which role where."""
+"""Role assignments."""
 
 from typing import Any, Unpack
 
@@ -13,22 +13,22 @@ from provisioning.identity.models import Domain, Group, Project, Role, RoleAssig
 
 @when_broken_off
 def grant(role: Role, **target: Unpack[Target]) -> RoleAssignment:
-    """Give a user or a group a role on a project, a domain or the system; what was given already stays.
+    """Assign a role on a project, a domain or the system to a user or group; an existing assignment is kept.
 
-    ForbiddenError for a role of a domain on a project of another one, InvalidInputError for one on the system,
-    NotFoundError when one of them was deleted meanwhile.
+    Raises ForbiddenError for a domain-specific role on a project of another domain, InvalidInputError for one on the
+    system, NotFoundError if one of them was deleted in the meantime.
     """
     row = columns_of(**target)
     _check_domain(role, row["project"], row["domain"])
-    with told_as("The user, group, project, domain or role was deleted meanwhile.", NotFoundError):
+    with told_as("The user, group, project, domain or role was deleted in the meantime.", NotFoundError):
         return RoleAssignment.objects.get_or_create(role=role, **row)[0]
 
 
 @when_broken_off
 def revoke_grant(role: Role, **target: Unpack[Target]) -> None:
-    """Take a role away, at once.
+    """Revoke a role; takes effect immediately.
 
-    NotFoundError when it was not given so, ForbiddenError when nobody would administer the cloud any more.
+    Raises NotFoundError if it was not assigned, ForbiddenError if the cloud would lose its last administrator.
     """
     row = columns_of(**target)
     user, project = row["user"], row["project"]
@@ -41,7 +41,7 @@ def revoke_grant(role: Role, **target: Unpack[Target]) -> None:
 
 
 def no_assignment(role: Role, actor: User | Group | None, target: Project | Domain | str) -> str:
-    """Return Keystone's sentence for an assignment that does not exist."""
+    """Return Keystone's message for a missing assignment."""
     names = [_id(each) for each in (role, actor, target)]
     return (
         f"Could not find role assignment with role: {names[0]}, user or group: {names[1]}, "
@@ -51,7 +51,7 @@ def no_assignment(role: Role, actor: User | Group | None, target: Project | Doma
 
 @when_broken_off
 def assign_role(user: User, project: Project, role: str) -> None:
-    """Give the user a role on the project; InvalidInputError when there is no such role."""
+    """Assign a role on the project to the user; InvalidInputError for an unknown role."""
     record = Role.objects.filter(name=role, domain=None).first()
     if record is None:
         raise InvalidInputError(f"There is no role {role}.", field="role")
@@ -62,9 +62,11 @@ def _check_domain(role: Role, project: Project | None, domain: Domain | None) ->
     if role.domain_id is None:
         return
     if project is None and domain is None:
-        raise InvalidInputError(f"The role {role.name} is of a domain and cannot be given on the system.", field="role")
+        raise InvalidInputError(
+            f"The role {role.name} is domain-specific and cannot be assigned on the system.", field="role"
+        )
     if project is not None and project.domain_id != role.domain_id:
-        raise ForbiddenError(f"The role {role.name} is of another domain and cannot be given here.")
+        raise ForbiddenError(f"The role {role.name} belongs to another domain and cannot be assigned here.")
 
 
 def _id(record: Any) -> str:

@@ -1,4 +1,4 @@
-"""Making many users at once: their passwords are hashed before the transaction, which would hold everybody up."""
+"""Creation of many users. Passwords are hashed before the transaction, which would otherwise block other requests."""
 
 from provisioning.identity.models import LONG, Domain, Project, User
 from provisioning.identity.services.checks import check_name, check_text, one_of_its_name
@@ -7,9 +7,9 @@ from provisioning.identity.services.users import LONGEST_EMAIL
 
 
 def prepare_user(domain: Domain, name: str, *, password: str | None, email: str = "") -> User:
-    """Return a user that is not stored yet, with the hash of the password; needs no database, so threads may share it.
+    """Return an unsaved user with the hash of the password. Uses no database, so that threads can run it in parallel.
 
-    InvalidInputError for a field that cannot be.
+    Raises InvalidInputError for an invalid field.
     """
     user = User(domain=domain, name=check_name(name, LONG), email=check_text(email, "email", LONGEST_EMAIL))
     give_password(user, password, by_admin=True)
@@ -17,7 +17,7 @@ def prepare_user(domain: Domain, name: str, *, password: str | None, email: str 
 
 
 def store_user(user: User, *, default_project: Project | None = None) -> None:
-    """Store a prepared user; ConflictError when the name is taken in the domain."""
+    """Save a prepared user; ConflictError if the name exists in the domain."""
     user.default_project = default_project
     with one_of_its_name(User, domain=user.domain, name=user.name):
         user.save(force_insert=True)

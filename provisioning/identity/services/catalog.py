@@ -1,4 +1,4 @@
-"""Regions, services and endpoints: what the catalog is built from."""
+"""Regions, services and endpoints of the catalog."""
 
 import uuid
 from typing import Any
@@ -17,10 +17,10 @@ Extra = dict[str, Any]
 
 @transaction.atomic
 def ensure_catalog() -> None:
-    """Make this cloud's region, services and endpoints where they are absent.
+    """Create this cloud's missing region, services and endpoints.
 
-    The endpoints stand in the region of the settings; when that has another name now they move there, and the region
-    that they leave empty goes unless somebody has described it.
+    The endpoints are in the region of the settings. If that has changed, they are moved there, and the previous region
+    is deleted if it is empty and has no description.
     """
     region, _ = Region.objects.get_or_create(id=settings.REGION)
     known = set(Service.objects.filter(id__in=[own.id for own in OWN]).values_list("id", flat=True))
@@ -52,26 +52,26 @@ def ensure_catalog() -> None:
 def create_region(
     region_id: str | None = None, *, description: str = "", parent: Region | None = None, extra: Extra | None = None
 ) -> Region:
-    """Make a region; without an id it gets one.  ConflictError when there is one of this id."""
+    """Create a region; without an id it gets a random one.  ConflictError if the id exists."""
     key = uuid.uuid4().hex if region_id is None else region_id
     if not key or len(key) > LONG or "/" in key or not key.isprintable() or key in {".", ".."}:
         raise InvalidInputError(
             f"The id of a region must have from 1 to {LONG} printable characters, none of them a slash.", field="id"
         )
     region = Region(id=key, description=description, parent=parent, extra=extra or {})
-    with told_as(f"There is a region of the id {key[:64]} already. Choose another id.", field="id"):
+    with told_as(f"A region with the id {key[:64]} already exists. Choose another id.", field="id"):
         region.save(force_insert=True)
     return region
 
 
 def ensure_region(region_id: str) -> Region:
-    """Return the region of this id, made if absent; raises as ``create_region``."""
+    """Return the region with this id, created if missing; raises as ``create_region``."""
     known = Region.objects.filter(id=region_id).first()
     return known if known is not None else create_region(region_id)
 
 
 def update_region(region: Region, **changes: Any) -> Region:
-    """Change ``description``, ``parent`` or ``extra`` (merged); InvalidInputError when regions would be in a circle."""
+    """Update ``description``, ``parent`` or ``extra`` (merged); InvalidInputError for a cycle of regions."""
     if changes.get("parent") is not None:
         above: Region | None = changes["parent"]
         seen: set[str] = set()
@@ -83,13 +83,13 @@ def update_region(region: Region, **changes: Any) -> Region:
                 )
             seen.add(above.id)
             above = above.parent
-    with told_as("The parent region was deleted meanwhile.", NotFoundError):
+    with told_as("The parent region was deleted in the meantime.", NotFoundError):
         _change(region, changes, {"description", "parent", "extra"})
     return region
 
 
 def delete_region(region: Region) -> None:
-    """Delete a region; ForbiddenError while endpoints or regions are in it."""
+    """Delete a region; ForbiddenError while it has endpoints or child regions."""
     with told_as(
         f"Unable to delete region {region.id} because it has endpoints or child regions. Move or delete them first.",
         ForbiddenError,
@@ -100,13 +100,13 @@ def delete_region(region: Region) -> None:
 def create_service(
     type_: str, *, name: str = "", description: str = "", enabled: bool = True, extra: Extra | None = None
 ) -> Service:
-    """Make a service; several may have one type and name."""
+    """Create a service; type and name need not be unique."""
     _check_words(type=type_, name=name)
     return Service.objects.create(type=type_, name=name, description=description, enabled=enabled, extra=extra or {})
 
 
 def update_service(service: Service, **changes: Any) -> Service:
-    """Change ``type``, ``name``, ``description``, ``enabled`` or ``extra`` (merged) of a service."""
+    """Update ``type``, ``name``, ``description``, ``enabled`` or ``extra`` (merged) of a service."""
     _check_words(**{name: changes[name] for name in ("type", "name") if name in changes})
     _change(service, changes, {"type", "name", "description", "enabled", "extra"})
     return service
@@ -126,12 +126,12 @@ def create_endpoint(
     enabled: bool = True,
     extra: Extra | None = None,
 ) -> Endpoint:
-    """Make an endpoint; a region given by its id is made if absent.
+    """Create an endpoint; a region given by its id is created if missing.
 
-    InvalidInputError for an interface or an address that cannot be (``catalog.check_url``).
+    Raises InvalidInputError for an invalid interface or URL (``catalog.check_url``).
     """
     _check_endpoint({"interface": interface, "url": url})
-    with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+    with told_as("The service or the region was deleted in the meantime.", NotFoundError):
         where = ensure_region(region) if isinstance(region, str) else region
         return Endpoint.objects.create(
             service=service, interface=interface, url=url, region=where, enabled=enabled, extra=extra or {}
@@ -139,12 +139,12 @@ def create_endpoint(
 
 
 def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
-    """Change ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint.
+    """Update ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint.
 
     Raises as ``create_endpoint``.
     """
     _check_endpoint(changes)
-    with told_as("The service or the region was deleted meanwhile.", NotFoundError):
+    with told_as("The service or the region was deleted in the meantime.", NotFoundError):
         if isinstance(changes.get("region"), str):
             changes["region"] = ensure_region(changes["region"])
         _change(endpoint, changes, {"service", "interface", "url", "region", "enabled", "extra"})
@@ -173,7 +173,7 @@ def _check_words(**values: str) -> None:
 def _change(record: Region | Service | Endpoint, changes: dict[str, Any], known: set[str]) -> None:
     unknown = changes.keys() - known
     if unknown:
-        raise TypeError(f"{type(record).__name__} has no {', '.join(sorted(unknown))} to change.")
+        raise TypeError(f"{type(record).__name__} has no updatable field {', '.join(sorted(unknown))}.")
     if "extra" in changes:
         changes["extra"] = {**record.extra, **(changes["extra"] or {})}
     for column, value in changes.items():

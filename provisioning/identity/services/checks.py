@@ -1,4 +1,6 @@
-"""What names, descriptions, tags and additional fields may be, and writing rows that others may write too."""
+"""Validation of names, descriptions, tags and additional fields, and writes to rows that others may change
+concurrently.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,52 +17,52 @@ from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
 
 LONGEST_TEXT = 65_535
-"""Characters of a description."""
+"""Maximum length of a description."""
 MOST_EXTRA, LONGEST_EXTRA_NAME, LARGEST_EXTRA = 64, 255, 16_384
-"""Additional fields of one record: how many, characters of a name, bytes of all as JSON."""
+"""Additional fields of one record: maximum number, length of a name, and size of all as JSON in bytes."""
 MOST_TAGS, LONGEST_TAG = 80, 255
 
 
 def check_name(name: str, longest: int, field: str = "name") -> str:
-    """Return the name; InvalidInputError when it is blank, too long or has a control character."""
+    """Return the name; InvalidInputError if it is blank, too long or has a control character."""
     if not name.strip():
         raise InvalidInputError(f"The {field} must not be blank.", field=field)
     if has_control_characters(name):
-        raise InvalidInputError(f"The {field} must not have control characters or line breaks in it.", field=field)
+        raise InvalidInputError(f"The {field} must not contain control characters or line breaks.", field=field)
     if len(name) > longest:
         raise InvalidInputError(f"The {field} must have at most {longest} characters.", field=field)
     return check_text(name, field)
 
 
 def check_text(text: str, field: str = "description", longest: int = LONGEST_TEXT) -> str:
-    """Return the text; InvalidInputError when it is too long or has a NUL character."""
+    """Return the text; InvalidInputError if it is too long or has a NUL character."""
     if "\0" in text:
-        raise InvalidInputError(f"The {field} must not have a NUL character in it.", field=field)
+        raise InvalidInputError(f"The {field} must not contain a NUL character.", field=field)
     if len(text) > longest:
         raise InvalidInputError(f"The {field} must have at most {longest} characters.", field=field)
     return text
 
 
 def check_tags(names: Collection[str]) -> list[str]:
-    """Return the tags, each once, in their order; InvalidInputError when one is no tag or there are too many."""
+    """Return the tags without duplicates; InvalidInputError if one is invalid or there are too many."""
     found = list(dict.fromkeys(names))
     if len(found) > MOST_TAGS:
-        raise InvalidInputError(f"A project has at most {MOST_TAGS} tags.", field="tags")
+        raise InvalidInputError(f"A project can have at most {MOST_TAGS} tags.", field="tags")
     for name in found:
         check_name(name, LONGEST_TAG, "tag")
         if "," in name or "/" in name:
-            raise InvalidInputError("A tag must not have a comma or a slash in it.", field="tag")
+            raise InvalidInputError("A tag must not contain a comma or a slash.", field="tag")
     return found
 
 
 def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the additional fields after a change, in which None takes a name away.
+    """Return the additional fields after a change, in which None removes a field.
 
-    Raises InvalidInputError when they are too many or too large, or when a name is.
+    Raises InvalidInputError if there are too many or they are too large.
     """
     result = {name: value for name, value in {**known, **(changes or {})}.items() if value is not None}
     if len(result) > MOST_EXTRA:
-        raise InvalidInputError(f"At most {MOST_EXTRA} additional fields are kept.", field=next(reversed(result)))
+        raise InvalidInputError(f"At most {MOST_EXTRA} additional fields are allowed.", field=next(reversed(result)))
     for name in result:
         check_name(name, LONGEST_EXTRA_NAME, "name of an additional field")
     try:
@@ -77,7 +79,9 @@ def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[
 
 
 def current(record: Model, column: str) -> dict[str, Any]:
-    """Return the mapping as it is in the database now, locked until the transaction ends; NotFoundError when gone."""
+    """Return the column's current mapping, and lock the row until the transaction ends; NotFoundError if it was
+    deleted.
+    """
     rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
     found = rows.values_list(column, flat=True).first()
     if found is None:
@@ -86,7 +90,7 @@ def current(record: Model, column: str) -> dict[str, Any]:
 
 
 def store(record: Model, values: Mapping[str, Any]) -> None:
-    """Write these columns; NotFoundError when the row went meanwhile."""
+    """Update columns; NotFoundError if the row was deleted in the meantime."""
     if not values:
         return
     if not type(record)._default_manager.filter(pk=record.pk).update(**values):
@@ -97,21 +101,21 @@ def store(record: Model, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
-    """Run a write in a transaction; ConflictError when another row has the key, also one written at the same moment."""
+    """Run a write in a transaction; ConflictError if the key exists, also if it was created concurrently."""
     what = str(model._meta.verbose_name)
     try:
         with transaction.atomic():
             yield
     except IntegrityError as error:
         if model._default_manager.filter(**key).exists():
-            sentence = f"There is a {what} of the name {key['name']} already. Choose another name."
+            sentence = f"A {what} with the name {key['name']} already exists. Choose another name."
         else:
-            sentence = f"Something that this {what} refers to was removed at the same moment. Look, and try again."
+            sentence = f"An object that this {what} refers to was deleted in the meantime. Check it, and try again."
         raise ConflictError(sentence, field="name") from error
 
 
 def checked(changes: Mapping[str, Any], longest_name: int = SHORT) -> dict[str, Any]:
-    """Return the name and the description among the changes; InvalidInputError when one cannot be."""
+    """Return the validated name and description of the changes; InvalidInputError."""
     found: dict[str, Any] = {}
     if "name" in changes:
         found["name"] = check_name(changes["name"], longest_name)
@@ -124,9 +128,9 @@ def checked(changes: Mapping[str, Any], longest_name: int = SHORT) -> dict[str, 
 def changed(
     record: Domain | Group | Project | User, changes: Mapping[str, Any], values: dict[str, Any]
 ) -> Iterator[None]:
-    """Write the columns ``values`` and the additional fields among the changes, in one transaction with what follows.
+    """Update the columns ``values`` and the additional fields of the changes, in one transaction with the block.
 
-    ConflictError when the name is taken, NotFoundError when the record went meanwhile.
+    Raises ConflictError if the name exists, NotFoundError if the record was deleted in the meantime.
     """
     place = {} if isinstance(record, Domain) else {"domain": record.domain_id}
     keeping = keeping_an_administrator() if "enabled" in changes else nullcontext()
@@ -139,20 +143,22 @@ def changed(
 
 @contextmanager
 def undisturbed(what: str) -> Iterator[None]:
-    """Remove something in a transaction; ConflictError when another request made something that needs it meanwhile."""
+    """Run a deletion in a transaction; ConflictError if a concurrent request created a row that refers
+    to the object.
+    """
     try:
         with transaction.atomic():
             yield
     except IntegrityError as error:
-        raise ConflictError(f"Somebody used the {what} at the same moment. Look at it, and try again.") from error
+        raise ConflictError(f"The {what} was used by another request. Check it, and try again.") from error
 
 
 def refuse_immutable(record: Any, change: Mapping[str, Any] | None = None) -> None:
-    """Raise ForbiddenError when the record has the option ``immutable``, unless the change takes that away."""
+    """Raise ForbiddenError if the record has the option ``immutable``, unless the change removes it."""
     options = record.extra.get("options") or {}
     lifted = ((change or {}).get("extra") or {}).get("options", options) or {}
     if options.get("immutable") and (change is None or lifted.get("immutable")):
-        raise ForbiddenError(f"The {type(record).__name__.lower()} is immutable. Take its option immutable away first.")
+        raise ForbiddenError(f"The {type(record).__name__.lower()} is immutable. Remove its option immutable first.")
 
 
 def _gone(record: Model) -> NotFoundError:

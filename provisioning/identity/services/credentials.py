@@ -1,4 +1,4 @@
-"""Credentials kept for users: EC2 keys, TOTP secrets, certificates; in the database they are encrypted."""
+"""Credentials of users: EC2 keys, TOTP secrets, certificates. They are stored encrypted."""
 
 import hashlib
 import json
@@ -23,18 +23,18 @@ from provisioning.identity.services.sign_ins import OTHERS
 
 EC2 = "ec2"
 _UNKNOWN = "project_id"
-"""Of what is kept besides: a project's id that is none's."""
+"""Key in ``extra``: the id of a project that does not exist."""
 TOTP = "totp"
 LONGEST_BLOB = 65_535
-"""Characters."""
+"""Maximum number of characters."""
 MOST_OF_USER = 500
-"""Credentials of one user."""
+"""Maximum number of credentials of one user."""
 MOST_BYTES_OF_USER = 1 << 20
-"""Of all blobs of one user as they are kept: encrypted, which makes them a third longer."""
+"""Maximum size of all encrypted blobs of one user; encryption enlarges them by a third."""
 
 
 class Ec2Keys(msgspec.Struct, frozen=True):
-    """What the blob of an EC2 credential says; what else stands there is kept and not read."""
+    """The known fields of an EC2 credential's blob; other fields are stored but not read."""
 
     access: str
     secret: str
@@ -42,7 +42,7 @@ class Ec2Keys(msgspec.Struct, frozen=True):
 
 
 class Changes(TypedDict, total=False):
-    """What may be changed of a credential; what is absent stays."""
+    """The updatable fields of a credential; missing ones are not changed."""
 
     kind: str
     blob: str
@@ -51,17 +51,16 @@ class Changes(TypedDict, total=False):
 
 
 @when_broken_off
-@told_as("The user, the project or the application credential was deleted meanwhile.", NotFoundError)
+@told_as("The user, the project or the application credential was deleted in the meantime.", NotFoundError)
 def create_credential(
     user: User, *, kind: str, blob: str, project: Project | str | None = None, caller: RequestContext | None = None
 ) -> Credential:
-    """Keep a credential.  The id of an EC2 credential is the SHA-256 of its access key; any other's is random.
+    """Create a credential.  The id of an EC2 credential is the SHA-256 of its access key; other ids are random.
 
-    A project may be an id that is none's, as in Keystone: whoever reads the credential knows what it means there.
-    One that is made with the token of a trust is worth no more than that, and its blob says which it is.
-
-    Raises InvalidInputError naming the field, ConflictError when there is an EC2 credential with this access key, and
-    ForbiddenError when the caller's own token may not make one, or when the user has too many.
+    As in Keystone, the project may be an id that does not exist. A credential created with the token of a trust is
+    limited to that trust, and its blob contains the trust's id. Raises InvalidInputError naming the field,
+    ConflictError if the access key exists, and ForbiddenError if the caller's token may not create one or the user has
+    too many.
     """
     _check(kind, blob, project)
     if caller is not None:
@@ -86,19 +85,19 @@ def create_credential(
         with transaction.atomic():
             record.save(force_insert=True)
     except IntegrityError as error:
-        raise ConflictError("There is an EC2 credential with this access key already.", field="blob") from error
+        raise ConflictError("An EC2 credential with this access key already exists.", field="blob") from error
     return record
 
 
 @when_broken_off
-@told_as("The user or the project was deleted meanwhile.", NotFoundError)
+@told_as("The user or the project was deleted in the meantime.", NotFoundError)
 def update_credential(
     record: Credential, *, caller: RequestContext | None = None, **changes: Unpack[Changes]
 ) -> Credential:
-    """Change a credential; what was got with an EC2 credential as it was before ends.
+    """Update a credential; tokens that were issued for an EC2 credential become invalid.
 
-    An EC2 credential keeps its type and its id.  As in Keystone, requests find it by the access key that it was created
-    with, of which the id is made, also when its blob has another one now.  Errors as of ``create_credential``.
+    An EC2 credential keeps its type and id. As in Keystone, it is found by the access key it was created with, which
+    determines the id, even if its blob has another one. Raises as ``create_credential``.
     """
     kind, project = changes.get("kind", record.type), changes.get("project", project_of(record))
     if caller is not None:
@@ -106,7 +105,7 @@ def update_credential(
         _check_factor(caller, record.type)
         _check_reach(caller, kind, project)
     if (kind == EC2) != (record.type == EC2):
-        raise InvalidInputError("The type ec2 can be neither given nor taken. Make a new credential.", field="type")
+        raise InvalidInputError("The type cannot be changed to or from ec2. Create a new credential.", field="type")
     _check_kind(kind)
     if "blob" in changes or kind == EC2:
         blob = changes["blob"] if "blob" in changes else blob_of(record)
@@ -128,7 +127,7 @@ def update_credential(
 @when_broken_off
 @transaction.atomic
 def delete_credential(record: Credential, *, caller: RequestContext | None = None) -> None:
-    """Remove a credential; what was got with an EC2 credential ends at once."""
+    """Delete a credential; tokens that were issued for an EC2 credential become invalid."""
     if caller is not None:
         check_manages(caller)
         _check_factor(caller, record.type)
@@ -137,24 +136,24 @@ def delete_credential(record: Credential, *, caller: RequestContext | None = Non
 
 
 def project_of(record: Credential) -> Project | str | None:
-    """Return the project that the credential is for, or the id that was given and is none's."""
+    """Return the project of the credential, or the given id if the project does not exist."""
     unknown: str | None = record.extra.get(_UNKNOWN)
     return record.project or unknown
 
 
 def project_id_of(record: Credential) -> str | None:
-    """As ``project_of``, the id."""
+    """As ``project_of``, but returns the id."""
     unknown: str | None = record.extra.get(_UNKNOWN)
     return record.project_id.hex if record.project_id else unknown
 
 
 def blob_of(record: Credential) -> str:
-    """Return what is secret in the credential; UnavailableError when its key is gone."""
+    """Return the decrypted blob; UnavailableError if its key is missing."""
     try:
         return keys.CREDENTIALS.current().decrypt(record.encrypted_blob.encode()).decode()
     except InvalidToken as error:
         raise UnavailableError(
-            f"The key that credential {record.id} was encrypted with is gone. "
+            f"The key that credential {record.id} was encrypted with is missing. "
             "Ask your operator to restore the credential keys from a backup, or delete the credential."
         ) from error
 
@@ -164,12 +163,12 @@ def encrypt(blob: str) -> str:
 
 
 def ec2_keys(blob: str) -> Ec2Keys:
-    """Return the keys that the blob of an EC2 credential has, or raise InvalidInputError."""
+    """Return the keys in the blob of an EC2 credential, or raise InvalidInputError."""
     try:
         found = msgspec.json.decode(blob, type=Ec2Keys)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
-            "The blob of an EC2 credential must be a JSON object with the texts access and secret.", field="blob"
+            "The blob of an EC2 credential must be a JSON object with the strings access and secret.", field="blob"
         ) from error
     if not found.access or not found.secret:
         raise InvalidInputError("Neither access nor secret may be empty.", field="blob")
@@ -182,25 +181,25 @@ def credential_id(access: str) -> str:
 
 
 def session_name(record_id: str) -> str:
-    """Return what the sessions of an EC2 credential are called in the user's list."""
+    """Return the name of an EC2 credential's sessions in the user's list."""
     return f"EC2 credential {record_id}"
 
 
 def end_ec2_sessions(record: Credential) -> None:
-    """End every token that was got with the EC2 credential; in the caller's transaction."""
+    """End all sessions of an EC2 credential, in the caller's transaction."""
     if record.type != EC2:
         return
     owner = record.user_id if record.trust is None else record.trust.trustee_id
     sessions = SignIn.objects.filter(user=owner, browser=False)
     if not sessions.filter(program=session_name(record.id)).delete()[0]:
-        sessions.filter(client=OTHERS).delete()  # where it went if there was no room for a row of its own
+        sessions.filter(client=OTHERS).delete()  # the shared row, if the credential has none of its own
     announce.revoked(user_id=owner)
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt with this key what an older one encrypted: return how many blobs, and the ids that no key opens.
+    """Encrypt all blobs again with this key; return their number, and the ids of those that no key decrypts.
 
-    What is changed meanwhile is left to whoever changes it, and looked at again.
+    A blob that changes in the meantime is read again.
     """
     changed, lost = 0, []
     for record_id in list(Credential.objects.values_list("id", flat=True)):
@@ -221,7 +220,7 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 
 
 def _place(project: Project | str | None) -> dict[str, Any]:
-    """Return the columns that keep a project."""
+    """Return the columns for a project."""
     if isinstance(project, str):
         return {"project": None, "extra": {_UNKNOWN: project}}
     return {"project": project, "extra": {}}
@@ -238,7 +237,7 @@ def _check(kind: str, blob: str, project: Project | str | None) -> None:
 
 
 def _check_room(user: User, encrypted: str, *, besides: str) -> None:
-    """Refuse a blob for which the user's others, besides the credential of this id, leave no room."""
+    """Raise ForbiddenError if the blob does not fit besides the user's other credentials."""
     others = Credential.objects.filter(user=user).exclude(id=besides)
     kept = others.aggregate(bytes=Sum(Length("encrypted_blob")))["bytes"] or 0
     if kept + len(encrypted) > MOST_BYTES_OF_USER:
@@ -251,13 +250,13 @@ def _check_kind(kind: str) -> None:
 
 
 def _check_reach(caller: RequestContext, kind: str, project: Project | str | None) -> None:
-    """Refuse what would let an application credential or a trust do more than it may itself."""
+    """Raise ForbiddenError for a credential with more rights than the caller's application credential or trust."""
     _check_factor(caller, kind)
     own = isinstance(project, Project) and project.id == caller.project_id
     if (kind == EC2 or caller.trust_id) and caller.is_delegated and not own:
-        raise ForbiddenError("A token issued via delegation may make credentials for its own project only.")
+        raise ForbiddenError("A token issued via delegation may only create credentials for its own project.")
 
 
 def _check_factor(caller: RequestContext, kind: str) -> None:
     if kind == TOTP and caller.is_delegated:
-        raise ForbiddenError("A token issued via delegation may not set how its user signs in.")
+        raise ForbiddenError("A token issued via delegation may not change how its user authenticates.")

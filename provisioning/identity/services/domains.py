@@ -24,11 +24,11 @@ from provisioning.identity.services.checks import (
 )
 
 DEFAULT = "default"
-"""The id of the domain that cannot go."""
+"""The id of the domain that cannot be deleted."""
 
 
 class DomainChanges(TypedDict, total=False):
-    """What may change; ``extra`` is merged, and None in it takes a name away."""
+    """The updatable fields; ``extra`` is merged, and None in it removes a field."""
 
     name: str
     description: str
@@ -37,7 +37,7 @@ class DomainChanges(TypedDict, total=False):
 
 
 def ensure_domain(domain_id: str, name: str) -> Domain:
-    """Return the domain of this id, made if absent."""
+    """Return the domain with this id, created if missing."""
     return Domain.objects.get_or_create(id=domain_id, defaults={"name": name})[0]
 
 
@@ -49,17 +49,17 @@ def create_domain(
     enabled: bool = True,
     extra: dict[str, Any] | None = None,
 ) -> Domain:
-    """Make a domain; InvalidInputError for a field that cannot be, ConflictError when name or id is taken."""
+    """Create a domain; InvalidInputError for an invalid field, ConflictError if the name or id exists."""
     domain = Domain(
         id=domain_id or uuid.uuid4().hex,
         name=check_name(name, SHORT),
         description=check_text(description),
         enabled=enabled,
         extra=merged({}, extra),
-        tokens_valid_after=timezone.now(),  # there may be tokens for one that had this id before
+        tokens_valid_after=timezone.now(),  # tokens of an earlier domain with this id may exist
     )
     if Domain.objects.filter(id=domain.id).exists():
-        raise ConflictError(f"There is a domain of the id {domain.id} already.", field="id")
+        raise ConflictError(f"A domain with the id {domain.id} already exists.", field="id")
     with one_of_its_name(Domain, name=name):
         domain.save(force_insert=True)
     return domain
@@ -67,7 +67,7 @@ def create_domain(
 
 @when_broken_off
 def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
-    """Change what is given; raises as ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
+    """Update a domain; raises as ``create_domain``, and ForbiddenError as ``set_domain_enabled``."""
     refuse_immutable(domain, changes)
     with changed(domain, changes, checked(changes)):
         if "enabled" in changes:
@@ -77,9 +77,9 @@ def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
 @when_broken_off
 @transaction.atomic
 def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
-    """Open the domain, or close it and void every token of its users, for its projects and for itself.
+    """Enable or disable a domain. Disabling invalidates the tokens of its users, of its projects and for itself.
 
-    What runs in its projects goes on.  ForbiddenError when it would close out the last administrator.
+    Running servers are not affected. Raises ForbiddenError if the cloud would lose its last administrator.
     """
     with keeping_an_administrator():
         if enabled:
@@ -94,16 +94,16 @@ def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
 
 @when_broken_off
 def delete_domain(domain: Domain) -> None:
-    """Remove a domain with its users, groups, projects and roles.
+    """Delete a domain with its users, groups, projects and roles.
 
-    ForbiddenError while it is enabled, and for the default one; ConflictError while one of its projects owns something,
-    or when something is made in it at the same moment.
+    Raises ForbiddenError if it is enabled or the default domain; ConflictError if one of its projects has resources, or
+    something is created in it concurrently.
     """
     refuse_immutable(domain)
     if domain.id == DEFAULT:
         raise ForbiddenError("The default domain cannot be deleted.")
     with undisturbed("domain"), keeping_an_administrator():
-        row = Domain.objects.select_for_update().filter(id=domain.id).first()  # nothing comes into it from here on
+        row = Domain.objects.select_for_update().filter(id=domain.id).first()  # blocks new rows in the domain
         if row is None:
             raise NotFoundError(f"Could not find domain: {domain.id}.")
         if row.enabled:
@@ -123,6 +123,6 @@ def _empty(domain: Domain) -> None:
     project_resources.remove_with_users(list(users.values_list("id", flat=True)))
     Group.objects.filter(domain=domain).delete()
     users.delete()
-    projects.update(parent=None)  # so that they may go in any order
+    projects.update(parent=None)  # so that they can be deleted in any order
     projects.delete()
     Role.objects.filter(domain=domain).delete()

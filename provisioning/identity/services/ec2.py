@@ -33,9 +33,9 @@ _NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))
 
 
 def create_ec2_credential(user: User, project: Project, *, caller: RequestContext | None = None) -> tuple[str, str]:
-    """Make a key pair for the user in the project and return its access key and its secret.
+    """Create a key pair for the user in the project; return its access key and secret.
 
-    ForbiddenError as of ``create_credential``.
+    Raises ForbiddenError as ``create_credential``.
     """
     access, secret = secrets.token_hex(16), secrets.token_hex(32)
     blob = json.dumps({"access": access, "secret": secret, "trust_id": None})
@@ -44,10 +44,10 @@ def create_ec2_credential(user: User, project: Project, *, caller: RequestContex
 
 
 def authenticate_ec2(request: SignedRequest) -> IssuedToken:
-    """Return a token for the user and project of the key that a request was signed with.
+    """Return a token for the user and project of the key that signed a request.
 
-    Raises NotAuthenticatedError, the same for every reason: an unknown key, a signature that is wrong or old, a user
-    or project that is closed, a role lost, an application credential ended.
+    Raises NotAuthenticatedError, with the same message for all reasons: an unknown key, a wrong or old signature, a
+    disabled user or project, a lost role, an expired application credential.
     """
     return _authenticate(request.access, request.is_signed_with)
 
@@ -55,9 +55,10 @@ def authenticate_ec2(request: SignedRequest) -> IssuedToken:
 def context_for_request(
     request: SignedRequest, *, request_id: str = "", global_request_id: str | None = None
 ) -> RequestContext:
-    """Return who asks with a signed request, without a token: looked up at each request, as a token's worth is.
+    """Return the context of a signed request's caller, without issuing a token; validated at each request.
 
-    NotAuthenticatedError as ``authenticate_ec2``.  Two queries, one more for an application credential or a trust.
+    Raises NotAuthenticatedError as ``authenticate_ec2``. Takes two queries, one more for an application credential or
+    trust.
     """
     record = _signer(request.access, request.is_signed_with)
     trust, now = _trust(record), timezone.now()
@@ -75,12 +76,12 @@ def context_for_request(
 
 
 def authenticate_s3(access: str, string_to_sign: str, signature: str) -> IssuedToken:
-    """As ``authenticate_ec2``, for a text (base64) that an S3 client signed."""
+    """As ``authenticate_ec2``, for a base64 text that an S3 client signed."""
     return _authenticate(access, lambda secret: is_s3_signature(secret, string_to_sign, signature))
 
 
 def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedToken:
-    """Look at the signature, and issue the token."""
+    """Verify the signature, and issue the token."""
     record = _signer(access, is_signed_with, "user", "project", "application_credential")
     trust = _trust(record)
     user: User = record.user if trust is None else trust.trustee
@@ -96,9 +97,10 @@ def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedT
 
 
 def _trust(record: Credential) -> Trust | None:
-    """Return the trust that the credential was made with: its trustee signs in, whoever it acts for.
+    """Return the trust that the credential was created with; its trustee authenticates, whoever it acts for.
 
-    As in Keystone no use of the trust is counted; NotAuthenticatedError when it has expired or was used up.
+    As in Keystone, uses of the trust are not counted. Raises NotAuthenticatedError if it has expired or has no uses
+    left.
     """
     if record.trust_id is None:
         return None
@@ -109,7 +111,9 @@ def _trust(record: Credential) -> Trust | None:
 
 
 def _signer(access: str, is_signed_with: Callable[[str], bool], *related: str) -> Credential:
-    """Return the credential that a request was signed with; some secret is tried also when the key is unknown."""
+    """Return the credential that signed a request. For an unknown key, a dummy secret is tried, to
+    take the same time.
+    """
     key = credential_id(access)
     if related:
         record = Credential.objects.filter(id=key, type=EC2).select_related(*related).first()

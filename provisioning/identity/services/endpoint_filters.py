@@ -1,4 +1,4 @@
-"""Groups of endpoints, and which endpoints the catalogs of single projects show (OS-EP-FILTER)."""
+"""Endpoint groups, and the endpoints in the catalogs of single projects (OS-EP-FILTER)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,13 +18,13 @@ from provisioning.identity.models import (
 from provisioning.identity.services.checks import check_name, check_text, store
 
 FILTERS = ("service_id", "region_id", "interface", "enabled")
-"""The attributes of endpoints by which groups are made."""
-_GONE = "The endpoints or the project were removed at the same moment."
+"""The endpoint attributes that groups can filter by."""
+_GONE = "The endpoints or the project were deleted in the meantime."
 
 
 @when_broken_off
 def create_endpoint_group(name: str, filters: Mapping[str, Any], *, description: str | None = None) -> EndpointGroup:
-    """Make a group of the endpoints that are as the filters say, of which there is one at least: InvalidInputError."""
+    """Create an endpoint group; InvalidInputError without filters."""
     if not filters:
         raise InvalidInputError("The filters of an endpoint group cannot be empty.", field="filters")
     return EndpointGroup.objects.create(**_checked({"name": name, "filters": filters, "description": description}))
@@ -32,45 +32,45 @@ def create_endpoint_group(name: str, filters: Mapping[str, Any], *, description:
 
 @when_broken_off
 def update_endpoint_group(group: EndpointGroup, changes: Mapping[str, Any]) -> None:
-    """Change ``name``, ``description`` or ``filters``, which are replaced as a whole and may be none: every endpoint.
+    """Update ``name``, ``description`` or ``filters``, which are replaced completely; no filters: all endpoints.
 
-    InvalidInputError; NotFoundError when the group went meanwhile.
+    Raises InvalidInputError; NotFoundError if the group was deleted in the meantime.
     """
     store(group, _checked(changes))
 
 
 def delete_endpoint_group(group: EndpointGroup) -> None:
-    """Delete a group; catalogs that showed its endpoints alone show them all."""
+    """Delete an endpoint group. Catalogs that were restricted only by this group contain all endpoints again."""
     group.delete()
 
 
 @when_broken_off
 def add_endpoint_to_project(endpoint: Endpoint, project: Project) -> None:
-    """Let the project's catalog show this endpoint, and no others but those added likewise.
+    """Add an endpoint to the project's catalog, which then contains only added endpoints.
 
-    ConflictError when it does already; NotFoundError when one of them went meanwhile.
+    Raises ConflictError if it was already added; NotFoundError if one of them was deleted in the meantime.
     """
     with told_as(_GONE, NotFoundError):
         if not ProjectEndpoint.objects.get_or_create(project=project, endpoint=endpoint)[1]:
-            raise ConflictError(f"Endpoint {endpoint.id.hex} is in project {project.id.hex} already.")
+            raise ConflictError(f"Endpoint {endpoint.id.hex} is already in project {project.id.hex}.")
 
 
 def remove_endpoint_from_project(endpoint: Endpoint, project: Project) -> None:
-    """Take an endpoint away that was added; NotFoundError."""
+    """Remove an added endpoint from the project's catalog; NotFoundError."""
     if not ProjectEndpoint.objects.filter(project=project, endpoint=endpoint).delete()[0]:
         raise NotFoundError(f"Endpoint {endpoint.id.hex} not found in project {project.id.hex}.")
 
 
 @when_broken_off
 def add_group_to_project(group: EndpointGroup, project: Project) -> None:
-    """Let the project's catalog show the endpoints of this group; as ``add_endpoint_to_project``."""
+    """Add the endpoints of this group to the project's catalog, as ``add_endpoint_to_project``."""
     with told_as(_GONE, NotFoundError):
         if not ProjectEndpointGroup.objects.get_or_create(project=project, group=group)[1]:
-            raise ConflictError(f"Endpoint group {group.id.hex} is in project {project.id.hex} already.")
+            raise ConflictError(f"Endpoint group {group.id.hex} is already in project {project.id.hex}.")
 
 
 def remove_group_from_project(group: EndpointGroup, project: Project) -> None:
-    """Take a group away that was added; NotFoundError."""
+    """Remove an added endpoint group from the project's catalog; NotFoundError."""
     if not ProjectEndpointGroup.objects.filter(project=project, group=group).delete()[0]:
         raise NotFoundError("Endpoint Group Project Association not found.")
 
@@ -83,7 +83,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         found["description"] = check_text(found["description"])
     for name, value in found.get("filters", {}).items():
         if name not in FILTERS:
-            raise InvalidInputError(f"Endpoints are filtered by {', '.join(FILTERS)}.", field="filters")
+            raise InvalidInputError(f"The filters must be among {', '.join(FILTERS)}.", field="filters")
         if isinstance(value, str):
             check_text(value, name, LONG)
         if name == "interface" and value not in INTERFACES:

@@ -1,4 +1,4 @@
-"""Removing what has ended and is of no more use to anybody."""
+"""Deletes expired records."""
 
 from datetime import datetime, timedelta
 
@@ -15,11 +15,11 @@ from provisioning.identity.tokens import KEPT_AFTER_END
 
 
 def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:
-    """Remove what has expired and return how many of each kind, by its name in the plural; safe to repeat.
+    """Delete expired records; return the number of each kind, by its plural name. Safe to repeat.
 
-    Revocations and sessions stay as long as a token of theirs can still be looked into; application credentials and
-    trusts go, with the EC2 credentials made with them, when they expired so long ago as ``credentials_after`` says.
-    A trust that was used up stays as long as its last token.
+    Revocations and sessions are kept as long as one of their tokens can be validated as expired. Application
+    credentials and trusts, and the EC2 credentials created with them, are deleted ``credentials_after`` their expiry. A
+    trust without remaining uses is kept as long as its last token.
     """
     now = timezone.now()
     ended = now - KEPT_AFTER_END

@@ -1,4 +1,4 @@
-"""Groups and who is in them."""
+"""Groups and their members."""
 
 from typing import Any, TypedDict, Unpack
 
@@ -21,7 +21,7 @@ from provisioning.identity.services.checks import (
 
 
 class GroupChanges(TypedDict, total=False):
-    """What may change; ``extra`` is merged, and None in it takes a name away."""
+    """The updatable fields; ``extra`` is merged, and None in it removes a field."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class GroupChanges(TypedDict, total=False):
 
 
 def create_group(domain: Domain, name: str, *, description: str = "", extra: dict[str, Any] | None = None) -> Group:
-    """Make a group; InvalidInputError for a field that cannot be, ConflictError when the name is taken."""
+    """Create a group; InvalidInputError for an invalid field, ConflictError if the name exists."""
     group = Group(
         domain=domain, name=check_name(name, SHORT), description=check_text(description), extra=merged({}, extra)
     )
@@ -40,16 +40,16 @@ def create_group(domain: Domain, name: str, *, description: str = "", extra: dic
 
 @when_broken_off
 def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
-    """Change what is given; raises as ``create_group``."""
+    """Update a group; raises as ``create_group``."""
     with changed(group, changes, checked(changes)):
-        pass  # nothing else changes with it
+        pass  # there is nothing else to update
 
 
 @when_broken_off
 def delete_group(group: Group) -> None:
-    """Remove a group; what its members had by it ends now.
+    """Delete a group; its members lose the group's roles immediately.
 
-    ForbiddenError when the last administrator was in it, ConflictError when somebody is put in meanwhile.
+    Raises ForbiddenError if the cloud would lose its last administrator, ConflictError if a user is added concurrently.
     """
     with undisturbed("group"), keeping_an_administrator():
         Group.objects.filter(id=group.id).delete()
@@ -58,20 +58,20 @@ def delete_group(group: Group) -> None:
 
 @when_broken_off
 def add_to_group(group: Group, user: User) -> None:
-    """Put the user into the group, where the user may be already; ConflictError when one of them went meanwhile."""
+    """Add a user to a group; a member is ignored. ConflictError if one of them was deleted in the meantime."""
     try:
         with transaction.atomic():
             GroupMembership.objects.get_or_create(group=group, user=user)
     except IntegrityError as error:
-        raise ConflictError("The group or the user was removed at the same moment.") from error
+        raise ConflictError("The group or the user was deleted in the meantime.") from error
 
 
 @when_broken_off
 @transaction.atomic
 def remove_from_group(group: Group, user: User) -> None:
-    """Take the user out of the group: what the user had by it ends now.
+    """Remove a user from a group; the user loses the group's roles immediately.
 
-    NotFoundError when the user is not in it, ForbiddenError when it is the last administrator.
+    Raises NotFoundError if the user is not a member, ForbiddenError if the cloud would lose its last administrator.
     """
     with keeping_an_administrator():
         if not GroupMembership.objects.filter(group=group, user=user).delete()[0]:

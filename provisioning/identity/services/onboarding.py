@@ -1,4 +1,4 @@
-"""What people do in one step and the records in several: a user with a role, all roles of a member."""
+"""Steps of the dashboard that write several records: a user with a role, all roles of a member."""
 
 import secrets
 from collections.abc import Collection
@@ -16,12 +16,12 @@ from provisioning.identity.services.roles import imply, unimply
 from provisioning.identity.services.users import create_user
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without those that are mistaken for another."""
+"""Characters that cannot be mistaken for each other."""
 
 
 def new_password() -> str:
-    """Return a password that can be read to somebody: four groups of four letters and digits, 79 bits, or as many
-    groups as the shortest password needs.
+    """Return a random password that can be read aloud: four groups of four characters (79 bits), more for a longer
+    minimum length.
     """
     groups = max(4, -(-settings.PASSWORD_MIN_LENGTH // 4))
     return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(groups))
@@ -38,12 +38,12 @@ def create_user_with_role(
     project: Project | None = None,
     role: Role | None = None,
 ) -> User:
-    """Make a user who starts in ``project`` with ``role`` on it; without a project the user has no role yet.
+    """Create a user with the default project ``project`` and ``role`` on it; without a project the user has no role.
 
-    InvalidInputError at ``role`` when there is a project and no role.
+    Raises InvalidInputError for ``role`` if there is a project and no role.
     """
     if project is not None and role is None:
-        raise InvalidInputError("Choose the role that the user has on the project.", field="role")
+        raise InvalidInputError("Choose the role of the user on the project.", field="role")
     user = create_user(domain, name, password=password, email=email, description=description, default_project=project)
     if project is not None and role is not None:
         grant(role, user=user, project=project)
@@ -55,7 +55,9 @@ def create_user_with_role(
 def add_roles(
     actor: User | Group, place: Place, roles: Collection[Role], *, handed_down: Collection[Role] = ()
 ) -> None:
-    """Let a user or a group have these roles on the place itself as well, and ``handed_down`` on the projects below."""
+    """Assign roles on the target to a user or group, and ``handed_down`` on the projects below, in addition to existing
+    ones.
+    """
     user, group = _either(actor)
     for inherited, wanted in ((False, roles), (True, handed_down)):
         for role in wanted:
@@ -66,10 +68,10 @@ def add_roles(
 def set_roles(
     actor: User | Group, place: Place, roles: Collection[Role], *, handed_down: Collection[Role] | None = None
 ) -> None:
-    """Let a user or a group have these roles on the place itself and no others; with none of them it is no member.
+    """Set the direct roles of a user or group on the target; an empty list removes the member.
 
-    With ``handed_down`` it has those, and no others, on the projects below a domain.  What comes by groups or from
-    above stays.  ForbiddenError when the last administrator would go.
+    ``handed_down``, if given: the roles on the projects below a domain. Roles by groups and inherited ones are not
+    changed. Raises ForbiddenError if the cloud would lose its last administrator.
     """
     user, group = _either(actor)
     where = columns_of_place(place)
@@ -88,7 +90,7 @@ def set_roles(
 
 @when_broken_off
 def set_implied(prior: Role, implied: Collection[Role]) -> None:
-    """Let a role imply these and no others; ForbiddenError when the last administrator would go."""
+    """Set the roles that a role implies; ForbiddenError if the cloud would lose its last administrator."""
     with keeping_an_administrator():
         rows = ImpliedRole.objects.filter(prior=prior).select_related("implied")
         present = {row.implied_id: row.implied for row in rows}

@@ -1,4 +1,4 @@
-"""Passcodes of authenticator apps (TOTP, RFC 6238): six digits of SHA-1, new every 30 seconds, each good once."""
+"""Passcodes of authenticator apps (TOTP, RFC 6238): six digits by SHA-1, every 30 seconds, each valid once."""
 
 import base64
 import binascii
@@ -25,14 +25,14 @@ from provisioning.identity.services.passwords import typed_name
 STEP = 30
 """Seconds."""
 EARLIER = 1
-"""Steps before the present one that are good too: clocks differ, and typing takes time."""
+"""Number of earlier steps that are also valid, because clocks differ and typing takes time."""
 MOST_SECRETS = 20
-"""Secrets of one user that are looked at."""
+"""Maximum number of secrets of one user that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasscodeProof:
-    """A user by id, or by name and domain, and what the app shows."""
+    """A user by id, or by name and domain, and the passcode."""
 
     passcode: str
     user_id: str | None = None
@@ -42,14 +42,16 @@ class PasscodeProof:
 
 
 def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]:
-    """Return whose passcode this is and its step, which ``use_passcode`` takes when all else is right too.
+    """Return the user of a passcode, and its step, which must be passed to ``use_passcode`` if all other proofs are
+    correct.
 
-    NotAuthenticatedError, the same for every reason; TooManyAttemptsError while the caller has to wait.
+    Raises NotAuthenticatedError, with the same message for all reasons; TooManyAttemptsError while the client must
+    wait.
     """
     throttle.check_address(source)
     typed = typed_name(proof.user_id, proof.user_name, proof.domain_id, proof.domain_name)
     user: User | None = None
-    if "\0" not in typed:  # PostgreSQL refuses to look for it
+    if "\0" not in typed:  # PostgreSQL rejects it in queries
         user = record_by(
             User,
             record_id=proof.user_id,
@@ -67,7 +69,7 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
 
 
 def use_passcode(user: User, step: int) -> None:
-    """Take the user's passcodes of this step; NotAuthenticatedError when somebody has done so already."""
+    """Mark the user's passcodes of this step as used; NotAuthenticatedError if they already are."""
     used = hashlib.sha256(f"passcode {user.id.hex} {step}".encode()).hexdigest()[:32]
     ends = timezone.now() + timedelta(seconds=STEP * (EARLIER + 2))
     _, first = RevokedToken.objects.get_or_create(audit_id=used, defaults={"expires_at": ends})
@@ -76,7 +78,7 @@ def use_passcode(user: User, step: int) -> None:
 
 
 def _step(user: User, passcode: str) -> int | None:
-    """Return the step of which this is the user's passcode, or None."""
+    """Return the step for which the user's passcode is valid, or None."""
     if not settings.TOTP:
         return None
     typed, now = "".join(passcode.split()), int(time.time()) // STEP
@@ -89,7 +91,7 @@ def _step(user: User, passcode: str) -> int | None:
 
 
 def _apps(user: User) -> Iterator[TOTP]:
-    """Yield the user's secrets that can be read, ready to use."""
+    """Yield the user's readable secrets."""
     for record in Credential.objects.filter(user=user, type=credentials.TOTP).order_by("created_at")[:MOST_SECRETS]:
         try:
             text = "".join(credentials.blob_of(record).split()).rstrip("=").upper()

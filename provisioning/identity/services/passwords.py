@@ -1,4 +1,4 @@
-"""Passwords: proving one, setting one."""
+"""Verification and changes of passwords."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from provisioning.identity.models import SignIn, User
 from provisioning.identity.selectors.lookups import record_by
 
 LONGEST_PASSWORD = 1024
-"""Characters."""
+"""Maximum length of a password."""
 
 
 def authenticate_password(
@@ -29,16 +29,16 @@ def authenticate_password(
     source: str,
     even_expired: bool = False,
 ) -> User:
-    """Return the user whose password this is, given by id, or by name and domain; ``source`` is the caller's address.
+    """Return the user with this password, given by id, or by name and domain; ``source`` is the client's address.
 
-    An unknown name, a wrong password, a name that is locked out and a disabled user give the same NotAuthenticatedError
-    after the same work; PasswordExpiredError only to who knows the password, unless ``even_expired``;
-    TooManyAttemptsError while the caller has to wait.
+    An unknown name, a wrong password, a locked account and a disabled user raise the same NotAuthenticatedError after
+    the same work. A correct but expired password raises PasswordExpiredError, unless ``even_expired``. Raises
+    TooManyAttemptsError while the client must wait.
     """
     throttle.check_address(source)
     typed = typed_name(user_id, user_name, domain_id, domain_name)
     user: User | None = None
-    if "\0" not in typed:  # PostgreSQL refuses to look for it
+    if "\0" not in typed:  # PostgreSQL rejects it in queries
         user = record_by(User, record_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
     with throttle.Attempt(typed, source, lockout.account_of(user, typed)) as attempt:
         right = _is_right(user, password)
@@ -51,7 +51,7 @@ def authenticate_password(
 
 
 def _is_right(user: User | None, password: str) -> bool:
-    """Look at the password; nobody's takes the same work."""
+    """Verify the password; takes the same work for an unknown user."""
     if user is None or not user.has_usable_password():
         make_password(password[:LONGEST_PASSWORD])
         return False
@@ -59,14 +59,14 @@ def _is_right(user: User | None, password: str) -> bool:
 
 
 def typed_name(user_id: str | None, user_name: str | None, domain_id: str | None, domain_name: str | None) -> str:
-    """Return what the caller typed as one text: attempts are counted for it whether it names somebody or not."""
+    """Return the given name as one text, for which attempts are counted whether or not the user exists."""
     if user_id is not None:
         return f"id {user_id.replace('-', '').lower()}"
     return f"name {(user_name or '').casefold()} in {(domain_id or domain_name or '').casefold()}"
 
 
 def has_expired(user: User) -> bool:
-    """Whether the user has to choose another password before signing in with one."""
+    """Return whether the user's password has expired and must be changed."""
     if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
         return False
     return user.password_expires_at <= timezone.now()
@@ -75,9 +75,9 @@ def has_expired(user: User) -> bool:
 @when_broken_off
 @transaction.atomic
 def set_password(user: User, password: str | None, *, by_admin: bool = False) -> None:
-    """Set the password and end every session and token of the user; InvalidInputError when it breaks the rules.
+    """Set the password and end all sessions and tokens of the user; InvalidInputError if it violates the rules.
 
-    ``by_admin``: somebody else chose it, so that the user may have to change it at once.  None: no password fits.
+    ``by_admin``: another user chose it, so it may have to be changed at the first use. None: no password is valid.
     """
     give_password(user, password, by_admin=by_admin)
     user.save(update_fields=["password", "password_expires_at", "tokens_valid_after"])
@@ -86,14 +86,14 @@ def set_password(user: User, password: str | None, *, by_admin: bool = False) ->
 
 
 def give_password(user: User, password: str | None, *, by_admin: bool) -> None:
-    """As ``set_password``, on the object only; for a user that is being made."""
+    """As ``set_password``, but only on the object, for a user that is being created."""
     check_new_password(password)
     user.set_password(password)
     user.password_expires_at = None if password is None else _expiry(user, by_admin=by_admin)
 
 
 def _expiry(user: User, *, by_admin: bool) -> datetime | None:
-    """Return when a password that is set now expires: at once, after the days of the setting, or never."""
+    """Return the expiry of a new password: immediately, after the configured days, or None."""
     now = timezone.now()
     first_use = settings.PASSWORD_CHANGE_ON_FIRST_USE and by_admin
     if first_use and user.options.get("ignore_change_password_upon_first_use") is not True:
@@ -111,10 +111,10 @@ def change_password(
     domain_id: str | None = None,
     domain_name: str | None = None,
 ) -> User:
-    """Let users change their own password, an expired one too, and return the user; every token of the user ends.
+    """Change a user's own password, also an expired one, and return the user; all tokens of the user become invalid.
 
-    The user is given by id, or by name and domain.  Raises NotAuthenticatedError when ``original`` is not the present
-    one, InvalidInputError when the new one breaks the rules or the user may not choose (option ``lock_password``).
+    The user is given by id, or by name and domain. Raises NotAuthenticatedError if ``original`` is wrong,
+    InvalidInputError if the new one violates the rules or the user may not change it (option ``lock_password``).
     """
     check_new_password(password)
     user = authenticate_password(
@@ -129,13 +129,13 @@ def change_password(
     if user.options.get("lock_password") is True:
         raise InvalidInputError("You may not change this password yourself. Ask an administrator.", field="password")
     if password == original and has_expired(user):
-        raise InvalidInputError("Choose a password that differs from the present one.", field="password")
+        raise InvalidInputError("Choose a password that differs from the current one.", field="password")
     set_password(user, password)
     return user
 
 
 def check_new_password(password: str | None) -> None:
-    """Raise InvalidInputError when this may not be a password."""
+    """Raise InvalidInputError for an invalid password."""
     if password is None:
         return
     if not password:

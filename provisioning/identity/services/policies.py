@@ -1,4 +1,4 @@
-"""Policies of the Identity API: texts with a type, which nothing here reads (deprecated since Queens)."""
+"""Policies of the Identity API: texts with a type, which are only stored (deprecated since Queens)."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ Extra = dict[str, Any]
 
 
 def create_policy(type_: str, blob: str, *, extra: Extra | None = None) -> Policy:
-    """Keep a policy with its additional fields; InvalidInputError for too many of these."""
+    """Create a policy; InvalidInputError for too many additional fields."""
     return Policy.objects.create(type=type_, blob=blob, extra=merged({}, extra))
 
 
 def update_policy(policy: Policy, *, extra: Extra | None = None, **columns: str) -> Policy:
-    """Change ``type`` and ``blob``, and merge additional fields; NotFoundError when it was deleted meanwhile."""
+    """Update ``type`` and ``blob``, and merge additional fields; NotFoundError if it was deleted in the meantime."""
     values: dict[str, Any] = {**columns, "extra": merged(policy.extra, extra)}
     if not Policy.objects.filter(pk=policy.pk).update(**values):
         raise NotFoundError(f"Could not find policy: {policy.pk.hex}.")

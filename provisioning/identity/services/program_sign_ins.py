@@ -1,4 +1,4 @@
-"""Proving an application credential."""
+"""Authentication with application credentials."""
 
 from django.utils import timezone
 
@@ -12,7 +12,7 @@ from provisioning.identity.services.application_credentials import check_secret
 from provisioning.identity.services.passwords import typed_name
 
 AT_ONCE = 20
-"""How many secrets for one credential from one address are looked at at once: programs sign in side by side."""
+"""Number of concurrent checks for one credential and address, because programs authenticate in parallel."""
 
 
 def authenticate_application_credential(
@@ -26,17 +26,17 @@ def authenticate_application_credential(
     secret: str,
     source: str,
 ) -> ApplicationCredential:
-    """Return the application credential whose secret this is, with user and project.
+    """Return the application credential with this secret, with its user and project.
 
-    It is given by id, or by its name and its user: by id, or by name and domain.  One that is unknown, a wrong secret,
-    one that has expired and a closed user give the same NotAuthenticatedError after the same work;
-    TooManyAttemptsError while the caller has to wait.
+    It is given by id, or by its name and user (by id, or by name and domain). An unknown credential, a wrong secret, an
+    expired credential and a disabled user raise the same NotAuthenticatedError after the same work. Raises
+    TooManyAttemptsError while the client must wait.
     """
     throttle.check_address(source)
     typed = typed_name(user_id, user_name, domain_id, domain_name)
     typed = f"credential {credential_id.replace('-', '').lower()}" if credential_id else f"credential {name} of {typed}"
     found: ApplicationCredential | None = None
-    if "\0" in typed:  # PostgreSQL refuses to look for it
+    if "\0" in typed:  # PostgreSQL rejects it in queries
         found = None
     elif credential_id is not None:
         found = application_credential_by(credential_id=credential_id)

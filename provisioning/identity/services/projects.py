@@ -27,11 +27,11 @@ from provisioning.identity.services.checks import (
 )
 
 DEEPEST = 5
-"""Projects below each other, as in Keystone."""
+"""Maximum depth of project trees, as in Keystone."""
 
 
 class ProjectChanges(TypedDict, total=False):
-    """What may change; ``extra`` is merged, and None in it takes a name away; ``tags`` replace all."""
+    """The updatable fields; ``extra`` is merged, and None in it removes a field; ``tags`` replace all tags."""
 
     name: str
     description: str
@@ -41,7 +41,7 @@ class ProjectChanges(TypedDict, total=False):
 
 
 def ensure_project(domain: Domain, name: str, *, description: str = "") -> Project:
-    """Return the project of this name in the domain, made if absent."""
+    """Return the project with this name in the domain, created if missing."""
     return Project.objects.get_or_create(domain=domain, name=name, defaults={"description": description})[0]
 
 
@@ -56,10 +56,10 @@ def create_project(
     tags: Collection[str] = (),
     extra: dict[str, Any] | None = None,
 ) -> Project:
-    """Make a project below ``parent``, or at the first level of the domain.
+    """Create a project below ``parent``, or at the top level of the domain.
 
-    Raises InvalidInputError for a field that cannot be, ConflictError when the name is taken in the domain,
-    ForbiddenError below a closed project or below one at the deepest level.
+    Raises InvalidInputError for an invalid field, ConflictError if the name exists in the domain, ForbiddenError below
+    a disabled project or at the maximum depth.
     """
     project = Project(
         domain=domain,
@@ -83,14 +83,14 @@ def _check_parent(domain: Domain, parent: Project) -> None:
         raise InvalidInputError("The parent must be in the same domain as the project.", field="parent_id")
     lineage = [parent, *parents_of(parent)]
     if len(lineage) >= DEEPEST:
-        raise ForbiddenError(f"Projects stand at most {DEEPEST} below each other.")
+        raise ForbiddenError(f"Project trees can have at most {DEEPEST} levels.")
     if not all(each.enabled for each in lineage):
         raise ForbiddenError("Cannot create a project below one that is disabled.")
 
 
 @when_broken_off
 def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
-    """Change what is given; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
+    """Update a project; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
     refuse_immutable(project, changes)
     with changed(project, changes, checked(changes)):
         if "tags" in changes:
@@ -102,10 +102,10 @@ def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
 @when_broken_off
 @transaction.atomic
 def set_project_enabled(project: Project, *, enabled: bool) -> None:
-    """Open the project, or close it and void every token for it; what runs in it goes on.
+    """Enable or disable a project. Disabling invalidates its tokens; running servers are not affected.
 
-    ForbiddenError to close one above an open one, to open one below a closed one, and to close the last administrator
-    out.
+    Raises ForbiddenError if a disabled project would have enabled children or an enabled one a disabled parent, or if
+    the cloud would lose its last administrator.
     """
     if enabled and not all(each.enabled for each in parents_of(project)):
         raise ForbiddenError("Cannot enable a project below one that is disabled. Enable that first.")
@@ -119,13 +119,13 @@ def set_project_enabled(project: Project, *, enabled: bool) -> None:
 
 @when_broken_off
 def delete_project(project: Project) -> None:
-    """Remove a project with the roles on it; ConflictError, which names them, while it owns things or has children."""
+    """Delete a project with its role assignments; ConflictError, with a list, if it has resources or children."""
     refuse_immutable(project)
     project_id = project.id
     with undisturbed("project"), keeping_an_administrator():
         owner_locks.lock_project(project_id)
         if project.children.exists():
-            raise ConflictError(f"There are projects below {project.name}. Delete those first.")
+            raise ConflictError(f"The project {project.name} has child projects. Delete them first.")
         project_resources.refuse_owners(
             [project_id], f"The project {project.name}", hint=f"openstack project cleanup --project {project_id.hex}"
         )
@@ -136,7 +136,7 @@ def delete_project(project: Project) -> None:
 
 @transaction.atomic
 def set_tags(project: Project, names: Collection[str]) -> None:
-    """Give the project these tags and no others; InvalidInputError."""
+    """Replace the tags of the project; InvalidInputError."""
     words = check_tags(names)
     refuse_immutable(project, {})
     project.tags.exclude(name__in=words).delete()
@@ -145,16 +145,18 @@ def set_tags(project: Project, names: Collection[str]) -> None:
 
 @transaction.atomic
 def add_tag(project: Project, name: str) -> None:
-    """Give the project one more tag, which it may have already; InvalidInputError when it is none or one too many."""
+    """Add a tag to the project; an existing one is ignored. InvalidInputError if it is invalid or
+    there are too many.
+    """
     check_tags([name])
     refuse_immutable(project, {})
     ProjectTag.objects.bulk_create([ProjectTag(project=project, name=name)], ignore_conflicts=True)
     if project.tags.count() > MOST_TAGS:
-        raise InvalidInputError(f"A project has at most {MOST_TAGS} tags.", field="tags")
+        raise InvalidInputError(f"A project can have at most {MOST_TAGS} tags.", field="tags")
 
 
 def remove_tag(project: Project, name: str) -> None:
-    """Take a tag away; NotFoundError when the project has no such tag."""
+    """Remove a tag; NotFoundError if the project does not have it."""
     refuse_immutable(project, {})
     if "\0" in name or not project.tags.filter(name=name).delete()[0]:
         raise NotFoundError(f"Could not find project tag: {name[:64]}.")

@@ -1,4 +1,4 @@
-"""Roles and what they imply."""
+"""Roles and implied roles."""
 
 from typing import Any
 
@@ -13,18 +13,19 @@ from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAs
 from provisioning.identity.services.checks import check_name, undisturbed
 
 BUILT_IN = ("admin", "manager", "member", "reader", "service")
-"""The roles of the whole cloud that the rules ask for; nobody may change or delete them."""
+"""The global roles that policy rules refer to; they cannot be changed or deleted."""
 DEFAULT_IMPLICATIONS = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
-"""As in Keystone; ``service`` stands alone."""
+"""As in Keystone; ``service`` has no implications."""
 BEFORE_MANAGER = ("admin", "member")
-"""What was implied before there was a manager between them."""
+"""The implication before the role ``manager`` was added between them."""
 NEVER_IMPLIED = "admin"
 
 
 def ensure_role(name: str, *, description: str = "") -> Role:
-    """Return the role of this name, made if absent; of those that Novella knows, with what it implies.
+    """Return the role with this name, created if missing; a built-in role with its default implications.
 
-    So does one that somebody else had made under such a name; what is taken away later stays away.
+    An existing role with a built-in name also becomes built-in. Implications that are deleted later are not created
+    again.
     """
     options = {"immutable": True} if name in BUILT_IN else {}
     role, made = Role.objects.get_or_create(
@@ -39,7 +40,7 @@ def ensure_role(name: str, *, description: str = "") -> Role:
 
 @transaction.atomic
 def _imply_by_default(role: Role) -> None:
-    """Let the role imply, and be implied by, those beside it; not where that would close a circle."""
+    """Create the default implications of and to the role, except where they would close a cycle."""
     last_admin.take_turns()
     known = {each.name: each for each in Role.objects.filter(name__in=BUILT_IN, domain=None)}
     for prior, implied in DEFAULT_IMPLICATIONS:
@@ -53,12 +54,12 @@ def _imply_by_default(role: Role) -> None:
 
 
 def is_built_in(role: Role) -> bool:
-    """Whether the rules of the cloud ask for this role."""
+    """Return whether the policy rules refer to this role."""
     return role.domain_id is None and role.name in BUILT_IN
 
 
 def is_immutable(role: Role) -> bool:
-    """Whether the role may be neither changed nor deleted."""
+    """Return whether the role can be neither changed nor deleted."""
     return is_built_in(role) or role.options.get("immutable") is True
 
 
@@ -70,10 +71,10 @@ def create_role(
     options: dict[str, Any] | None = None,
     extra: dict[str, Any] | None = None,
 ) -> Role:
-    """Make a role, of the whole cloud or of a domain.
+    """Create a role, global or in a domain.
 
-    ``options``: ``immutable``, True or False.  InvalidInputError for a name that cannot be one, ConflictError when the
-    name is taken there, or differs from that of a built-in role in its case only.
+    ``options``: ``immutable``, True or False. Raises InvalidInputError for an invalid name, ConflictError if the name
+    exists there, or differs from that of a built-in role only in case.
     """
     _check_name(name, domain)
     role = Role(name=name, domain=domain, description=description, options=_without_none(options), extra=extra or {})
@@ -83,13 +84,14 @@ def create_role(
 
 
 def update_role(role: Role, **changes: Any) -> Role:
-    """Change ``name``, ``description``, ``options`` (merged; None removes one) or ``extra`` (merged) of a role.
+    """Update ``name``, ``description``, ``options`` (merged; None removes one) or ``extra`` (merged) of a role.
 
-    ForbiddenError for one that is immutable, unless the change is only to end that; a built-in one stays so.
+    Raises ForbiddenError for an immutable role, unless the change only removes that option; a built-in one stays
+    immutable.
     """
     unknown = changes.keys() - {"name", "description", "options", "extra"}
     if unknown:
-        raise TypeError(f"A role has no {', '.join(sorted(unknown))} to change.")
+        raise TypeError(f"A role has no updatable field {', '.join(sorted(unknown))}.")
     ends_it = changes.keys() == {"options"} and not (changes["options"] or {}).get("immutable", True)
     if is_immutable(role) and (is_built_in(role) or not ends_it):
         raise ForbiddenError(_immutable(role))
@@ -103,16 +105,16 @@ def update_role(role: Role, **changes: Any) -> Role:
         setattr(role, column, value)
     with told_as(_taken(role.name), field="name"):
         role.save(update_fields=list(changes))
-        if renamed:  # rules ask for names
+        if renamed:  # rules refer to names
             announce.revoked()
     return role
 
 
 @when_broken_off
 def delete_role(role: Role) -> None:
-    """Delete a role with all its assignments; application credentials have it no longer.
+    """Delete a role with all its assignments; it is removed from application credentials.
 
-    ForbiddenError for an immutable one, or when nobody would administer the cloud without it.
+    Raises ForbiddenError for an immutable role, or if the cloud would lose its last administrator.
     """
     if is_immutable(role):
         raise ForbiddenError(_immutable(role))
@@ -123,17 +125,17 @@ def delete_role(role: Role) -> None:
 
 @when_broken_off
 def imply(prior: Role, implied: Role) -> None:
-    """Let whoever has ``prior`` have ``implied`` as well.
+    """Make ``prior`` imply ``implied``.
 
-    A role of a domain may imply roles of other domains, too.  ForbiddenError when ``implied`` is ``admin``, when it
-    implies ``prior`` itself, or when it is of a domain and ``prior`` is not; ConflictError when it is so already.
+    A domain-specific role may also imply roles of other domains. Raises ForbiddenError if ``implied`` is ``admin``,
+    implies ``prior`` itself, or is domain-specific while ``prior`` is global; ConflictError if the implication exists.
     """
     if implied.domain_id is None and implied.name.lower() == NEVER_IMPLIED:
         raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")
     if prior.domain_id is None and implied.domain_id is not None:
         raise ForbiddenError("Global role cannot imply a domain-specific role.")
-    with told_as(f"The role {prior.name} implies {implied.name} already."):
-        last_admin.take_turns()  # two changes at once could close a circle
+    with told_as(f"The role {prior.name} already implies {implied.name}."):
+        last_admin.take_turns()  # two concurrent changes could close a cycle
         if prior.id in _closure(implied):
             raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
         ImpliedRole.objects.create(prior=prior, implied=implied)
@@ -142,7 +144,7 @@ def imply(prior: Role, implied: Role) -> None:
 @when_broken_off
 @transaction.atomic
 def unimply(prior: Role, implied: Role) -> None:
-    """End that ``prior`` implies ``implied``, at once; NotFoundError when it does not."""
+    """Delete the implication; takes effect immediately. NotFoundError if it does not exist."""
     with keeping_an_administrator():
         if not ImpliedRole.objects.filter(prior=prior, implied=implied).delete()[0]:
             raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")
@@ -162,9 +164,11 @@ def _closure(role: Role) -> set[Any]:
 
 
 def _check_name(name: str, domain: Domain | str | None) -> None:
-    """Refuse what is no name; and ``Admin`` beside ``admin``, which rules do not tell apart."""
+    """Raise an error for an invalid name, and for ``Admin`` besides ``admin``, because rules ignore case."""
     if domain is None and name.lower() in BUILT_IN and name not in BUILT_IN:
-        raise ConflictError(f"Rules take {name} for the role {name.lower()}. Choose another name.", field="name")
+        raise ConflictError(
+            f"Policy rules cannot distinguish {name} from the role {name.lower()}. Choose another name.", field="name"
+        )
     check_name(name, LONG)
 
 
@@ -173,7 +177,7 @@ def _without_none(values: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _taken(name: str) -> str:
-    return f"There is a role of the name {name[:64]} already. Choose another name."
+    return f"A role with the name {name[:64]} already exists. Choose another name."
 
 
 def _immutable(role: Role) -> str:

@@ -1,4 +1,4 @@
-"""Where a person's session begins and goes on: in a project, in a domain, or on the whole system."""
+"""The scope of a dashboard session: a project, a domain, or the system."""
 
 from provisioning.common.errors import ForbiddenError
 from provisioning.common.ids import read_id
@@ -8,10 +8,10 @@ from provisioning.identity.tokens import Scope
 
 
 def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
-    """Return where a person starts: the project that is asked for, the user's own default, or the first by name; who
-    has none, in the own domain or the first by name, or on the system.
+    """Return the initial scope: the requested project, the user's default project, or the first by name.
 
-    Raises ForbiddenError when the user has no role on that project, or none anywhere.
+    For a user without projects, it is the own domain or the first by name, or else the system. Raises ForbiddenError if
+    the user has no role on the requested project, or no role at all.
     """
     if project_id is not None:
         return project_to_enter(user, project_id)
@@ -21,11 +21,11 @@ def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
             return next((each for each in found if each.id == first), found[0])
     if entries.system:
         return "system"
-    raise ForbiddenError("You have no role on any project, on a domain or on the system. Ask an operator.")
+    raise ForbiddenError("You have no role on a project, a domain or the system. Ask an operator.")
 
 
 def project_to_enter(user: User, project_id: str) -> Project:
-    """Return the project; ForbiddenError when the user has no role there, or it is disabled."""
+    """Return the project; ForbiddenError if the user has no role there or it is disabled."""
     wanted = read_id(project_id)
     found = next((project for project in projects_of(user.id) if project.id == wanted), None)
     if found is None:
@@ -34,7 +34,7 @@ def project_to_enter(user: User, project_id: str) -> Project:
 
 
 def domain_to_enter(user: User, domain_id: str) -> Domain:
-    """Return the domain; ForbiddenError when the user has no role on it itself, or it is disabled."""
+    """Return the domain; ForbiddenError if the user has no role on the domain itself or it is disabled."""
     found = next((domain for domain in domains_of(user.id) if domain.id == domain_id), None)
     if found is None:
         raise ForbiddenError("You have no role on that domain.")
@@ -42,7 +42,7 @@ def domain_to_enter(user: User, domain_id: str) -> Domain:
 
 
 def system_to_enter(user: User) -> Scope:
-    """Return the scope of the system; ForbiddenError when the user has no role on it."""
+    """Return the system scope; ForbiddenError if the user has no role on the system."""
     if not roles_on_system(user.id):
         raise ForbiddenError("You have no role on the system.")
     return "system"

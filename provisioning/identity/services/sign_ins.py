@@ -1,7 +1,7 @@
-"""Sessions: who is signed in from where, as rows that their tokens name; to end a session is to delete its row.
+"""Sessions of users, as rows that their tokens refer to. A session is ended by deleting its row.
 
-Only who has proved an identity causes a write here, and a program that asks for tokens again and again causes one a
-minute at most.
+Only authenticated clients cause writes here; a program that requests tokens repeatedly causes at most one write per
+minute.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from provisioning.identity.models import ApplicationCredential, Project, SignIn,
 from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
 
 MOST_BROWSERS = 25
-"""Browsers of one user that are signed in at once; one more ends the one that was used least lately."""
+"""Maximum number of concurrent browser sessions of one user; a new one ends the least recently used."""
 MOST_PROGRAMS = 75
-"""Rows for programs of one user; the last of them is shared by all that came when there were no others left."""
+"""Maximum number of program sessions of one user; the last row is shared by all further programs."""
 WRITTEN_EVERY = timedelta(minutes=1)
 OTHERS = "other programs"
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What asks for tokens: its address and what it calls itself (User-Agent), each cut to what is kept."""
+    """The client that requests tokens: its address and User-Agent, truncated to the lengths of the columns."""
 
     address: str
     program: str
 
     @classmethod
     def of(cls, address: str, program: str) -> Client:
-        """Return the client, without what a database cannot keep."""
+        """Return the client, without characters that the database cannot store."""
         return cls(_plain(address)[:64], _plain(program)[:255])
 
 
@@ -53,9 +53,10 @@ def _plain(text: str) -> str:
 @when_broken_off
 @told_as(REFUSED, NotAuthenticatedError)
 def open_browser_session(user: User, client: Client, *, methods: Sequence[str], project: Project | None) -> SignIn:
-    """Return the row of a new session of a browser; the one that was used least lately ends when there are too many.
+    """Create the session of a browser; the least recently used one is ended if there are too many.
 
-    NotAuthenticatedError when everything of the user was ended since ``user`` was read: the proof may be an old one.
+    Raises NotAuthenticatedError if all of the user's sessions were ended since ``user`` was read, because the proof may
+    be outdated.
     """
     now, session_id = timezone.now(), uuid.uuid4()
     _check_unchanged(user)
@@ -86,17 +87,17 @@ def record_client(
     project: Project | None = None,
     application_credential: ApplicationCredential | None = None,
 ) -> SignIn:
-    """Return the row of the program that is about to get a token; written when it is new or a minute old.
+    """Return the session of a program that requests a token; it is written if it is new or older than a minute.
 
-    NotAuthenticatedError as of ``open_browser_session``.
+    Raises NotAuthenticatedError as ``open_browser_session``.
     """
     now, ways = timezone.now(), sorted(methods)
     credential = application_credential.id.hex if application_credential else ""
     key = hashlib.sha256("\0".join([*ways, client.address, client.program, credential]).encode()).hexdigest()
     found = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
     if found is not None and _again(found, user, project, now):
-        if found.last_used_at == now:  # it was written
-            with told_as(REFUSED, NotAuthenticatedError):  # the user may go at this moment
+        if found.last_used_at == now:  # the row was written
+            with told_as(REFUSED, NotAuthenticatedError):  # the user may be deleted concurrently
                 lockout.remember(user, ways, client.address)
         return found
     kept: dict[str, Any] = {
@@ -111,7 +112,7 @@ def record_client(
 @when_broken_off
 @told_as(REFUSED, NotAuthenticatedError)
 def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, now: datetime) -> SignIn:
-    """Make the program's row, or take the shared one when there are many."""
+    """Create the program's session, or use the shared one if there are too many."""
     _check_unchanged(user)
     _prune(now)
     lockout.remember(user, kept["methods"], kept["address"])
@@ -129,16 +130,16 @@ def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, 
 
 
 def _check_unchanged(user: User) -> None:
-    """Refuse a proof that was looked at while the password was changed; of two at once the second waits here."""
+    """Reject a proof that was checked before the password was changed; a concurrent change is awaited."""
     now = User.objects.select_for_update(no_key=True).filter(id=user.id).values_list("tokens_valid_after", flat=True)
     if list(now) != [user.tokens_valid_after]:
         raise NotAuthenticatedError(REFUSED)
 
 
 def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> bool:
-    """Note that the program came again, unless that was noted a moment ago; False when the row was ended meanwhile.
+    """Update the last use of a session, at most once a minute; False if it was ended in the meantime.
 
-    A row from before everything of the user was ended is written in any case: it is worth something again.
+    A row from before all of the user's sessions were ended is always updated, which makes it valid again.
     """
     ended = user.tokens_valid_after is not None and row.last_used_at < user.tokens_valid_after
     if not ended and now - row.last_used_at < WRITTEN_EVERY:
@@ -146,19 +147,19 @@ def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> b
     row.last_used_at, row.project = now, project
     row.expires_at = max(row.expires_at, now + timedelta(seconds=settings.TOKEN_LIFETIME))
     found = SignIn.objects.filter(id=row.id)
-    with told_as(REFUSED, NotAuthenticatedError):  # the project may go at this moment
+    with told_as(REFUSED, NotAuthenticatedError):  # the project may be deleted concurrently
         return bool(found.update(last_used_at=now, project=project, expires_at=row.expires_at))
 
 
 @told_as(REFUSED, NotAuthenticatedError)
 def move_session(sign_in_id: uuid.UUID, project: Project | None) -> None:
-    """Note that a browser goes on in another project."""
+    """Record that a browser has switched to another project."""
     SignIn.objects.filter(id=sign_in_id).update(project=project, last_used_at=timezone.now())
 
 
 @transaction.atomic
 def end_sign_in(sign_in: SignIn) -> None:
-    """End a session: every token that was got in it is worth nothing from now on."""
+    """End a session; all its tokens become invalid."""
     SignIn.objects.filter(id=sign_in.id).delete()
     announce.revoked(user_id=sign_in.user_id)
 
@@ -173,7 +174,7 @@ def end_session(data: TokenData) -> None:
 @when_broken_off
 @transaction.atomic
 def end_other_sign_ins(user: User, *, keep: uuid.UUID | None = None) -> int:
-    """End the user's sessions but the one with the id ``keep``; return how many there were."""
+    """End the user's sessions except ``keep``; return how many were ended."""
     others = SignIn.objects.filter(user=user)
     ended, _ = (others if keep is None else others.exclude(id=keep)).delete()
     announce.revoked(user_id=user.id)
@@ -181,5 +182,5 @@ def end_other_sign_ins(user: User, *, keep: uuid.UUID | None = None) -> int:
 
 
 def _prune(now: datetime) -> None:
-    """Drop the rows whose last token ended; a minute more, for tokens that were got since the row was written."""
+    """Delete sessions whose last token has expired, with a margin because rows are not updated for every token."""
     SignIn.objects.filter(expires_at__lt=now - KEPT_AFTER_END - 2 * WRITTEN_EVERY).delete()

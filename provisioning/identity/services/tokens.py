@@ -1,4 +1,4 @@
-"""Issuing tokens and taking them back."""
+"""Issues and revokes tokens."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def issue_token(
     application_credential: ApplicationCredential | None = None,
     lifetime: timedelta | None = None,
 ) -> IssuedToken:
-    """Issue a token for a user who has proved who they are; NotAuthenticatedError without a role there."""
+    """Issue a token for an authenticated user; NotAuthenticatedError if the user has no role in the scope."""
     if not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     return tokens.issue(
@@ -38,7 +38,7 @@ def issue_token(
 
 
 def may_enter(user: User, scope: Scope) -> bool:
-    """Whether the user has a role there; what is for nothing yet is open to everybody, a trust to its trustee."""
+    """Return whether the user has a role in the scope; unscoped is always allowed, a trust for its trustee."""
     if scope is None:
         return True
     if isinstance(scope, Trust):
@@ -57,7 +57,7 @@ def may_enter(user: User, scope: Scope) -> bool:
 @when_broken_off
 @transaction.atomic
 def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
-    """Give a token back: it and all tokens got by it end now; with ``whole_chain`` those it was got by as well."""
+    """Revoke a token and all tokens issued for it; ``whole_chain``: also those it was issued for."""
     audit_id = data.chain[-1] if whole_chain else data.audit_id
     RevokedToken.objects.filter(expires_at__lt=timezone.now() - KEPT_AFTER_END).delete()
     RevokedToken.objects.get_or_create(audit_id=audit_id, defaults={"expires_at": data.expires_at})

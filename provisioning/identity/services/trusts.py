@@ -1,4 +1,4 @@
-"""Trusts: one user lets another act with some of the own roles in one project (Keystone's OS-TRUST)."""
+"""Trusts: a user delegates some of their roles in one project to another user (OS-TRUST of Keystone)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from provisioning.identity.selectors.trusts import existing_trust, roles_of_trus
 from provisioning.identity.services.checks import merged
 
 MOST_OF_USER = 1000
-"""Trusts that one user has given."""
+"""Maximum number of trusts of one trustor."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustRequest:
-    """What a user wants to let another do."""
+    """The parameters of a new trust."""
 
     trustee: User
     impersonation: bool
@@ -36,9 +36,9 @@ class TrustRequest:
     remaining_uses: int | None = None
     allow_redelegation: bool = False
     redelegation_count: int | None = None
-    """How long the chain of trusts from this one may be; None: as long as may be."""
+    """How many more times it can be redelegated; None: the maximum."""
     redelegated_trust_id: str | None = None
-    """None, or what is known anyway: the trust with whose token the caller asks."""
+    """None, or the id of the trust of the caller's token."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,12 +47,13 @@ class TrustRequest:
 
 
 @when_broken_off
-@told_as("A user, the project, a role or the trust before it was deleted meanwhile.", NotFoundError)
+@told_as("A user, the project, a role or the trust before it was deleted in the meantime.", NotFoundError)
 def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
-    """Make a trust whose trustor is the caller; with the token of a trust: hand that one on.
+    """Create a trust with the caller as trustor; with the token of a trust, redelegate that trust.
 
-    Raises InvalidInputError naming the field, ForbiddenError for what may not be passed on, NotFoundError for a role
-    that the first trustor does not have on the project, ConflictError when there is the same trust with the same end.
+    Raises InvalidInputError naming the field, ForbiddenError for rights that cannot be delegated, NotFoundError for a
+    role that the first trustor does not have on the project, ConflictError if the same trust with the same expiry
+    exists.
     """
     refuse_application_credentials(caller)
     if asked.project is not None and not asked.roles:
@@ -62,7 +63,7 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
     trustor = existing(User, caller.user_id.hex if caller.user_id else "")
     _check_held(_origin(parent) or trustor, asked)
     if Trust.objects.filter(trustor=trustor).count() >= MOST_OF_USER:
-        raise ForbiddenError(f"You have given {MOST_OF_USER} trusts, the most there may be. Delete some first.")
+        raise ForbiddenError(f"You have created {MOST_OF_USER} trusts, which is the maximum. Delete some first.")
     trust = Trust(
         trustor=trustor,
         trustee=asked.trustee,
@@ -78,7 +79,7 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
         with transaction.atomic():
             trust.save(force_insert=True)
     except IntegrityError as error:
-        raise ConflictError("Conflict occurred attempting to store trust: there is the same one already.") from error
+        raise ConflictError("Conflict occurred attempting to store trust: the same trust already exists.") from error
     TrustRole.objects.bulk_create(TrustRole(trust=trust, role=role) for role in asked.roles)
     return trust
 
@@ -86,9 +87,10 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
 @when_broken_off
 @transaction.atomic
 def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
-    """Remove a trust with those that were redelegated from it: their tokens end, and so do credentials made with them.
+    """Delete a trust and those redelegated from it; their tokens and the credentials created with them become invalid.
 
-    NotFoundError when somebody else was faster; ForbiddenError for the token of a trust that it was not made from.
+    Raises NotFoundError if it was already deleted; ForbiddenError for the token of a trust that it does not descend
+    from.
     """
     if caller is not None:
         refuse_application_credentials(caller)
@@ -99,7 +101,7 @@ def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
 
 
 def use_trust(trust: Trust) -> None:
-    """Count a token that is about to be got with the trust; ForbiddenError when others took the last one."""
+    """Count one use of the trust; ForbiddenError if none is left."""
     if trust.remaining_uses is None:
         return
     left = Trust.objects.filter(id=trust.id, remaining_uses__gt=0)
@@ -109,20 +111,20 @@ def use_trust(trust: Trust) -> None:
 
 
 def refuse_application_credentials(caller: RequestContext) -> None:
-    """Raise ForbiddenError for the token of an application credential, an unrestricted one too, as Keystone does."""
+    """Raise ForbiddenError for the token of an application credential, also an unrestricted one, as in Keystone."""
     if caller.application_credential_id is not None:
         raise ForbiddenError("An application credential may neither see nor manage trusts.")
 
 
 def _check_own(caller: RequestContext, trust: Trust) -> None:
-    """Refuse the token of a trust, who impersonates the trustor, to take back what the trustor gave to others."""
+    """Raise ForbiddenError if the caller impersonates the trustor by another trust."""
     if caller.trust_id is None or caller.is_admin:
         return
     each: Trust | None = trust
     while each is not None and each.id != caller.trust_id:
         each = each.redelegated_from
     if each is None:
-        raise ForbiddenError("The token of a trust takes back that trust only, and what was made from it.")
+        raise ForbiddenError("The token of a trust can only delete that trust and its redelegations.")
 
 
 def _check_limits(asked: TrustRequest) -> None:
@@ -140,11 +142,11 @@ def _check_limits(asked: TrustRequest) -> None:
 
 
 def _parent(caller: RequestContext, asked: TrustRequest) -> Trust | None:
-    """Return the trust that is handed on, if one is; ForbiddenError when it may not be."""
+    """Return the trust to redelegate, if any; ForbiddenError if it cannot be redelegated."""
     given = asked.redelegated_trust_id
     if caller.trust_id is None:
         if given is not None:
-            raise ForbiddenError("A trust is redelegated with a token of it.")
+            raise ForbiddenError("A trust can only be redelegated with its own token.")
         return None
     parent = existing_trust(caller.trust_id.hex)
     if given is not None and given.replace("-", "").lower() != parent.id.hex:
@@ -159,7 +161,7 @@ def _parent(caller: RequestContext, asked: TrustRequest) -> Trust | None:
 
 
 def _check_within(parent: Trust, asked: TrustRequest) -> None:
-    """Refuse what the trust that is handed on does not give."""
+    """Raise ForbiddenError for rights that the parent trust does not have."""
     if asked.remaining_uses is not None:
         raise ForbiddenError("remaining_uses must not be set in order to redelegate a trust.")
     if asked.is_redelegable and asked.redelegation_count not in {None, parent.redelegation_count - 1}:
@@ -169,20 +171,20 @@ def _check_within(parent: Trust, asked: TrustRequest) -> None:
     if asked.impersonation and not parent.impersonation:
         raise ForbiddenError("Impersonation is not allowed because the redelegated trust does not specify it.")
     if asked.project != parent.project:
-        raise ForbiddenError("A trust can be redelegated for its project only.")
+        raise ForbiddenError("A trust can only be redelegated for its project.")
     if not set(asked.roles) <= set(roles_of_trust(parent)):
         raise ForbiddenError("Some of requested roles are not in redelegated trust.")
 
 
 def _origin(trust: Trust | None) -> User | None:
-    """Return who gave the first of the trusts that this one was redelegated from: whose the roles are."""
+    """Return the trustor of the first trust in the chain of redelegations, who must have the roles."""
     while trust is not None and trust.redelegated_from is not None:
         trust = trust.redelegated_from
     return trust.trustor if trust is not None else None
 
 
 def _check_held(trustor: User, asked: TrustRequest) -> None:
-    """Refuse a role that the trustor does not have on the project, alike to one that does not exist."""
+    """Raise NotFoundError for a role that the trustor does not have on the project, as for a missing role."""
     held = effective.role_ids(trustor.id, asked.project.id) if asked.project is not None else frozenset()
     for role in asked.roles:
         if role.id not in held:

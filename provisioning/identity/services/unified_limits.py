@@ -1,6 +1,6 @@
 """Registered limits, and limits of projects and domains.
 
-They are kept for clients and for services that ask for them; what the services of this cloud allow are their quotas.
+They are stored for clients and external services; this cloud's own services use quotas instead.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,16 +16,17 @@ from provisioning.identity.models import LONG, Domain, Limit, Project, Region, R
 from provisioning.identity.services.checks import check_name, check_text
 
 LONGEST_TEXT = 255
-_TAKEN = "There is a {what} of this resource already, or what it refers to was removed at the same moment."
+_TAKEN = "A {what} of this resource already exists, or an object it refers to was deleted in the meantime."
 _Resource = tuple[Any, str | None, str]
 """Service, region and name of a resource."""
 
 
 @when_broken_off
 def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[RegisteredLimit]:
-    """Create all of them: ``service_id``, ``resource_name``, ``default_limit``, and ``region_id``, ``description``.
+    """Create registered limits: ``service_id``, ``resource_name``, ``default_limit``, optionally ``region_id``,
+    ``description``.
 
-    InvalidInputError for a service or a region that is not there; ConflictError when a resource has one already.
+    Raises InvalidInputError for an unknown service or region; ConflictError if the resource already has one.
     """
     services, regions = _services(wanted), _regions(wanted)
     made = [RegisteredLimit(**_columns(one, services, regions)) for one in wanted]
@@ -36,7 +37,7 @@ def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Regist
 
 @when_broken_off
 def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any]) -> RegisteredLimit:
-    """Change what is given.  Raises as ``create_registered_limits``; ForbiddenError while a limit refers to it."""
+    """Update a registered limit.  Raises as ``create_registered_limits``; ForbiddenError if a limit refers to it."""
     columns = _columns(changes, _services([changes]), _regions([changes]))
     with told_as(_TAKEN.format(what="registered limit")):
         _lock_unreferenced(record)
@@ -50,18 +51,18 @@ def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any])
 @when_broken_off
 @transaction.atomic
 def delete_registered_limit(record: RegisteredLimit) -> None:
-    """Delete it; ForbiddenError while a limit refers to it."""
+    """Delete a registered limit; ForbiddenError if a limit refers to it."""
     _lock_unreferenced(record)
     record.delete()
 
 
 @when_broken_off
 def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
-    """Create all of them: as ``create_registered_limits``, with ``resource_limit`` and one of ``project_id`` and
-    ``domain_id``.  The ``project_id`` of a domain means that domain.
+    """Create limits: as ``create_registered_limits``, with ``resource_limit`` and either ``project_id`` or
+    ``domain_id``.
 
-    InvalidInputError for what is not there; ForbiddenError for a resource without a registered limit; ConflictError
-    when the project or the domain has a limit already.
+    A domain's id is also accepted as ``project_id``. Raises InvalidInputError for unknown objects; ForbiddenError for a
+    resource without a registered limit; ConflictError if the project or domain already has a limit.
     """
     services, regions = _services(wanted), _regions(wanted)
     owners = _owners(wanted)
@@ -70,7 +71,7 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
         registered = _locked(resources)
         missing = [name for service, region, name in resources if (service, region, name) not in registered]
         if missing:
-            raise ForbiddenError(f"Unable to create a limit of {missing[0][:64]}: there is no registered limit of it.")
+            raise ForbiddenError(f"Unable to create a limit of {missing[0][:64]}: it has no registered limit.")
         made = [
             Limit(registered_limit=registered[resource], **owner, **_limit_columns(one))
             for one, resource, owner in zip(wanted, resources, owners, strict=True)
@@ -82,7 +83,7 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
 @when_broken_off
 @transaction.atomic
 def update_limit(record: Limit, changes: Mapping[str, Any]) -> Limit:
-    """Change ``resource_limit`` and ``description``; NotFoundError when it went meanwhile."""
+    """Update ``resource_limit`` and ``description``; NotFoundError if it was deleted in the meantime."""
     columns = _limit_columns(changes)
     if columns and not Limit.objects.filter(id=record.id).update(**columns):
         raise NotFoundError(f"Could not find limit for {record.id.hex}.")
@@ -96,7 +97,7 @@ def delete_limit(record: Limit) -> None:
 
 
 def _lock_unreferenced(record: RegisteredLimit) -> None:
-    """Lock it until the transaction ends, so that no limit comes to refer to it."""
+    """Lock a registered limit until the transaction ends, so that no limit can be created for it."""
     if not RegisteredLimit.objects.select_for_update().filter(id=record.id).exists():
         raise NotFoundError(f"Could not find registered limit for {record.id.hex}.")
     if record.limits.exists():
@@ -115,7 +116,7 @@ def _locked(resources: Collection[_Resource]) -> dict[_Resource, RegisteredLimit
 
 
 def _services(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ids as they were given → those of the services; InvalidInputError when one is not there."""
+    """Return given id → service id; InvalidInputError for an unknown service."""
     given = {one["service_id"]: read_id(one["service_id"]) for one in wanted if "service_id" in one}
     there = set(Service.objects.filter(id__in=[key for key in given.values() if key]).values_list("id", flat=True))
     return _existing("service_id", given, there)
@@ -136,7 +137,7 @@ def _existing(field: str, given: Mapping[str, Any], there: Collection[Any]) -> d
 
 
 def _owners(wanted: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return ``project_id`` or ``domain_id`` for each; InvalidInputError unless there is one of the two."""
+    """Return ``project_id`` or ``domain_id`` for each limit; InvalidInputError unless it has exactly one of them."""
     texts = {text for one in wanted for name in ("project_id", "domain_id") if (text := one.get(name)) is not None}
     keys = {text: read_id(text) for text in texts}
     projects = set(Project.objects.filter(id__in={key for key in keys.values() if key}).values_list("id", flat=True))
@@ -147,7 +148,7 @@ def _owners(wanted: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
         project, domain = one.get("project_id"), one.get("domain_id")
         text = project if domain is None else domain
         if text is None or (project is None) == (domain is None):
-            raise InvalidInputError("A limit is of one project or of one domain.", field="project_id")
+            raise InvalidInputError("A limit must have either a project or a domain.", field="project_id")
         if domain is None and keys[text] in projects:
             found.append({"project_id": keys[text]})
         elif text in domains:
@@ -165,7 +166,7 @@ def _resource(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapp
 
 
 def _columns(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a registered limit among what is given."""
+    """Return the columns of a registered limit."""
     found: dict[str, Any] = {}
     if "service_id" in one:
         found["service_id"] = services[one["service_id"]]

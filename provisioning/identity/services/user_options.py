@@ -1,4 +1,4 @@
-"""A user's options: which of them there are, and what they may be."""
+"""Validation of user options."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,14 @@ SWITCHES = (
     "lock_password",
     "multi_factor_auth_enabled",
 )
-"""Options that are true or false."""
+"""Boolean options."""
 FACTORS = "multi_factor_auth_rules"
-"""Lists of methods: whoever proves all methods of one of the lists is let in."""
+"""Lists of methods; a user must satisfy all methods of one of the lists."""
 MOST_RULES, MOST_METHODS, LONGEST_METHOD = 32, 16, 64
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those that are None; InvalidInputError names the one that cannot be."""
+    """Return the options that are not None; InvalidInputError names an invalid one."""
     found = {name: value for name, value in options.items() if value is not None}
     for name, value in found.items():
         if name in SWITCHES:
@@ -36,7 +36,7 @@ def _check_factors(rules: Any) -> None:
     right = isinstance(rules, list) and len(rules) <= MOST_RULES and all(_is_rule(rule) for rule in rules)
     if not right or len({tuple(rule) for rule in rules}) < len(rules):
         raise InvalidInputError(
-            f"The option {FACTORS} must be a list of different lists of the names of different methods.", field=FACTORS
+            f"The option {FACTORS} must be a list of unique lists of unique method names.", field=FACTORS
         )
 
 

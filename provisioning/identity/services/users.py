@@ -26,7 +26,7 @@ LONGEST_EMAIL = 254
 
 
 class UserFields(TypedDict, total=False):
-    """What a user has besides domain and name; in a change ``options`` and ``extra`` are merged, None takes away."""
+    """The optional fields of a user; in updates, ``options`` and ``extra`` are merged, and None removes an entry."""
 
     password: str | None
     email: str
@@ -38,7 +38,7 @@ class UserFields(TypedDict, total=False):
 
 
 class UserChanges(UserFields, total=False):
-    """What may change."""
+    """The updatable fields."""
 
     name: str
 
@@ -46,9 +46,9 @@ class UserChanges(UserFields, total=False):
 def ensure_user(
     domain: Domain, name: str, *, password: str | None = None, default_project: Project | None = None
 ) -> User:
-    """Return the user of this name in the domain, made if absent; without a password a new one cannot sign in.
+    """Return the user with this name in the domain, created if missing; without a password a new one cannot log in.
 
-    What exists already is left as it is, its password too.
+    An existing user, including the password, is not changed.
     """
     known = User.objects.filter(domain=domain, name=name).first()
     if known is not None:
@@ -58,9 +58,9 @@ def ensure_user(
 
 @when_broken_off
 def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User:
-    """Make a user; without a password nobody can sign in as the user.
+    """Create a user; without a password the user cannot log in.
 
-    InvalidInputError for a field that cannot be, ConflictError when the name is taken in the domain.
+    Raises InvalidInputError for an invalid field, ConflictError if the name exists in the domain.
     """
     user = User(domain=domain, enabled=fields.get("enabled", True), **_columns({"name": name, **fields}))
     user.options, user.extra = check_options(fields.get("options") or {}), merged({}, fields.get("extra"))
@@ -72,14 +72,14 @@ def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User
 
 @when_broken_off
 def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
-    """Change what is given; raises as ``create_user``, and ForbiddenError when it locks out the last administrator.
+    """Update a user; raises as ``create_user``, and ForbiddenError if the cloud would lose its last administrator.
 
-    A new password or a closed account ends every token of the user.
+    A new password, or disabling the user, invalidates all tokens of the user.
     """
     values = _columns(changes)
     if "options" in changes:
         user.options = check_options({**user.options, **changes["options"]})
-    if "password" in changes:  # before the transaction: to hash takes time
+    if "password" in changes:  # before the transaction, because hashing takes time
         give_password(user, changes["password"], by_admin=True)
         values |= {name: getattr(user, name) for name in ("password", "password_expires_at", "tokens_valid_after")}
     with changed(user, changes, values):
@@ -93,7 +93,7 @@ def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
 
 
 def _columns(fields: UserChanges) -> dict[str, Any]:
-    """Return the columns among the fields, checked."""
+    """Return the validated columns of the fields."""
     values = checked(fields, LONG)
     if "email" in fields:
         values["email"] = check_text(fields["email"], "email", LONGEST_EMAIL)
@@ -105,7 +105,7 @@ def _columns(fields: UserChanges) -> dict[str, Any]:
 @when_broken_off
 @transaction.atomic
 def set_user_enabled(user: User, *, enabled: bool) -> None:
-    """Let the user in, or lock the user out and void every token."""
+    """Enable or disable the user. Disabling invalidates all tokens."""
     with keeping_an_administrator():
         store(user, {"enabled": enabled} if enabled else {"enabled": False, "tokens_valid_after": timezone.now()})
     if not enabled:
@@ -115,16 +115,17 @@ def set_user_enabled(user: User, *, enabled: bool) -> None:
 @when_broken_off
 @transaction.atomic
 def revoke_all(user: User) -> None:
-    """Void every token of the user: sign out everywhere."""
+    """Invalidate all tokens of the user."""
     store(user, {"tokens_valid_after": timezone.now()})
     announce.revoked(user_id=user.id)
 
 
 @when_broken_off
 def delete_user(user: User) -> None:
-    """Remove the user; the tokens are worth nothing without it.  What the user made stays with the projects.
+    """Delete a user; the user's tokens become invalid.  Resources stay in their projects.
 
-    ForbiddenError when it is the last administrator, ConflictError when somebody gives the user something meanwhile.
+    Raises ForbiddenError if the cloud would lose its last administrator, ConflictError if something is assigned to the
+    user concurrently.
     """
     user_id = user.id
     with undisturbed("user"), keeping_an_administrator():

@@ -1,4 +1,4 @@
-"""``manage.py check_policy [FILE]``: whether a file of rules can be used, and what it changes."""
+"""``manage.py check_policy [FILE]``: check a policy file and show its changes."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -12,9 +12,9 @@ from provisioning.identity.policies import RULES
 
 
 class Command(BaseCommand):
-    """Lists every problem of the file, or the rules that differ from the defaults."""
+    """Lists all problems of the file, or the rules that differ from the defaults."""
 
-    help = "Check a policy file: list all that is wrong with it, or which rules differ from the defaults."
+    help = "Check a policy file: list its problems, or the rules that differ from the defaults."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,10 +30,10 @@ class Command(BaseCommand):
             lines = "\n".join(f"  {problem}" for problem in error.problems)
             raise CommandError(f"{path} cannot be used:\n{lines}") from error
         for name in sorted(policy_file.unused(found)):
-            self.stdout.write(f"{name}\n  changes nothing: this cloud does not do what OpenStack asks it for.")
+            self.stdout.write(f"{name}\n  has no effect: this cloud does not have the operations of this rule.")
         changed = policy_file.differing(found)
         for name, check in sorted(changed.items()):
             before = RULES[name].check if name in RULES else "(a rule of the file's own)"
             self.stdout.write(f"{name}\n  default: {before}\n  now:     {check}")
-        there = "" if path.exists() else " (there is no such file)"
+        there = "" if path.exists() else " (the file does not exist)"
         self.stdout.write(f"{path}{there}: {len(changed)} of {len(RULES)} rules differ from the defaults.")

@@ -1,4 +1,4 @@
-"""``manage.py flush_identity``: remove what has expired."""
+"""``manage.py flush_identity``: delete expired records."""
 
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -10,17 +10,17 @@ from provisioning.identity.services.flush import flush
 
 
 class Command(BaseCommand):
-    """Removes expired revocations, sessions, application credentials and trusts; a worker does so every hour too."""
+    """Deletes expired revocations, sessions, application credentials and trusts; a worker also does so every hour."""
 
     help = "Remove expired revocations, sessions, application credentials and trusts; safe to repeat."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take for how many days expired application credentials and trusts stay."""
+        """Add the option for keeping recently expired application credentials and trusts."""
         what = "keep application credentials and trusts that expired in the last DAYS days"
         parser.add_argument("--days", type=int, default=0, help=what)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove, and say how many of each kind."""
+        """Delete, and print the number of each kind."""
         if not 0 <= options["days"] <= 36_500:
             raise CommandError("--days must be from 0 to 36500.")
         removed = flush(credentials_after=timedelta(days=options["days"]))

@@ -1,4 +1,4 @@
-"""``manage.py rotate_credential_keys``: encrypt with a new key what the keys of credentials encrypt."""
+"""``manage.py rotate_credential_keys``: encrypt stored secrets with a new credential key."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,7 +10,7 @@ from provisioning.identity.encrypted import encrypt_all_again
 
 
 class Command(BaseCommand):
-    """Adds a key, encrypts everything with it, and drops the oldest; running processes notice by themselves."""
+    """Adds a key, encrypts everything with it, and deletes the oldest keys. Running processes notice by themselves."""
 
     help = (
         "Add a key for credentials (EC2, TOTP …) and for passwords on their way to guests, encrypt all of them again, "
@@ -18,11 +18,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take how many keys stay, and which of the two steps to do."""
+        """Add the options for the number of keys and the step."""
         rotation.add_arguments(parser, keep=2)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate and report what was encrypted again; nothing is dropped while there is something that no key opens."""
+        """Rotate, and print what was encrypted again. No key is deleted while a secret cannot be decrypted."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         number = rotation.step(key_records.CREDENTIALS, keys.CREDENTIALS, options, self.stdout.write)

@@ -1,4 +1,4 @@
-"""``manage.py rotate_token_keys``: issue tokens with a new key from now on."""
+"""``manage.py rotate_token_keys``: issue tokens with a new key."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,12 +9,12 @@ from provisioning.identity import key_records, keys, rotation
 
 
 class Command(BaseCommand):
-    """Adds a key and drops the oldest; running processes notice by themselves."""
+    """Adds a key and deletes the oldest keys. Running processes notice by themselves."""
 
-    help = "Add a key for tokens and drop the oldest. Tokens of a dropped key end immediately."
+    help = "Add a key for tokens and drop the oldest. Tokens of a dropped key become invalid immediately."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take how many keys stay, and which of the two steps to do."""
+        """Add the options for the number of keys and the step."""
         rotation.add_arguments(parser, keep=3)
 
     def handle(self, *args: Any, **options: Any) -> None:

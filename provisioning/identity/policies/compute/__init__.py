@@ -1,4 +1,4 @@
-"""The Compute API, and the pages and buttons that do the same."""
+"""The Compute API, and the pages with the same operations."""
 
 from provisioning.identity.policies.compute import (
     catalog,

@@ -11,44 +11,44 @@ SERVICES = (
     rule(
         "os_compute_api:os-services:update",
         ADMIN,
-        "Enable or disable a host, say that it is down, change what of it is used.",
+        "Enable or disable a host, force it down, and change its allocation ratios and limits.",
         "POST /admin/hosts/host/{host_id}/change/",
     ),
     rule(
         "os_compute_api:os-services:delete",
         ADMIN,
-        "Forget a host that has no servers.",
+        "Delete a host that has no servers.",
         "POST /admin/hosts/host/ (forget)",
     ),
-    rule("novella:hosts:join", ADMIN, "Make a join token for a new host.", "POST /admin/hosts/host/join/"),
+    rule("novella:hosts:join", ADMIN, "Create a join token for a new host.", "POST /admin/hosts/host/join/"),
 )
 HYPERVISORS = (
     rule("os_compute_api:os-hypervisors:list", ADMIN, "List hypervisors."),
-    rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List hypervisors whole."),
+    rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List hypervisors with details."),
     rule("os_compute_api:os-hypervisors:show", ADMIN, "Show a hypervisor."),
-    rule("os_compute_api:os-hypervisors:uptime", ADMIN, "See for how long a hypervisor has run."),
-    rule("os_compute_api:os-hypervisors:search", ADMIN, "Find hypervisors by a part of their names."),
+    rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show the uptime of a hypervisor."),
+    rule("os_compute_api:os-hypervisors:search", ADMIN, "Search hypervisors by a part of their names."),
     rule("os_compute_api:os-hypervisors:servers", ADMIN, "List the servers of hypervisors."),
-    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Sum up all hypervisors."),
+    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Show the totals of all hypervisors."),
 )
 HOSTS = (
     rule("os_compute_api:os-hosts:list", ADMIN, "List hosts, up to 2.42."),
-    rule("os_compute_api:os-hosts:show", ADMIN, "Show what a host has and gives, up to 2.42."),
+    rule("os_compute_api:os-hosts:show", ADMIN, "Show the resources of a host and their use, up to 2.42."),
     rule("os_compute_api:os-hosts:update", ADMIN, "Enable or disable a host, up to 2.42."),
-    rule("os_compute_api:os-hosts:start", ADMIN, "Start a host: not offered."),
-    rule("os_compute_api:os-hosts:shutdown", ADMIN, "Shut a host down: not offered."),
-    rule("os_compute_api:os-hosts:reboot", ADMIN, "Reboot a host: not offered."),
+    rule("os_compute_api:os-hosts:start", ADMIN, "Start a host: not supported."),
+    rule("os_compute_api:os-hosts:shutdown", ADMIN, "Shut down a host: not supported."),
+    rule("os_compute_api:os-hosts:reboot", ADMIN, "Reboot a host: not supported."),
 )
 AGGREGATES = (
     rule("os_compute_api:os-aggregates:index", ADMIN, "List aggregates."),
-    rule("os_compute_api:os-aggregates:show", ADMIN, "Show an aggregate; every action on it asks this first."),
-    rule("os_compute_api:os-aggregates:create", ADMIN, "Make an aggregate."),
-    rule("os_compute_api:os-aggregates:update", ADMIN, "Rename an aggregate, change its zone."),
+    rule("os_compute_api:os-aggregates:show", ADMIN, "Show an aggregate; also checked for all actions on it."),
+    rule("os_compute_api:os-aggregates:create", ADMIN, "Create an aggregate."),
+    rule("os_compute_api:os-aggregates:update", ADMIN, "Change an aggregate's name and zone."),
     rule("os_compute_api:os-aggregates:delete", ADMIN, "Delete an aggregate."),
-    rule("os_compute_api:os-aggregates:add_host", ADMIN, "Put a host into an aggregate."),
-    rule("os_compute_api:os-aggregates:remove_host", ADMIN, "Take a host out of an aggregate."),
+    rule("os_compute_api:os-aggregates:add_host", ADMIN, "Add a host to an aggregate."),
+    rule("os_compute_api:os-aggregates:remove_host", ADMIN, "Remove a host from an aggregate."),
     rule("os_compute_api:os-aggregates:set_metadata", ADMIN, "Change an aggregate's metadata."),
-    rule("compute:aggregates:images", ADMIN, "Fetch images to an aggregate's hosts beforehand: not offered."),
+    rule("compute:aggregates:images", ADMIN, "Cache images on an aggregate's hosts: not supported."),
 )
 SERVER_GROUPS = (
     rule("os_compute_api:os-server-groups:index", READER, "List the project's server groups."),
@@ -59,7 +59,7 @@ SERVER_GROUPS = (
         "GET /os-server-groups?all_projects=True",
     ),
     rule("os_compute_api:os-server-groups:show", READER, "Show a server group."),
-    rule("os_compute_api:os-server-groups:create", MEMBER, "Make a server group."),
+    rule("os_compute_api:os-server-groups:create", MEMBER, "Create a server group."),
     rule("os_compute_api:os-server-groups:delete", MEMBER, "Delete a server group."),
 )
 RULES = (*ZONES, *SERVICES, *HYPERVISORS, *HOSTS, *AGGREGATES, *SERVER_GROUPS)

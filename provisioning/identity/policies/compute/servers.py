@@ -1,34 +1,34 @@
-"""Servers: list, show, launch, change, delete."""
+"""Servers: list, show, create, update."""
 
 from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
 
 RULES = (
-    rule("os_compute_api:servers:index", READER, "List the project's servers briefly."),
-    rule("os_compute_api:servers:detail", READER, "List the project's servers in full."),
+    rule("os_compute_api:servers:index", READER, "List the project's servers without details."),
+    rule("os_compute_api:servers:detail", READER, "List the project's servers with details."),
     rule(
         "os_compute_api:servers:index:get_all_tenants",
         ADMIN,
-        "List the servers of every project briefly.",
+        "List the servers of all projects without details.",
         "GET /servers?all_tenants=1",
     ),
     rule(
         "os_compute_api:servers:detail:get_all_tenants",
         ADMIN,
-        "See and use the servers of every project.",
+        "Show and use the servers of all projects.",
         "GET /servers/detail?all_tenants=1",
     ),
     rule(
         "os_compute_api:servers:allow_all_filters",
         ADMIN,
-        "Narrow lists of servers by every column; what others may not filter by is ignored.",
+        "Filter lists of servers by all attributes; for other users, these filters are ignored.",
         "GET /servers",
         "GET /servers/detail",
     ),
-    rule("os_compute_api:servers:show", READER, "Show a server; every action on it asks this first."),
+    rule("os_compute_api:servers:show", READER, "Show a server; also checked for all actions on it."),
     rule(
         "os_compute_api:os-extended-server-attributes",
         ADMIN,
-        "See on which host a server is, what the host said of its faults, and how hosts were weighed.",
+        "Show the host of a server, the host's details of its faults, and the weights of hosts.",
         "GET /servers/detail",
         "GET /servers/{server_id}",
         "GET /servers/{server_id}/novella-scheduling",
@@ -36,14 +36,14 @@ RULES = (
     rule(
         "os_compute_api:servers:show:host_status",
         ADMIN,
-        "See whether a server's host is up.",
+        "Show whether a server's host is up.",
         "GET /servers/detail",
         "GET /servers/{server_id}",
         "PUT /servers/{server_id}",
     ),
-    rule("novella:servers:scheduling", READER, "See how a place for a server was found, or why there was none."),
+    rule("novella:servers:scheduling", READER, "Show how a server was scheduled, or why it was not."),
     rule("os_compute_api:servers:create", MEMBER, "Launch servers."),
-    rule("novella:would_fit", READER, "Ask how many servers of a size would find a place now."),
+    rule("novella:would_fit", READER, "Show how many servers of a flavor could be scheduled now."),
     rule(
         "os_compute_api:servers:create:forced_host",
         ADMIN,
@@ -65,14 +65,14 @@ RULES = (
     rule(
         "os_compute_api:servers:create:zero_disk_flavor",
         ADMIN,
-        "Launch a server from an image with a flavor whose disk has no size: its root disk is as large as the image.",
+        "Launch a server from an image with a flavor of disk size 0: its root disk is as large as the image.",
         "POST /servers",
     ),
     rule(
         "novella:would_fit:hosts",
         ADMIN,
-        "Ask it for any amounts, and see on which hosts they would be.",
+        "Use it with any amounts, and show the hosts.",
         "POST /novella-would-fit",
     ),
-    rule("os_compute_api:servers:update", MEMBER, "Rename, describe or address a server."),
+    rule("os_compute_api:servers:update", MEMBER, "Update a server's name, description and access addresses."),
 )

@@ -1,14 +1,16 @@
-"""What projects used, and the audits of it."""
+"""Usage of projects, and usage audits."""
 
 from provisioning.identity.policies.base import ADMIN, READER, rule
 
 RULES = (
-    rule("os_compute_api:os-simple-tenant-usage:list", ADMIN, "See what every project used."),
+    rule("os_compute_api:os-simple-tenant-usage:list", ADMIN, "Show the usage of all projects."),
     rule(
         "os_compute_api:os-simple-tenant-usage:show",
         f"{ADMIN} or ({READER} and project_id:%(project_id)s)",
-        "See what a project used.",
+        "Show the usage of a project.",
     ),
-    rule("os_compute_api:os-instance-usage-audit-log:list", ADMIN, "See the audits of the last period."),
-    rule("os_compute_api:os-instance-usage-audit-log:show", ADMIN, "See the audits of a period before a time."),
+    rule("os_compute_api:os-instance-usage-audit-log:list", ADMIN, "Show the usage audits of the last period."),
+    rule(
+        "os_compute_api:os-instance-usage-audit-log:show", ADMIN, "Show the usage audits of the period before a time."
+    ),
 )
