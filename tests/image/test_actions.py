@@ -31,7 +31,7 @@ def test_out_of_use_and_back(people: People, make: MakeImage) -> None:
     assert refused.status_code == 403
     assert "deactivated" in refused.json()["message"]
     assert b"".join(Api(people.operator).get(f"{path}/file").streaming_content) == pictures.raw()
-    with pytest.raises(InvalidInputError, match="is deactivated: nothing can start from it"):
+    with pytest.raises(InvalidInputError, match="is deactivated: no server can boot from it"):
         selectors.usable_image_for(people.alice.context, image.id)
     assert selectors.usable_images_for(people.alice.context) == []
     assert act(people.operator, image, "reactivate") == act(people.operator, image, "reactivate") == 204

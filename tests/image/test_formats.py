@@ -103,7 +103,7 @@ def test_what_the_operator_does_not_let_in_is_refused_with_the_reason(
         "The operator of this cloud does not allow images of disk_format vmdk, only raw, qcow2.",
     )
     assert patch(alice, before.id, replace("/disk_format", "vdi")).status_code == 400
-    with pytest.raises(InvalidInputError, match="takes no images of disk_format vmdk"):
+    with pytest.raises(InvalidInputError, match="does not allow images of disk_format vmdk"):
         services.upload(alice.context, before.id, pieces(disks.make(tmp_path, "vmdk"), 1 << 20))
     uri = {"name": "web-download", "uri": "http://example.org/"}
     assert api.post(f"{path}/import", {"method": uri}).status_code == 400

@@ -124,42 +124,42 @@ def test_threads_see_the_old_rules_or_the_new_ones(write: Write) -> None:
 
 
 WRONG = {
-    "bad YAML": ('"a": "b', "It is no YAML in line 1"),
-    "an at sign without quotes": (f'"{STOP}": @', "It is no YAML in line 1"),
+    "bad YAML": ('"a": "b', "It is not valid YAML in line 1"),
+    "an at sign without quotes": (f'"{STOP}": @', "It is not valid YAML in line 1"),
     "a list": ("- a\n- b", "one line for each rule"),
     "a word": ("nothing", "one line for each rule"),
-    "two documents": (f'"{STOP}": "@"\n---\n"{STOP}": "!"', "It is no YAML"),
+    "two documents": (f'"{STOP}": "@"\n---\n"{STOP}": "!"', "It is not valid YAML"),
     "a number": (f'"{STOP}": 5', f"the check of {STOP} must be text in quotes"),
     "nothing": (f'"{STOP}":', f"the check of {STOP} must be text in quotes"),
     "an exclamation mark without quotes": (f'"{STOP}": !', "must be text in quotes"),
     "a list of lists": (f'"{STOP}": [["role:a"]]', "must be text in quotes"),
     "a name that is no text": ('[1, 2]: "@"', "the check of a rule must be text in quotes"),
-    "a rule twice": (f'"{STOP}": "!"\n"{STOP}": "@"', f"Line 2: {STOP} is there twice"),
+    "a rule twice": (f'"{STOP}": "!"\n"{STOP}": "@"', f"Line 2: {STOP} occurs twice"),
     "an unknown rule": (
         '"os_compute_api:servers:stop2": "@"',
         "no rule os_compute_api:servers:stop2, .* did you mean os_compute_api:servers:stop",
     ),
     "a rule of one's own that nobody asks": ('"staff": "role:a"', "There is no rule staff"),
     "an empty check": (f'"{STOP}": ""', "It is empty"),
-    "a word that is no check": (f'"{STOP}": "role:member or admin"', "'admin' is no check"),
+    "a word that is not a check": (f'"{STOP}": "role:member or admin"', "'admin' is not a check"),
     "two checks without a word between": (f'"{STOP}": "role:a role:b"', "cannot be understood"),
     "a parenthesis too many": (f'"{STOP}": "(role:a or role:b"', "cannot be understood"),
     "an operator alone": (f'"{STOP}": "or role:a"', "cannot be understood"),
-    "an unknown attribute": (f'"{STOP}": "rol:member"', "'rol' is nothing that is known of a caller"),
-    "a literal that is none": (f'"{STOP}": "1a:member"', "'1a' is nothing that is known"),
-    "an unknown target": (f'"{STOP}": "project_id:%(tenant)s"', r"%\(tenant\)s is not known where this rule is asked"),
-    "an owner where none is known": (f'"{STOP}": "user_id:%(user_id)s"', r"%\(user_id\)s is not known"),
-    "a broken name": (f'"{STOP}": "user_id:%(user_id"', "a % that belongs to no"),
-    "a number's format": (f'"{STOP}": "project_id:%(project_id)d"', "a % that belongs to no"),
-    "another server": (f'"{STOP}": "http://example.org/check"', "would ask another server"),
+    "an unknown attribute": (f'"{STOP}": "rol:member"', "'rol' is not an attribute of the caller"),
+    "a literal that is none": (f'"{STOP}": "1a:member"', "'1a' is not an attribute"),
+    "an unknown target": (f'"{STOP}": "project_id:%(tenant)s"', r"%\(tenant\)s is not available for this rule"),
+    "an owner where none is known": (f'"{STOP}": "user_id:%(user_id)s"', r"%\(user_id\)s is not available"),
+    "a broken name": (f'"{STOP}": "user_id:%(user_id"', "a % outside of"),
+    "a number's format": (f'"{STOP}": "project_id:%(project_id)d"', "a % outside of"),
+    "another server": (f'"{STOP}": "http://example.org/check"', "would query another server"),
     "a reference to nothing": (f'"{STOP}": "not rule:nothing"', "the rule nothing, which does not exist"),
-    "a circle": ('"a": "rule:b"\n"b": "not rule:a"\n' + f'"{STOP}": "rule:a"', "in a circle: .*a → b → a"),
-    "a circle of one": (f'"{STOP}": "not rule:{STOP}"', "in a circle"),
-    "too many brackets": ("[" * 1000, "It is (no YAML|nested)"),
-    "a number that is none": (f'"{STOP}": "01:member"', "'01' is nothing that is known"),
+    "a circle": ('"a": "rule:b"\n"b": "not rule:a"\n' + f'"{STOP}": "rule:a"', "in a cycle: .*a → b → a"),
+    "a circle of one": (f'"{STOP}": "not rule:{STOP}"', "in a cycle"),
+    "too many brackets": ("[" * 1000, "It is (not valid YAML|nested)"),
+    "a number that is none": (f'"{STOP}": "01:member"', "'01' is not an attribute"),
     "too many words": (f'"{STOP}": "{"not " * 5000}role:a"', "nested too deeply"),
     "a long chain": ("".join(f'"a{n}": "rule:a{n + 1}"\n' for n in range(1500)), "nested too deeply|does not exist"),
-    "a NUL": ("a\0b: c", "It is no YAML"),
+    "a NUL": ("a\0b: c", "It is not valid YAML"),
 }
 
 
@@ -239,9 +239,9 @@ def test_every_problem_is_listed_by_the_command_and_by_django_s_checks(write: Wr
     path = write('"nothing:here": "@"\n"os_compute_api:servers:stop": "admin"\n"os_compute_api:servers:start": 1')
     with pytest.raises(CommandError) as refused:
         call_command("check_policy", str(path))
-    for said in ("nothing:here", "'admin' is no check", "os_compute_api:servers:start must be text"):
+    for said in ("nothing:here", "'admin' is not a check", "os_compute_api:servers:start must be text"):
         assert said in str(refused.value)
-    with pytest.raises(SystemCheckError, match=r"(?s)novella\.policy.*'admin' is no check"):
+    with pytest.raises(SystemCheckError, match=r"(?s)novella\.policy.*'admin' is not a check"):
         call_command("check")
 
 
@@ -278,7 +278,7 @@ def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
 
 def test_a_rule_of_openstack_that_another_one_names_must_be_right(write: Write) -> None:
     path = write(f'"{STOP}": "rule:network_owner"\n"network_owner": "tenant_id:%(network:tenant_id)s"')
-    with pytest.raises(policy_file.PolicyFileError, match="network_owner: 'tenant_id' is nothing that is known"):
+    with pytest.raises(policy_file.PolicyFileError, match="network_owner: 'tenant_id' is not an attribute"):
         policy_file.read(path)
 
 
@@ -309,7 +309,7 @@ def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> Non
         [sys.executable, "-c", "import portal.asgi"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode != 0
-    assert "os_compute_api:servers:stop: 'admin' is no check" in done.stderr.splitlines()[-1]
+    assert "os_compute_api:servers:stop: 'admin' is not a check" in done.stderr.splitlines()[-1]
 
 
 WITHOUT_THE_WEB = """

@@ -112,7 +112,7 @@ def test_a_domains_role_is_given_on_projects_of_the_domain_only(people: People, 
         grant(smith, user=acme.ed, project=people.alice.project)
     grant(smith, group=acme.staff, domain=people.alice.user.domain)
     grant(smith, group=acme.staff, domain=people.alice.user.domain, inherited=True)
-    with pytest.raises(InvalidInputError, match="cannot be given on the system"):
+    with pytest.raises(InvalidInputError, match="cannot be assigned on the system"):
         grant(smith, user=acme.ed, system=True)
     api = Api(people.operator)
     where = f"{V3}/projects/{people.alice.project_id.hex}/users/{acme.ed.id.hex}/roles/{smith.id.hex}"
@@ -178,9 +178,9 @@ def test_who_was_deleted_meanwhile_is_not_there(transactional_db: None) -> None:
     User.objects.filter(id=user.id).delete()
     Service.objects.filter(id=service.id).delete()
     Region.objects.filter(id=region.id).delete()
-    with pytest.raises(NotFoundError, match="deleted meanwhile"):
+    with pytest.raises(NotFoundError, match="deleted in the meantime"):
         grant(role_named("member"), user=user, project=project)
-    with pytest.raises(NotFoundError, match="deleted meanwhile"):
+    with pytest.raises(NotFoundError, match="deleted in the meantime"):
         create_endpoint(service, "public", "http://x", region=region)
     assert not RoleAssignment.objects.exists()
 
