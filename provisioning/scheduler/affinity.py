@@ -11,7 +11,7 @@ SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
 
 
 class SameHostFilter(HostFilter):
-    """Hosts of the servers that the hint ``same_host`` names."""
+    """Hosts of the servers in the hint ``same_host``."""
 
     name = "SameHostFilter"
     kept = ("has one of the servers named", "have one of the servers named")
@@ -33,7 +33,7 @@ class SameHostFilter(HostFilter):
 
 
 class DifferentHostFilter(HostFilter):
-    """Hosts without the servers that the hint ``different_host`` names."""
+    """Hosts without the servers in the hint ``different_host``."""
 
     name = "DifferentHostFilter"
     kept = ("has none of the servers named", "have none of the servers named")
@@ -53,7 +53,7 @@ class DifferentHostFilter(HostFilter):
 
 
 class ServerGroupAffinityFilter(HostFilter):
-    """Hosts with servers of the request's group, once it has any; for the policy affinity."""
+    """For the policy affinity: hosts with servers of the request's group, once it has any."""
 
     name = "ServerGroupAffinityFilter"
     kept = ("has the group's servers", "have the group's servers")
@@ -75,7 +75,7 @@ class ServerGroupAffinityFilter(HostFilter):
 
 
 class ServerGroupAntiAffinityFilter(HostFilter):
-    """Hosts with fewer servers of the request's group than one may have; for the policy anti-affinity."""
+    """For the policy anti-affinity: hosts with fewer servers of the request's group than the maximum."""
 
     name = "ServerGroupAntiAffinityFilter"
     kept = ("has room for another of the group", "have room for another of the group")
@@ -100,7 +100,7 @@ class ServerGroupAntiAffinityFilter(HostFilter):
 
 
 def group_allows(group: GroupSpec, host_id: uuid.UUID) -> bool:
-    """Whether one more server of the group may be on the host; the soft policies forbid nothing."""
+    """Whether another server of the group may be on the host; soft policies allow every host."""
     if group.policy == AFFINITY:
         return not group.members or host_id in group.members
     if group.policy == ANTI_AFFINITY:

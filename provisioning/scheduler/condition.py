@@ -8,7 +8,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 
 class Amounts(NamedTuple):
-    """What was asked for, the most that a host has to give, and of what."""
+    """The requested amount, the most that a host has available, and the unit."""
 
     asked: int
     most: int
@@ -17,26 +17,26 @@ class Amounts(NamedTuple):
 
 
 class Filter(abc.ABC):
-    """A condition that a host must meet to be given a guest.
+    """A condition that a host must meet to get a guest.
 
-    An operator's own filter defines ``passes`` and ``reason``.
+    Custom filters define ``passes`` and ``reason``.
     """
 
     name: str
-    """What settings, decisions and operators' pages call it: for Novella's own filters the name of the class."""
+    """Name in settings, decisions and operators' pages; for built-in filters the name of the class."""
     kept: ClassVar[tuple[str, str]] = ("is left", "are left")
     """Wording for one host, and for several, that passed: ``1 is left``, ``2 are left``."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """The fields of Facts that it reads."""
+    """The fields of ``Facts`` that the filter reads."""
     independent: ClassVar[bool] = False
-    """Whether a ``select`` of the filter's own judges each host without regard to the others."""
+    """Whether the filter's own ``select`` judges each host independently of the others."""
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether the request asks for anything that this filter checks; else it is neither run nor recorded."""
+        """Whether the request contains anything that the filter checks; otherwise it is neither run nor recorded."""
         return True
 
     def kept_by(self, spec: RequestSpec) -> tuple[str, str]:
-        """Return ``kept``, or wording that suits what this request asks for."""
+        """Return ``kept``, or wording that matches the request."""
         return self.kept
 
     @abc.abstractmethod
@@ -49,17 +49,17 @@ class Filter(abc.ABC):
 
     @abc.abstractmethod
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        """Say why ``lost`` of ``hosts`` did not pass, without naming a host."""
+        """Return why ``lost`` of ``hosts`` did not pass, without names of hosts."""
 
     def amounts(self, hosts: Sequence[HostState], spec: RequestSpec) -> Amounts | None:
-        """Return what was asked for and the most that one of ``hosts`` has; None if it is not about an amount."""
+        """Return the requested amount and the most that one of ``hosts`` has; None for filters without an amount."""
         return None
 
 
 class HostFilter(Filter):
-    """A filter of Novella's own; it defines ``select``, since one comprehension is quick even for 10,000 hosts.
+    """A built-in filter. It defines ``select``, because one comprehension is fast even for 10,000 hosts.
 
-    Only where looking up one host is much cheaper does it define ``passes`` too.
+    It defines ``passes`` as well only where looking up a single host is much cheaper.
     """
 
     independent = True

@@ -1,4 +1,4 @@
-"""Counts how many guests of one kind would fit, by the scheduler's own rules and without writing anything."""
+"""Counts how many guests of one kind would fit, by the scheduler's own rules; writes nothing."""
 
 import random
 from collections import Counter
@@ -15,13 +15,13 @@ from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of ``most`` guests fit; ``where`` is the name of a host → how many it takes."""
+    """How many of ``most`` guests fit; ``where`` maps names of hosts to numbers of guests."""
 
     fits: int
     most: int
     where: Mapping[str, int]
     decision: Decision
-    """For the first guest that did not fit; for the first guest when all fit."""
+    """Decision for the first guest that did not fit, or for the first guest when all fit."""
 
 
 @dataclass(slots=True)
@@ -56,8 +56,7 @@ def how_many(
 ) -> Count:
     """Place guests one after the other until one does not fit or ``most`` are placed; each joins the request's group.
 
-    Where every filter judges each host by itself, how many guests a host takes does not depend on the others: then the
-    filters go over all hosts once, not once for each guest.
+    If every filter judges each host independently, the filters run over all hosts once, not once for each guest.
     """
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     first = decide(hosts, spec, options, choose=chance)
@@ -106,7 +105,7 @@ def _fill(fitting: Sequence[HostState], placements: _Placements, options: Option
 def _one_by_one(
     hosts: Sequence[HostState], placements: _Placements, options: Options, most: int, choose: random.Random
 ) -> None:
-    """Decide anew for each guest."""
+    """Run a new decision for each guest."""
     for _ in range(most):
         ranked = decide(placements.now(hosts), placements.spec, options, choose=choose).ranked
         if not ranked:

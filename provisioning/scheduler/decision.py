@@ -8,7 +8,7 @@ from provisioning.scheduler.spec import HostState
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """How many hosts one filter was given, how many passed, and why the others did not; no host is named."""
+    """How many hosts a filter was given, how many passed, and why the others did not; contains no names of hosts."""
 
     name: str
     before: int
@@ -16,11 +16,11 @@ class FilterResult:
     reason: str = ""
     """Empty when all passed."""
     words: str = ""
-    """What the hosts that passed have in common, in singular or plural by ``after``: ``have the memory``."""
+    """Common property of the hosts that passed, in singular or plural according to ``after``: ``have the memory``."""
     asked: int | None = None
-    """What was asked for, where the filter is about an amount."""
+    """The requested amount, for filters with an amount."""
     most: int | None = None
-    """The most that one of the hosts given has, where some did not pass."""
+    """The most that one of the given hosts has, if some did not pass."""
     unit: str = ""
     """``MiB``, ``GiB`` or empty."""
     seconds: float = field(default=0.0, compare=False)
@@ -28,12 +28,12 @@ class FilterResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A host that can take the guest, and how well it suits: 0 is least, the sum of the multipliers most."""
+    """A suitable host and its weight, between 0 and the sum of the multipliers."""
 
     host: HostState
     weight: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Weigher → its share of ``weight``, without weighers for which all hosts were equal."""
+    """Weigher → its part of ``weight``, without weighers for which all hosts were equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Decision:
     """The hosts in the order in which they should be tried, and what each filter did."""
 
     ranked: tuple[Ranked, ...]
-    """The best of the suitable hosts; ``suitable`` counts all of them."""
+    """The best suitable hosts; ``suitable`` counts all of them."""
     filters: tuple[FilterResult, ...]
     driver: str = "filter"
     hosts: int = 0
-    """How many there were before the first filter."""
+    """Number of hosts before the first filter."""
     suitable: int = 0
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Filter → names of the first hosts that it rejected, for operators."""

@@ -1,4 +1,4 @@
-"""The base class of drivers, and the options that they are given."""
+"""The base class of drivers, and their options."""
 
 from __future__ import annotations
 
@@ -15,44 +15,46 @@ from provisioning.scheduler.weighers import Weigher
 
 
 class Driver(abc.ABC):
-    """Ranks the hosts that passed all filters; so no driver can choose a host that a filter rejects."""
+    """Ranks the hosts that passed all filters; so a driver cannot choose a host that a filter rejected."""
 
     name: str
     ranks_all: ClassVar[bool] = False
-    """Whether ``order`` leaves out no suitable host up to ``options.best``: then places are counted quickly."""
+    """Whether ``order`` returns all suitable hosts up to ``options.best``; guests can then be counted faster."""
 
     def request(self, spec: RequestSpec, options: Options) -> RequestSpec:
-        """Return the request with what this driver adds to it."""
+        """Return the request with additions of the driver."""
         return spec
 
     def filters(self, options: Options) -> tuple[Filter, ...]:
-        """Return the filters in running order."""
+        """Return the filters in order of execution."""
         return options.filters
 
     @abc.abstractmethod
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
     ) -> list[Ranked]:
-        """Return the best ``options.best`` of ``hosts``, which all can take the guest, best first; there is one at
-        least.
+        """Return the best ``options.best`` of ``hosts``, best first. All of them can take the guest, and there is at
+        least one.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The scheduler's part of the settings."""
+    """The scheduler's options from the settings."""
 
     driver: Driver
     filters: tuple[Filter, ...]
-    """In running order."""
+    """In order of execution."""
     weighers: tuple[Weigher, ...]
     subset_size: int = 1
-    """One of this many best hosts, chosen at random, is tried first, so that workers deciding at the same moment do not
-    all choose the same host."""
+    """The first host is chosen at random among this many best ones, so that concurrent workers do not all choose the
+    same
+    host.
+    """
     max_instances_per_host: int = 0
-    """For hosts whose aggregates set no limit of their own; 0: any number."""
+    """For hosts whose aggregates set no limit; 0: unlimited."""
     max_io_ops_per_host: int = 0
     default_zone: str = ""
-    """For requests that name none, with the driver ``availability-zone``."""
+    """For requests without a zone, with the driver ``availability-zone``."""
     best: int = 50
-    """How many hosts are ranked, at most."""
+    """Maximum number of ranked hosts."""

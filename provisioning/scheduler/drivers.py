@@ -1,4 +1,4 @@
-"""Novella's drivers, which rank the suitable hosts by weight, at random or by load.  All run the same filters."""
+"""Built-in drivers, which rank the suitable hosts by weight, at random or by load. All run the same filters."""
 
 import random
 from collections.abc import Sequence

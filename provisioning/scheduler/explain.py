@@ -1,4 +1,4 @@
-"""A decision in one sentence for the server's owner; no host is named."""
+"""A decision in one sentence for the server's owner, without names of hosts."""
 
 from provisioning.scheduler.condition import hosts_in_words
 from provisioning.scheduler.decision import Decision, FilterResult
@@ -7,7 +7,8 @@ NO_HOSTS = "There are no hosts in this cloud yet."
 
 
 def funnel(decision: Decision) -> str:
-    """Say how many hosts there were, and how many passed each filter that rejected some:
+    """Return how many hosts there were, and how many passed each filter that rejected some:
+
     ``12 hosts → 9 have the memory → 0 have the disk: 20 GiB asked, 14 GiB is the most free.``
     """
     if not decision.hosts:
@@ -22,23 +23,23 @@ def funnel(decision: Decision) -> str:
 
 
 def why(result: FilterResult) -> str:
-    """Say why a filter rejected hosts: what was asked for and the most that there is, or the filter's reason."""
+    """Return why a filter rejected hosts: the requested and the largest available amount, or the filter's reason."""
     if result.asked is None or result.after:
         return result.reason
     amounts = result.asked, result.most or 0
     asked, most = (in_words(amount, result.unit) for amount in amounts)
-    if asked == most:  # only rounded
+    if asked == most:  # equal only after rounding
         asked, most = (f"{amount} {result.unit}" for amount in amounts)
     return f"{asked} asked, {most} is the most free"
 
 
 def in_words(amount: int, unit: str) -> str:
-    """Return ``20 GiB``; memory of a GiB and more is given in GiB."""
+    """Return ``20 GiB``; memory of 1 GiB and more is shown in GiB."""
     if unit == "MiB" and amount >= 1024:
         return f"{amount / 1024:.1f}".removesuffix(".0") + " GiB"
     return f"{amount} {unit}".rstrip()
 
 
 def explain(decision: Decision) -> str:
-    """Say why there is no host; empty when there is one."""
+    """Return why there is no host; empty when there is one."""
     return "" if decision.ranked else funnel(decision)

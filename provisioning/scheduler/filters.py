@@ -1,4 +1,4 @@
-"""Filters for hosts that are in service, and for the hosts and the zone that a request names or excludes."""
+"""Filters for hosts in service, and for the hosts and the zone that a request names or excludes."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from provisioning.scheduler.spec import HostState, RequestSpec, raw_ids
 
 
 class ComputeFilter(HostFilter):
-    """Hosts that are enabled and whose agent has reported lately."""
+    """Hosts that are enabled and whose agent has reported recently."""
 
     name = "ComputeFilter"
-    kept = ("is at work", "are at work")
+    kept = ("is up", "are up")
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         return [host for host in hosts if host.enabled and host.alive]
@@ -25,10 +25,10 @@ class ComputeFilter(HostFilter):
 
 
 class RequestedHostFilter(HostFilter):
-    """The one host that an operator asked for."""
+    """The host that an operator requested."""
 
     name = "RequestedHostFilter"
-    kept = ("is the host that was asked for", "are the host that was asked for")
+    kept = ("is the requested host", "are the requested host")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.requested_host)
@@ -38,14 +38,14 @@ class RequestedHostFilter(HostFilter):
         return [host for host in hosts if host.name == wanted] if wanted else list(hosts)
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {are(lost)} not the host that was asked for"
+        return f"{hosts_in_words(lost)} {are(lost)} not the requested host"
 
 
 class IgnoredHostsFilter(HostFilter):
-    """Hosts other than those that an operator excludes from this request."""
+    """Hosts that an operator has not excluded from this request."""
 
     name = "IgnoredHostsFilter"
-    kept = ("is not left out", "are not left out")
+    kept = ("is not excluded", "are not excluded")
 
     def applies(self, spec: RequestSpec) -> bool:
         return bool(spec.ignored_hosts)
@@ -54,11 +54,11 @@ class IgnoredHostsFilter(HostFilter):
         return [host for host in hosts if host.name not in spec.ignored_hosts]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {are(lost)} left out by the request"
+        return f"{hosts_in_words(lost)} {are(lost)} excluded by the request"
 
 
 class AvailabilityZoneFilter(HostFilter):
-    """Hosts in the zone that was asked for."""
+    """Hosts in the requested zone."""
 
     name = "AvailabilityZoneFilter"
     kept = ("is in the zone", "are in the zone")
@@ -84,7 +84,7 @@ class RequireZoneFilter(HostFilter):
         return list(hosts) if spec.availability_zone else []
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return "this cloud needs to be told an availability zone, and the request names none"
+        return "this cloud requires an availability zone, and the request names none"
 
 
 class RetryFilter(HostFilter):

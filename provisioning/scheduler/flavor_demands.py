@@ -10,7 +10,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 
 class AggregateInstanceExtraSpecsFilter(HostFilter):
-    """Hosts in aggregates with the metadata that the flavor's ``aggregate_instance_extra_specs:`` ask for."""
+    """Hosts in aggregates with the metadata that the flavor's ``aggregate_instance_extra_specs:`` require."""
 
     name = "AggregateInstanceExtraSpecsFilter"
     kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
@@ -31,7 +31,9 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
 
 
 class ComputeCapabilitiesFilter(HostFilter):
-    """Hosts with what the flavor's ``capabilities:`` ask for; a host does not have what it does not report."""
+    """Hosts with the ``capabilities:`` that the flavor requires; capabilities that a host does not report count as
+    missing.
+    """
 
     name = "ComputeCapabilitiesFilter"
     kept = ("has what the size asks for", "have what the size asks for")

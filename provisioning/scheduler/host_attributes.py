@@ -1,4 +1,4 @@
-"""The attributes of a host that extra specs (``capabilities:cpu_info:arch``) and queries (``$cpu_info.arch``) name."""
+"""Attributes of a host in extra specs (``capabilities:cpu_info:arch``) and queries (``$cpu_info.arch``)."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -39,7 +39,7 @@ NUMBERS: dict[str, Callable[[HostState], int]] = {
 
 @lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[str]:
-    """``a,b`` → a and b; cached, since many hosts have the same."""
+    """``a,b`` → a and b; cached, because many hosts have the same."""
     return frozenset(filter(None, text.split(",")))
 
 
@@ -56,7 +56,7 @@ NAMES: dict[str, Callable[[HostState], str]] = {
     "host": attrgetter("name"),
     "hypervisor_hostname": attrgetter("name"),
 }
-"""For extra specs only, which operators write: a user's query must not find out the names of hosts."""
+"""For extra specs only, which operators write; a user's query must not reveal names of hosts."""
 ALL: Mapping[str, Callable[[HostState], Value]] = {**NUMBERS, **WORDS, **LISTS, **NAMES}
 
 

@@ -1,4 +1,4 @@
-"""The filter for what an image and a size need of a host: traits that hosts report, and things that no host offers."""
+"""The filter for requirements of an image and a flavor on hosts: reported traits, and things that no host offers."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from provisioning.scheduler.spec import HostNeed, HostState, RequestSpec
 
 
 class HostNeedsFilter(HostFilter):
-    """Hosts that offer what the image and the size need, and have none of the traits that they forbid."""
+    """Hosts that meet the requirements of the image and the flavor and have no forbidden traits."""
 
     name = "HostNeedsFilter"
     kept = ("offers what the image and the size need", "offer what the image and the size need")
@@ -33,7 +33,7 @@ class HostNeedsFilter(HostFilter):
 
 
 def offers(host: HostState, need: HostNeed) -> bool:
-    """Return whether a host meets one need."""
+    """Whether a host meets a requirement."""
     return (need.trait in host.traits) is not need.forbidden
 
 

@@ -1,4 +1,4 @@
-"""The filter for what an image needs: a processor, a hypervisor, a version of it."""
+"""The filter for an image's requirements: processor architecture, hypervisor and its version."""
 
 import operator
 import re
@@ -10,7 +10,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 _SAME = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "i386": "i686"}
 _ALSO = {"kvm": frozenset({"qemu"})}
-"""Hypervisor → others whose images it runs too."""
+"""Hypervisor → others whose images it also runs."""
 _CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d{1,6}(?:\.\d{1,6}){0,3})\s*", re.ASCII)
 _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "<": operator.lt,
@@ -23,9 +23,9 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 class ImagePropertiesFilter(HostFilter):
-    """Hosts with the processor, the hypervisor and the version of it that the image needs.
+    """Hosts with the processor architecture, hypervisor and version that the image requires.
 
-    A host that has not reported what it has passes.
+    Hosts that have not reported theirs pass.
     """
 
     name = "ImagePropertiesFilter"
@@ -71,20 +71,20 @@ def _with_processor(hosts: Sequence[HostState], spec: RequestSpec) -> list[HostS
 
 
 def _hypervisor(spec: RequestSpec) -> str:
-    """``kvm >=6.0``; empty if the image asks for none."""
+    """``kvm >=6.0``; empty if the image has no requirement."""
     return f"{spec.hypervisor_type} {spec.hypervisor_versions}".strip()
 
 
 @lru_cache(maxsize=1024)
 def is_hypervisor(has: str, wanted: str) -> bool:
-    """Whether a hypervisor runs images made for another, which may be itself; empty stands for any."""
+    """Whether a hypervisor runs images for the wanted one; empty values match everything."""
     plain, asked = has.strip().lower(), wanted.strip().lower()
     return not (plain and asked) or asked == plain or asked in _ALSO.get(plain, ())
 
 
 @lru_cache(maxsize=1024)
 def is_version(number: int, wanted: str) -> bool:
-    """Whether a version as libvirt gives it (8002000 is 8.2.0) meets ``>=6.0,<9``; False for a malformed condition."""
+    """Whether libvirt's version number (8002000 is 8.2.0) meets ``>=6.0,<9``; False for a malformed condition."""
     version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000, 0)
     for part in wanted.split(","):
         found = _CONDITION.fullmatch(part)

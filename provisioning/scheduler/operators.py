@@ -1,11 +1,11 @@
-"""Nova's operators, with which an extra spec's value says what something must be: ``>= 4``, ``<or> ssd <or> nvme``."""
+"""Nova's operators in values of extra specs: ``>= 4``, ``<or> ssd <or> nvme``."""
 
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 _NUMBERS: dict[str, Callable[[float, float], bool]] = {
-    "=": operator.ge,  # as Nova reads it
+    "=": operator.ge,  # as in Nova
     "==": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -23,10 +23,11 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 @lru_cache(maxsize=4096)
 def meets(value: str | frozenset[str], wanted: str) -> bool:
-    """Whether a value meets an extra spec: a text, or an operator with its operands.
+    """Whether a value matches an extra spec: a text, or an operator with its operands.
 
-    A value may be several words (a processor's features): ``<in>`` and ``<all-in>`` look for whole ones among them.
-    Results are cached, since many hosts have the same values.
+    A value may consist of several words (a processor's features), among which ``<in>`` and ``<all-in>`` match whole
+    words.
+    Results are cached, because many hosts have the same values.
     """
     sign, *operands = wanted.split() or [""]
     if sign == "<or>":

@@ -1,4 +1,4 @@
-"""The scheduler's options, made from the settings once and the same for every decision."""
+"""The scheduler's options, created from the settings once and used for all decisions."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -60,7 +60,7 @@ _OUR_FILTERS: tuple[type[Filter], ...] = (
     RamFilter,
     DiskFilter,
 )
-"""In running order: what a user can most easily change comes last."""
+"""In order of execution: conditions that users can change most easily come last."""
 _ALWAYS: tuple[type[Filter], ...] = (
     ComputeFilter,
     RequestedHostFilter,
@@ -76,7 +76,9 @@ _ALWAYS: tuple[type[Filter], ...] = (
     RamFilter,
     DiskFilter,
 )
-"""Run whatever the settings say: without them a guest could not run there, or a promise would be broken."""
+"""Always run, regardless of the settings: without them a guest might be placed where it cannot run, or against its
+constraints.
+"""
 _OUR_WEIGHERS: dict[type[Weigher], str] = {
     RAMWeigher: "RAM_WEIGHT",
     CPUWeigher: "CPU_WEIGHT",
@@ -93,14 +95,14 @@ _RESOURCE_WEIGHERS = (RAMWeigher.name, CPUWeigher.name, DiskWeigher.name)
 _PLACEMENTS = {"spread": 1.0, "pack": -1.0}
 
 FILTERS: tuple[Filter, ...] = tuple(each() for each in _OUR_FILTERS)
-"""All of Novella's, without a limit on the number of servers on a host."""
+"""All built-in filters, without a limit on the number of servers on a host."""
 WEIGHERS: tuple[Weigher, ...] = tuple(each() for each in _OUR_WEIGHERS)
 DEFAULTS = Options(FilterDriver(), FILTERS, WEIGHERS)
-"""What holds without settings."""
+"""The options without settings."""
 
 
 class _Settings(NamedTuple):
-    """The settings as the key of a cache."""
+    """The settings as a cache key."""
 
     driver: str
     filters: tuple[str, ...]
@@ -114,8 +116,10 @@ class _Settings(NamedTuple):
 
 
 def options_of(settings: object) -> Options:
-    """Return the options that ``settings.SCHEDULER_*`` set; the others have their defaults.  Equal settings give the
-    same object.  Raises SchedulerSettingError, which names the setting.
+    """Return the options from ``settings.SCHEDULER_*``, with defaults for missing ones. Equal settings return the same
+    object.
+
+    Raises SchedulerSettingError with the name of the setting.
     """
 
     def setting(name: str, default: object) -> object:
@@ -176,8 +180,9 @@ def _weighers(settings: _Settings) -> tuple[Weigher, ...]:
 
 
 def facts_needed(spec: RequestSpec, options: Options) -> frozenset[str]:
-    """Return the fields of Facts that a decision looks at, and ``hardware`` when it looks at architecture or
-    hypervisor; the others need not be read.  An operator's own classes may look at the hardware unsaid.
+    """Return the fields of ``Facts`` that a decision reads, and ``hardware`` if it reads architecture or hypervisor.
+
+    Custom classes always get the hardware, because they do not declare it.
     """
     filters = [each for each in options.driver.filters(options) if each.applies(spec)]
     weighers = [each for each in options.weighers if each.multiplier and each.applies(spec)]

@@ -12,7 +12,7 @@ Key = TypeVar("Key", float, tuple[int, int])
 
 
 def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Weigher]) -> dict[str, list[float]]:
-    """Return weigher → its share for each host, from 0 to its multiplier; without weighers for which all are equal."""
+    """Return weigher → part of each host's weight, up to its multiplier; without weighers for which all are equal."""
     given = {}
     for weigher in weighers:
         if not weigher.multiplier or not weigher.applies(spec):

@@ -1,4 +1,4 @@
-"""Finds filters, weighers and drivers: Novella's by their names, an operator's own by their dotted paths."""
+"""Finds filters, weighers and drivers: built-in ones by name, custom ones by the dotted path of their class."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,15 +14,15 @@ class HasName(Protocol):
 Part = TypeVar("Part")
 Named = TypeVar("Named", bound=HasName)
 DEFAULT = "default"
-"""Stands in a list for all of Novella's, in their order."""
+"""Represents all built-in ones in a list, in their order."""
 
 
 class SchedulerSettingError(ValueError):
-    """A setting of the scheduler is wrong; the message says which and why."""
+    """An invalid setting of the scheduler; the message contains its name and the reason."""
 
 
 def expanded(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
-    """Yield the names of a setting with ``default`` spelt out.  Raises SchedulerSettingError for one that is twice."""
+    """Yield the names in a setting with ``default`` expanded. Raises SchedulerSettingError for a duplicate."""
     seen: set[str] = set()
     for name in names:
         for each in known if name == DEFAULT else [name]:
@@ -33,14 +33,14 @@ def expanded(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterat
 
 
 def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[[], Part]]) -> Part:
-    """Create the part that ``name`` stands for.  Raises SchedulerSettingError for an unknown name or a wrong path."""
+    """Create the part with this name or path. Raises SchedulerSettingError for an unknown name or an invalid path."""
     if name in ours:
         return ours[name]()
     what = kind.__name__.lower()
     if "." not in name:
         raise SchedulerSettingError(
-            f"{setting} names {name!r}, which is no {what}; those of Novella are {', '.join(ours)}, one of your own is"
-            " the dotted path of its class."
+            f"{setting} names {name!r}, which is not a {what}; use one of {', '.join(ours)}, or the dotted"
+            " path of your own class."
         )
     found = _class_at(setting, name)
     if not (isinstance(found, type) and issubclass(found, kind)):
@@ -49,15 +49,15 @@ def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callabl
         )
     try:
         part: Part = found()
-    except Exception as error:  # whatever an operator's code may raise
-        raise SchedulerSettingError(f"{setting} names {name}, which cannot be made: {error}.") from error
+    except Exception as error:  # custom code can raise anything
+        raise SchedulerSettingError(f"{setting} names {name}, which cannot be created: {error}.") from error
     if not getattr(part, "name", ""):
         part.name = name  # type: ignore[attr-defined]
     return part
 
 
 def distinct(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
-    """Return the parts.  Raises SchedulerSettingError when two of them have the same name."""
+    """Return the parts. Raises SchedulerSettingError when two of them have the same name."""
     found: dict[str, Named] = {}
     for part in parts:
         if part.name in found:
@@ -70,5 +70,5 @@ def _class_at(setting: str, path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever an operator's module may raise
+    except Exception as error:  # custom modules can raise anything
         raise SchedulerSettingError(f"{setting} names {path}, which cannot be imported: {error}.") from error

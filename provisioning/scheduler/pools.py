@@ -1,6 +1,6 @@
 """Chooses pools for volumes: pure functions from pool states and a request to ranked pools and an explanation.
 
-The filters and weighers are Cinder's: availability zone, capabilities by the type's extra specs, capacity with
+The filters and weighers are Cinder's: availability zone, capabilities from the type's extra specs, capacity with
 over-subscription, and the hints ``same_host`` and ``different_host``.
 """
 
@@ -15,14 +15,14 @@ from provisioning.scheduler.decision import FilterResult
 from provisioning.scheduler.operators import meets
 
 ZONES = "RESKEY:availability_zones"
-"""Extra spec: the zones, with commas between, in which volumes of the type are made."""
+"""Extra spec with the comma-separated zones in which volumes of the type are created."""
 NOT_CAPABILITIES = frozenset({"multiattach"})
-"""Extra specs that say something of the volume; a pool need not name them among its capabilities."""
+"""Extra specs that describe the volume; a pool need not have them among its capabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool as a decision sees it; amounts in GiB."""
+    """A pool as the input of a decision; amounts in GiB."""
 
     id: uuid.UUID
     name: str
@@ -41,19 +41,19 @@ class PoolView:
 
     @property
     def limit_gb(self) -> float:
-        """How much may be allocated altogether."""
+        """Total size of volumes that may be allocated."""
         return self.total_gb * (1 - self.reserved_percentage / 100) * self.max_over_subscription_ratio
 
     @property
     def left_gb(self) -> int:
-        """How large a new volume may be: what may still be allocated, and what the free space stands for."""
+        """Maximum size of a new volume: the rest of the limit, but at most the free space with over-subscription."""
         really_free = max(self.free_gb - self.total_gb * self.reserved_percentage / 100, 0)
         return max(int(min(self.limit_gb - self.allocated_gb, really_free * self.max_over_subscription_ratio)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRequest:
-    """What a volume asks of its pool."""
+    """The requirements of a volume on its pool."""
 
     size_gb: int
     zone: str = ""
@@ -61,19 +61,19 @@ class PoolRequest:
     encrypted: bool = False
     multiattach: bool = False
     same: frozenset[uuid.UUID] | None = None
-    """Only these pools: those of the volumes that ``same_host`` names, or that of the source."""
+    """If set, only these pools: those of the volumes in ``same_host``, or that of the source."""
     different: frozenset[uuid.UUID] = frozenset()
     failed: frozenset[uuid.UUID] = frozenset()
     """Pools that have failed this request before."""
 
     @property
     def zones(self) -> frozenset[str]:
-        """The zones that the type names; empty: any."""
+        """The zones of the type; empty: any."""
         return zones_of(self.extra_specs)
 
 
 def zones_of(extra_specs: Mapping[str, str]) -> frozenset[str]:
-    """Return the zones in which volumes of a type with these extra specs are made; empty: in any."""
+    """Return the zones in which volumes of a type with these extra specs are created; empty: any."""
     return frozenset(filter(None, (zone.strip() for zone in extra_specs.get(ZONES, "").split(","))))
 
 
@@ -85,7 +85,7 @@ class PoolFilter(abc.ABC):
     """Wording for one pool, and for several, that passed."""
 
     def applies(self, request: PoolRequest) -> bool:
-        """Whether the request asks for anything that this filter checks."""
+        """Whether the request contains anything that the filter checks."""
         return True
 
     @abc.abstractmethod
@@ -94,11 +94,11 @@ class PoolFilter(abc.ABC):
 
     @abc.abstractmethod
     def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
-        """Say why those of ``pools`` that did not pass did not, without naming one."""
+        """Return why some of ``pools`` did not pass, without names of pools."""
 
 
 class ServiceFilter(PoolFilter):
-    """Pools that are enabled, not frozen, without a fault, and served by a host that answers."""
+    """Pools that are enabled, not frozen, without a fault, and on a host that is up."""
 
     name = "ServiceFilter"
     kept = ("is in service", "are in service")
@@ -112,7 +112,7 @@ class ServiceFilter(PoolFilter):
         frozen = len([pool for pool in pools if pool.alive and pool.enabled and pool.frozen])
         broken = len([pool for pool in pools if pool.alive and pool.enabled and not pool.frozen and pool.warning])
         said = [
-            (silent, "whose host is down or not connected"),
+            (silent, "on a host that is down or not connected"),
             (off, "disabled by an operator"),
             (frozen, "frozen by an operator"),
             (broken, "with a fault"),
@@ -121,7 +121,7 @@ class ServiceFilter(PoolFilter):
 
 
 class AvailabilityZoneFilter(PoolFilter):
-    """Pools in the zone that was asked for, and in one of those that the type names."""
+    """Pools in the requested zone, and in one of the type's zones."""
 
     name = "AvailabilityZoneFilter"
     kept = ("is in the zone", "are in the zone")
@@ -139,8 +139,9 @@ class AvailabilityZoneFilter(PoolFilter):
 
 
 class CapabilitiesFilter(PoolFilter):
-    """Pools that can do what the type's extra specs ask for, with Cinder's operators; scoped keys but
-    ``capabilities:`` are for others.
+    """Pools with the capabilities that the type's extra specs require, with Cinder's operators.
+
+    Scoped keys other than ``capabilities:`` are ignored.
     """
 
     name = "CapabilitiesFilter"
@@ -159,7 +160,7 @@ class CapabilitiesFilter(PoolFilter):
             for name, wanted in request.extra_specs.items()
             if not any(_has(pool, name, wanted) for pool in pools)
         ]
-        what = ", ".join(missing) or "all of it at once"
+        what = ", ".join(missing) or "all of it together"
         return f"no pool offers {what}"
 
 
@@ -191,11 +192,11 @@ class RetryFilter(PoolFilter):
         return pool.id not in request.failed
 
     def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
-        return "the others have failed to make it"
+        return "the others have failed to create it"
 
 
 class SameBackendFilter(PoolFilter):
-    """The pools of the volumes that ``same_host`` names, or of the source."""
+    """The pools of the volumes in ``same_host``, or of the source."""
 
     name = "SameBackendFilter"
     kept = ("is the pool that was asked for", "are pools that were asked for")
@@ -211,7 +212,7 @@ class SameBackendFilter(PoolFilter):
 
 
 class DifferentBackendFilter(PoolFilter):
-    """Pools without the volumes that ``different_host`` names."""
+    """Pools without the volumes in ``different_host``."""
 
     name = "DifferentBackendFilter"
     kept = ("has none of the volumes named", "have none of the volumes named")
@@ -227,7 +228,7 @@ class DifferentBackendFilter(PoolFilter):
 
 
 class CapacityFilter(PoolFilter):
-    """Pools with the room."""
+    """Pools with enough capacity."""
 
     name = "CapacityFilter"
     kept = ("has the room", "have the room")
@@ -249,12 +250,12 @@ FILTERS: tuple[PoolFilter, ...] = (
     DifferentBackendFilter(),
     CapacityFilter(),
 )
-"""In running order: what a user can most easily change comes last."""
+"""In order of execution: conditions that users can change most easily come last."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPool:
-    """A pool that can take the volume; more weight is better."""
+    """A suitable pool; a greater weight is better."""
 
     pool: PoolView
     weight: float
@@ -274,7 +275,7 @@ class PoolDecision:
 def decide_pool(
     pools: Sequence[PoolView], request: PoolRequest, *, choose: random.Random | None = None
 ) -> PoolDecision:
-    """Rank the pools that pass all filters, the one with the most room first, equal ones in random order."""
+    """Rank the pools that pass all filters, the largest capacity first, equal ones in random order."""
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     left, results, losses = list(pools), list[FilterResult](), dict[str, tuple[str, ...]]()
     for judge in FILTERS:
@@ -294,9 +295,9 @@ def decide_pool(
 
 
 def explain_pool(decision: PoolDecision) -> str:
-    """Say how many pools there were, how many passed each filter that rejected some, and why none is left.
+    """Return how many pools there were, how many passed each filter that rejected some, and why none is left.
 
-    No pool is named: the text is for the volume's owner.
+    The text is for the volume's owner and contains no names of pools.
     """
     if not decision.pools:
         return "There are no storage pools in this cloud yet."

@@ -1,4 +1,4 @@
-"""The hint ``query``: a condition on hosts as JSON, ``["and", [">=", "$free_ram_mb", 1024], …]``, as Nova has it."""
+"""The hint ``query``: Nova's condition on hosts as JSON, ``["and", [">=", "$free_ram_mb", 1024], …]``."""
 
 import json
 import math
@@ -13,11 +13,11 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 FIELD = "query"
 LONGEST = 4096
-"""Characters of a query as text, at most."""
+"""Maximum number of characters of a query as text."""
 DEEPEST = 8
-"""Levels of nested conditions, at most."""
+"""Maximum number of levels of nested conditions."""
 MOST_PARTS = 100
-"""Operators and operands of a query, at most."""
+"""Maximum number of operators and operands of a query."""
 LONGEST_WORD = 255
 GREATEST = 1 << 63
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -31,14 +31,14 @@ _LOGIC = ("and", "or", "not")
 
 
 class Operand(NamedTuple):
-    """One part of a condition: its kind, and how to read it from a host (None: the host has not reported it)."""
+    """A part of a condition: its kind, and a function that reads it from a host (None: not reported)."""
 
     kind: str
     of: Callable[[HostState], Any]
 
 
 def check_query(query: object) -> list[Any]:
-    """Return a query, given as JSON text or as lists, as lists.  Raises InvalidInputError that says what is wrong."""
+    """Return a query, given as JSON text or as lists, as lists. Raises InvalidInputError with the reason."""
     found = _parsed(query) if isinstance(query, str) else query
     if not isinstance(found, list) or not found:
         raise _wrong('it must be a condition like [">=", "$free_ram_mb", 1024].')
@@ -49,7 +49,7 @@ def check_query(query: object) -> list[Any]:
 
 
 def compiled(query: object) -> Callable[[HostState], bool]:
-    """Return a query as a function.  Raises InvalidInputError for one that ``check_query`` would refuse."""
+    """Return a query as a function. Raises InvalidInputError for a query that ``check_query`` rejects."""
     judge: Callable[[HostState], bool] = _condition(check_query(query)).of
     return judge
 
@@ -64,7 +64,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parts(query: list[Any], deepest: int) -> int:
-    """Count operators and operands, and stop at one more than are allowed."""
+    """Count operators and operands, up to one more than the maximum."""
     if not deepest:
         raise _wrong(f"it has more than {DEEPEST} conditions inside each other.")
     count = 0
@@ -114,12 +114,12 @@ def _of_host(name: str) -> Operand:
     if name in LISTS:
         return Operand("list", LISTS[name])
     known_names = ", ".join(f"${each}" for each in [*NUMBERS, *WORDS, *LISTS])
-    raise _wrong(f"{_shown('$' + name)} is nothing that is known of a host; known are {known_names}.")
+    raise _wrong(f"{_shown('$' + name)} is not a known attribute of a host; known are {known_names}.")
 
 
 def _logic(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
     if not operands or any(operand.kind != "condition" for operand in operands):
-        raise _wrong(f"{sign!r} wants conditions, which are lists.")
+        raise _wrong(f"{sign!r} requires conditions, which are lists.")
     judges = [operand.of for operand in operands]
     if sign == "and":
         return lambda host: all(judge(host) for judge in judges)
@@ -129,7 +129,7 @@ def _logic(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool
 
 
 def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
-    """Compare the first operand with every other, as Nova does; with ``in`` it is to be one of them."""
+    """Compare the first operand with all others, as Nova does; with ``in`` it must equal one of them."""
     first, *others = operands
     kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
     if len(kinds) != 1 or kinds <= {"condition", "list"}:

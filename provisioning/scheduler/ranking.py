@@ -1,4 +1,4 @@
-"""Makes a decision: applies the filters in turn, has the driver rank the hosts left, and puts one of the best first."""
+"""Makes decisions: runs the filters, lets the driver rank the remaining hosts, and puts one of the best first."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from provisioning.scheduler.driver import Options
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 NAMED_LOSSES = 10
-"""How many of the hosts that one filter rejected are named in the records."""
+"""Number of hosts rejected by a filter whose names are recorded."""
 
 
 def decide(
@@ -30,7 +30,7 @@ def decide(
 def apply_filters(
     hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]
 ) -> tuple[list[HostState], list[FilterResult], dict[str, tuple[str, ...]]]:
-    """Return the hosts that pass, the result of each filter until none was left, and the names of hosts it rejected."""
+    """Return the passing hosts, the results of the filters until no host was left, and the names of rejected hosts."""
     left, results, losses = list(hosts), list[FilterResult](), dict[str, tuple[str, ...]]()
     for judge in filters:
         if not judge.applies(spec):
@@ -69,7 +69,7 @@ def _result(
 
 
 def _names(came: Sequence[HostState], staying: Sequence[HostState]) -> tuple[str, ...]:
-    """Return the names of the first hosts that did not pass; ``staying`` are in the same order as ``came``."""
+    """Return the names of the first hosts that did not pass; ``staying`` is in the same order as ``came``."""
     names: list[str] = []
     rest = iter(staying)
     awaited = next(rest, None)

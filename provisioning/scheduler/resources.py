@@ -1,4 +1,4 @@
-"""Filters for what a host has free: vCPUs, memory, disk, and how many servers it may have and build at a time."""
+"""Filters for free resources of a host: vCPUs, memory, disk, and the limits on servers and on concurrent builds."""
 
 import abc
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ class ResourceFilter(HostFilter):
 
     @abc.abstractmethod
     def asked(self, spec: RequestSpec) -> int:
-        """Return how much the guest needs."""
+        """Return the amount that the guest requires."""
 
     @abc.abstractmethod
     def free(self, hosts: Sequence[HostState]) -> list[int]:
-        """Return how much each host has free; negative where more is allocated than the host has."""
+        """Return the free amount of each host; negative for an overcommitted host."""
 
     @abc.abstractmethod
     def what(self, asked: int) -> str:
-        """Say what is asked for, with its amount."""
+        """Return the requested amount as text."""
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:
         asked = self.asked(spec)
@@ -43,7 +43,7 @@ class ResourceFilter(HostFilter):
 
 
 class CoreFilter(ResourceFilter):
-    """Hosts with enough vCPUs free and no fewer processors than the guest has vCPUs."""
+    """Hosts with enough free vCPUs and at least as many processors as the guest has vCPUs."""
 
     name = "CoreFilter"
     kept = ("has the vCPUs", "have the vCPUs")
@@ -96,21 +96,21 @@ class DiskFilter(ResourceFilter):
 
 
 class CountFilter(HostFilter):
-    """Hosts below a limit on a number of servers: that of their aggregates, or else ``most`` of the settings."""
+    """Hosts below a limit on a number of servers: that of their aggregates, or by default ``most``."""
 
     def __init__(self, most: int = 0) -> None:
-        """``most`` 0: any number."""
+        """``most`` 0: unlimited."""
         self.most = most or inf
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         return f"{hosts_in_words(lost)} {have(lost)} {self.full}"
 
     full: str
-    """What is said of hosts that have reached the limit."""
+    """Wording for hosts that have reached the limit."""
 
 
 class NumInstancesFilter(CountFilter):
-    """Hosts with fewer servers than they may have."""
+    """Hosts below their limit of servers."""
 
     name = "NumInstancesFilter"
     kept = ("may have more servers", "may have more servers")
@@ -123,11 +123,11 @@ class NumInstancesFilter(CountFilter):
 
 
 class IoOpsFilter(CountFilter):
-    """Hosts that build, copy and move fewer servers than they may at a time."""
+    """Hosts below their limit of concurrent builds, copies and migrations."""
 
     name = "IoOpsFilter"
     kept = ("may build another server", "may build another server")
-    full = "as many servers in the making as one may have"
+    full = "as many servers being built as one may have"
     needs = frozenset({"io_ops"})
 
     def select(self, hosts: Sequence[HostState], spec: RequestSpec) -> list[HostState]:

@@ -6,39 +6,39 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RawId = uuid.UUID | str
-"""The id of a host as the database gives it: read as a UUID only where somebody asks for one."""
+"""The id of a host with the database driver's type; converted to a UUID only when needed."""
 
 
 def raw_ids(ids: Iterable[uuid.UUID]) -> frozenset[RawId]:
-    """Return ids in every form that a database gives them in, so that raw ids can be looked up unread."""
+    """Return ids in all forms that database drivers return, to compare with raw ids."""
     return frozenset(form for each in ids for form in (each, each.hex, str(each)))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """The group of a server, with Nova's name of its policy, and how many of the other members each host has."""
+    """A server's group: Nova's name of its policy, and the number of the other members on each host."""
 
     policy: str
     members: Mapping[uuid.UUID, int] = field(default_factory=dict)
     most: int = 1
-    """Servers of an anti-affine group that one host may have."""
+    """Maximum number of an anti-affinity group's servers on a host."""
 
 
 class HostNeed(NamedTuple):
-    """Something that a host must offer, or a trait that it must not have."""
+    """A requirement on a host, or a forbidden trait."""
 
     asked: str
-    """The property and its value, as the image or the flavor has them: ``os_secure_boot=required``."""
+    """The property and its value in the image or flavor: ``os_secure_boot=required``."""
     words: str
     """Its name in reasons: ``Secure Boot``."""
     trait: str = ""
-    """The trait of hosts that offer it; empty: no host does."""
+    """The trait of hosts that meet it; empty: no host does."""
     forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """What a guest needs: memory in MiB, disk in GiB."""
+    """The requirements of a guest: memory in MiB, disk in GiB."""
 
     vcpus: int
     memory_mb: int
@@ -48,56 +48,57 @@ class RequestSpec:
     excluded_hosts: frozenset[uuid.UUID] = frozenset()
     """Hosts that failed this request."""
     requested_host: str = ""
-    """The name of the only host that will do; empty: any."""
+    """Name of the only acceptable host; empty: any."""
     same_hosts: frozenset[uuid.UUID] | None = None
-    """Hosts of the servers it is to be with; None: not asked for."""
+    """Hosts of the servers in the hint ``same_host``; None: no such hint."""
     different_hosts: frozenset[uuid.UUID] = frozenset()
-    """Hosts of the servers it is to be apart from."""
+    """Hosts of the servers in the hint ``different_host``."""
     group: GroupSpec | None = None
     architecture: str = ""
-    """The processor that the image is made for; empty: any."""
+    """The architecture of the image; empty: any."""
     aggregate_specs: Mapping[str, str] = field(default_factory=dict)
-    """What the flavor asks of the aggregates' metadata."""
+    """Requirements of the flavor on the metadata of aggregates."""
     ignored_hosts: frozenset[str] = frozenset()
-    """Names of hosts that will not do, as an operator says."""
+    """Names of hosts that an operator excluded."""
     hypervisor_type: str = ""
-    """The hypervisor that the image is made for (``img_hv_type``); empty: any."""
+    """The hypervisor of the image (``img_hv_type``); empty: any."""
     hypervisor_versions: str = ""
-    """What the image asks of its version (``img_hv_requested_version``): ``>=6.0,<9``; empty: any."""
+    """The image's condition on the hypervisor's version (``img_hv_requested_version``): ``>=6.0,<9``; empty: any."""
     capabilities: Mapping[str, str] = field(default_factory=dict)
-    """What the flavor asks of the host (``capabilities:`` and extra specs without a scope)."""
+    """Requirements of the flavor on the host (``capabilities:`` and extra specs without a scope)."""
     query: object = None
-    """The hint ``query``, Nova's JSON condition as lists and texts; None: none."""
+    """The hint ``query``, Nova's JSON condition as lists and texts, or None."""
     host_needs: tuple[HostNeed, ...] = ()
-    """The needs of the image and the flavor beside amounts."""
+    """Requirements of the image and the flavor other than amounts."""
     image_id: uuid.UUID | None = None
-    """The image that a host would have to fetch, unless it has it."""
+    """The image that a host must download unless it is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of hosts besides their rows, by raw id; a host that is missing has none of it.
+    """Additional data of hosts, by raw id; missing hosts have none.
 
-    Only what a request or the settings ask for is read from the database.
+    Only facts that a request or the settings need are read from the database.
     """
 
     io_ops: Mapping[RawId, int] = field(default_factory=dict)
-    """Servers that are being built, copied or moved there now."""
+    """Number of servers that are being built, copied or migrated on the host."""
     with_image: frozenset[RawId] = frozenset()
     """Hosts that have the request's image in their cache."""
     aggregate_metadata: Mapping[RawId, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    """Key → values over all aggregates of the host."""
+    """Key → values of all aggregates of the host."""
     cpu_info: Mapping[RawId, Mapping[str, str]] = field(default_factory=dict)
     traits: Mapping[RawId, frozenset[str]] = field(default_factory=dict)
-    """Traits, by their names in OpenStack; ``CUSTOM_…`` are those of operators."""
+    """Names of traits in OpenStack; ``CUSTOM_…`` are defined by operators."""
 
 
 NO_FACTS = Facts()
 
 
 class HostState(NamedTuple):
-    """One host as the records have it: memory in MiB, disk in GiB; ``*_limit`` are what may be allocated, ratios and
-    reserves applied.
+    """The recorded state of a host: memory in MiB, disk in GiB. ``*_limit`` are the amounts that may be allocated,
+    including
+    ratios and reserved amounts.
     """
 
     raw_id: RawId
@@ -114,16 +115,16 @@ class HostState(NamedTuple):
     disk_gb_allocated: int
     instances: int = 0
     failed_builds: int = 0
-    """Builds that failed there since the last one that went well."""
+    """Number of failed builds since the last successful one."""
     max_instances: int | None = None
-    """What its aggregates say (``max_instances_per_host``); None: the setting holds."""
+    """Limit of its aggregates (``max_instances_per_host``); None: the setting applies."""
     max_io_ops: int | None = None
-    """The same of ``max_io_ops_per_host``."""
+    """Limit of its aggregates (``max_io_ops_per_host``); None: the setting applies."""
     architecture: str = ""
-    """This and what its hypervisor is are read only where ``needs`` has ``hardware``."""
+    """Read only with the fact ``hardware``, as are the hypervisor's type and version."""
     hypervisor_type: str = ""
     hypervisor_version: int = 0
-    """As libvirt says it: major * 1,000,000 + minor * 1,000 + release."""
+    """libvirt's number: major * 1,000,000 + minor * 1,000 + release."""
     facts: Facts = NO_FACTS
 
     @property
@@ -142,7 +143,7 @@ class HostState(NamedTuple):
 
     @property
     def io_ops(self) -> int:
-        """Servers that are being built, copied or moved there now."""
+        """Number of servers that are being built, copied or migrated on the host."""
         return self.facts.io_ops.get(self.raw_id, 0)
 
     @property
@@ -152,17 +153,17 @@ class HostState(NamedTuple):
 
     @property
     def aggregate_metadata(self) -> Mapping[str, frozenset[str]]:
-        """Key → values over all its aggregates."""
+        """Key → values of all its aggregates."""
         return self.facts.aggregate_metadata.get(self.raw_id, {})
 
     @property
     def cpu_info(self) -> Mapping[str, str]:
-        """What its agent reports of its processors."""
+        """Processor information from the host's agent."""
         return self.facts.cpu_info.get(self.raw_id, {})
 
     @property
     def traits(self) -> frozenset[str]:
-        """Its traits, by their names in OpenStack; ``CUSTOM_…`` are those of operators."""
+        """Names of its traits in OpenStack; ``CUSTOM_…`` are defined by operators."""
         return self.facts.traits.get(self.raw_id, _NO_TRAITS)
 
 

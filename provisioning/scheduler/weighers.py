@@ -1,4 +1,4 @@
-"""Weighers, which say which of the suitable hosts are preferred."""
+"""Weighers, which determine the preferred ones among the suitable hosts."""
 
 import abc
 import uuid
@@ -10,24 +10,24 @@ from provisioning.scheduler.spec import HostState, RawId, RequestSpec, raw_ids
 
 
 class Weigher(abc.ABC):
-    """One preference; the weights of all hosts are scaled to 0…1 and multiplied before they are added.
+    """A preference. The weights of all hosts are scaled to 0…1, multiplied, and added up over all weighers.
 
     A negative multiplier prefers the opposite.
     """
 
     name: str
-    """What settings and decisions call it: for Novella's own weighers the name of the class."""
+    """Name in settings and decisions; for built-in weighers the name of the class."""
     multiplier: float = 1.0
     needs: ClassVar[frozenset[str]] = frozenset()
-    """The fields of Facts that it reads."""
+    """The fields of ``Facts`` that the weigher reads."""
 
     def __init__(self, multiplier: float | None = None) -> None:
-        """``multiplier`` replaces that of the class."""
+        """``multiplier`` replaces the default of the class."""
         if multiplier is not None:
             self.multiplier = multiplier
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether it has a preference for this request; else it is not run."""
+        """Whether the weigher has a preference for this request; otherwise it is not run."""
         return True
 
     @abc.abstractmethod
@@ -89,7 +89,7 @@ class IoOpsWeigher(Weigher):
 
 
 class BuildFailureWeigher(Weigher):
-    """Prefers the host with the fewest builds that failed since one went well."""
+    """Prefers the host with the fewest failed builds since the last successful one."""
 
     name = "BuildFailureWeigher"
     multiplier = 2.0
@@ -119,10 +119,11 @@ class ImageCachedWeigher(Weigher):
 
 
 class ServerGroupSoftAffinityWeigher(Weigher):
-    """Prefers hosts with servers of the request's group, where its policy is soft-affinity.
+    """Prefers hosts with servers of the request's group, for the policy soft-affinity.
 
-    By default it and its counterpart weigh more than all others together, so that the policy yields to nothing but a
-    lack of room.
+    By default this weigher and its counterpart outweigh all others together, so that only a lack of resources overrides
+    the
+    policy.
     """
 
     name = "ServerGroupSoftAffinityWeigher"
@@ -144,7 +145,7 @@ class ServerGroupSoftAffinityWeigher(Weigher):
 
 
 class ServerGroupSoftAntiAffinityWeigher(ServerGroupSoftAffinityWeigher):
-    """Prefers hosts without servers of the request's group, where its policy is soft-anti-affinity."""
+    """Prefers hosts without servers of the request's group, for the policy soft-anti-affinity."""
 
     name = "ServerGroupSoftAntiAffinityWeigher"
     policy = SOFT_ANTI_AFFINITY

@@ -25,7 +25,7 @@ pytestmark = [
 ]
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
 TIMES = "\N{MULTIPLICATION SIGN}"
-SENTENCE = "4 hosts → 3 are at work → 2 have the memory → 0 have the disk: 40 GiB asked, 30 GiB is the most free."
+SENTENCE = "4 hosts → 3 are up → 2 have the memory → 0 have the disk: 40 GiB asked, 30 GiB is the most free."
 
 
 @pytest.fixture(scope="module")

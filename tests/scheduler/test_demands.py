@@ -112,7 +112,7 @@ def test_hosts_offer_what_a_guest_needs() -> None:
             "DifferentHostFilter",
             "1 host has a server that different_host names",
         ),
-        (replace(SPEC, requested_host="ohm"), "RequestedHostFilter", "1 host is not the host that was asked for"),
+        (replace(SPEC, requested_host="ohm"), "RequestedHostFilter", "1 host is not the requested host"),
         (
             replace(SPEC, aggregate_specs={"ssd": "true"}),
             "AggregateInstanceExtraSpecsFilter",

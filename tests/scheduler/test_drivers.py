@@ -80,7 +80,7 @@ def test_without_a_default_zone_one_must_be_said() -> None:
     options = driven("availability-zone", zone="")
     decision = decide([host()], SPEC, options)
     assert explain(decision) == (
-        "1 host → 0 are in the zone: this cloud needs to be told an availability zone, and the request names none."
+        "1 host → 0 are in the zone: this cloud requires an availability zone, and the request names none."
     )
     assert names([host()], replace(SPEC, availability_zone="nova"), options) == ["kelvin"]
 

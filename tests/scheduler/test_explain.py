@@ -18,13 +18,13 @@ HOSTS = [
 
 def test_the_sentence_counts_what_is_left_and_names_the_lack() -> None:
     decision = decide(HOSTS, SPEC, DEFAULTS)
-    sentence = "6 hosts → 4 are at work → 3 have the memory → 0 have the disk: 10 GiB asked, 7 GiB is the most free."
+    sentence = "6 hosts → 4 are up → 3 have the memory → 0 have the disk: 10 GiB asked, 7 GiB is the most free."
     assert explain(decision) == funnel(decision) == sentence
 
 
 def test_one_is_told_in_the_singular() -> None:
     decision = decide([*HOSTS, host("good")], replace(SPEC, vcpus=1), DEFAULTS)
-    assert funnel(decision) == "7 hosts → 5 are at work → 4 have the memory → 1 has the disk."
+    assert funnel(decision) == "7 hosts → 5 are up → 4 have the memory → 1 has the disk."
     assert explain(decision) == ""
 
 
