@@ -1,4 +1,4 @@
-"""Time in which nobody looked: the cloud was down, the machine was suspended, or its clock was set."""
+"""Detects time in which no periodic jobs ran: the cloud was down, the machine was suspended, or its clock was set."""
 
 import logging
 from datetime import timedelta
@@ -12,19 +12,20 @@ from provisioning.jobs.selectors import last_finished
 log = logging.getLogger(__name__)
 
 AWAY = timedelta(seconds=30)
-"""Nobody looked when a job's last round is longer ago, or further ahead, than this."""
+"""A last run longer ago than this, or as far in the future, counts as an absence."""
 
 
 def begin_again() -> None:
-    """Let every job count as having run just now: how long ago a restored copy says that it ran means nothing."""
+    """Set the last run of every job to now, because the times in a restored backup have no meaning."""
     Lease.objects.exclude(last_finished_at=None).update(last_finished_at=timezone.now())
 
 
 def absence(name: str) -> timedelta | None:
-    """Return for how long the periodic job ``name`` was not run beyond its interval, None when it was.
+    """Return the time beyond its interval in which the periodic job ``name`` did not run; None without an absence.
 
-    Negative after a clock was set back.  The deadlines that the job watches over are moved by this time, because hosts
-    may have reports that wait for the portal.
+    It is negative after a clock was set back. The deadlines that the job checks are moved by this time, because reports
+    of
+    hosts may still be queued.
     """
     last = last_finished(name)
     if last is None:
@@ -32,5 +33,5 @@ def absence(name: str) -> timedelta | None:
     gap = timezone.now() - last - timedelta(seconds=periodic_jobs[name].every)
     if abs(gap) <= AWAY:
         return None
-    log.warning("%s was not run for %.0f seconds: that time does not count for deadlines.", name, gap.total_seconds())
+    log.warning("%s was not run for %.0f seconds: deadlines are extended by that time.", name, gap.total_seconds())
     return gap

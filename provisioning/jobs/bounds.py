@@ -1,7 +1,7 @@
-"""Bounds on the rows of each kind of record, in one table: nobody's requests fill the database.
+"""Table of the limits on the number of rows of each model, so that users' requests cannot fill the database.
 
-``tests/jobs/test_bounds.py`` fails for a model that is not here, for a quota, setting or number that is not there, and
-for a guide that says something else (``WRITE_BOUNDS=1`` writes its table).
+``tests/jobs/test_bounds.py`` fails for a model that is missing here, for an unknown quota, setting or constant, and
+for a different table in the operator guide (``WRITE_BOUNDS=1`` writes it).
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from django.utils.module_loading import import_string
 
 
 class By(StrEnum):
-    """A limit on the number of rows."""
+    """The kind of limit on the number of rows."""
 
     QUOTA = "quota"
-    """Each row is counted by the quotas of its project or user."""
+    """Each row counts in the quotas of its project or user."""
     PARENT = "number"
-    """So many of each parent at most; the parent is bounded itself."""
+    """A maximum for each parent, which is limited itself."""
     PART = "part"
-    """As many as of its parent, or a few of each."""
+    """One or a few rows for each parent."""
     AGE = "age"
-    """Removed by age; until then the budgets of requests (``RATE_LIMITS``) bound what one person adds."""
+    """Deleted by age; until then the rate limits of requests (``RATE_LIMITS``) limit the rows of a user."""
     OPERATORS = "operators"
-    """No request of a member adds any."""
+    """Requests of members add no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``limits``: names of what says how many or how long: quotas, settings (capitals), or constants by their path."""
+    """A limit. ``limits`` are the names of the numbers or times: quotas, settings (capitals), or paths of constants."""
 
     by: By
     words: str
@@ -63,7 +63,7 @@ _OF_NAMESPACE = _number("namespace", "provisioning.metadefs.services.bounds.MOST
 
 BOUNDS: dict[str, Bound] = {
     # compute
-    "compute.Instance": Bound(By.QUOTA, "its quota; deleted ones go after their end", ("instances", "RETENTION_DAYS")),
+    "compute.Instance": Bound(By.QUOTA, "its quota; deleted ones are purged by age", ("instances", "RETENTION_DAYS")),
     "compute.KeyPair": _quota("key_pairs"),
     "compute.ServerGroup": _quota("server_groups"),
     "compute.InstanceAction": _number("server", _HISTORY),
@@ -73,7 +73,7 @@ BOUNDS: dict[str, Bound] = {
     "compute.Migration": _number("server", _HISTORY),
     "compute.InstanceTag": _number("server", "provisioning.compute.services.tags.MOST"),
     "compute.BlockDevice": _number("server", "provisioning.compute.device_names.MOST_DISKS"),
-    "compute.Allocation": _part("one of a server, two while it moves"),
+    "compute.Allocation": _part("one of a server, two during a migration"),
     "compute.NewerGuest": _part("one of a server on a host"),
     "compute.InterfaceDifference": _number("server", "provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES"),
     "compute.ConsoleToken": Bound(
@@ -137,7 +137,7 @@ BOUNDS: dict[str, Bound] = {
     "volumes.PoolClaim": _HOSTS,
     # images
     "images.Image": Bound(
-        By.QUOTA, "its quota; deleted ones go after their end", ("image_count_total", "RETENTION_DAYS")
+        By.QUOTA, "its quota; deleted ones are purged by age", ("image_count_total", "RETENTION_DAYS")
     ),
     "images.ImageTag": _number("image", "provisioning.images.records.MAX_TAGS"),
     "images.ImageProperty": _number("image", "provisioning.images.records.MAX_PROPERTIES"),
@@ -210,14 +210,14 @@ BOUNDS: dict[str, Bound] = {
         ),
         _HOSTS,
     ),
-    "events.Event": _age("after its moment", "EVENT_RETENTION"),
-    "notifications.Delivery": _age("when it is taken, else after its moment", "NOTIFICATION_RETENTION"),
+    "events.Event": _age("after its creation", "EVENT_RETENTION"),
+    "notifications.Delivery": _age("after its delivery, at the latest after its creation", "NOTIFICATION_RETENTION"),
     "notifications.Webhook": _OPERATORS,
     "jobs.WorkerBeat": _CLOUD,
     "jobs.Lease": _CLOUD,
     "jobs.JobRun": _part("one of a message of the queue"),
     "doctor.DoctorRun": _CLOUD,
-    "django_q.OrmQ": _part("messages of the queue; each goes when it was worked on"),
+    "django_q.OrmQ": _part("messages of the queue; each is deleted when it was processed"),
     "django_q.Schedule": _CLOUD,
     **dict.fromkeys(("django_q.Task", "django_q.Success", "django_q.Failure"), _CLOUD),
     # Django
@@ -233,14 +233,14 @@ BOUNDS: dict[str, Bound] = {
 
 
 def value_of(limit: str) -> object:
-    """Return how many or how long a bound is; the name itself for a quota.  Raises ImportError, AttributeError."""
+    """Return the number or time of a limit; for a quota its name. Raises ImportError, AttributeError."""
     if "." in limit:
         return import_string(limit)
     return getattr(settings, limit) if limit.isupper() else limit
 
 
 def table() -> list[str]:
-    """Return the lines of the guide's table: what members' requests add rows to, and what bounds it."""
+    """Return the lines of the guide's table: the models to which members' requests add rows, with their limits."""
     lines = ["| Record | Bound by | |", "|---|---|---|"]
     for label, bound in BOUNDS.items():
         if bound.by is not By.OPERATORS:
@@ -265,4 +265,4 @@ def _number_in_words(limit: str) -> str:
 
 
 _SETTINGS = {"TASK_RETENTION": "IMAGE_TASK_RETENTION"}
-"""Settings whose variable has another name."""
+"""Settings whose environment variable has another name."""

@@ -1,4 +1,6 @@
-"""django-q2's broker over our queue: several topics in one group, woken by commits, unhurt by a database outage."""
+"""A django-q2 broker for this queue: several topics in one worker group, woken by commits, tolerant of database
+outages.
+"""
 
 import logging
 import time
@@ -13,31 +15,33 @@ from provisioning.events import wake
 from provisioning.jobs import queue
 
 IDLE = 1.0
-"""Seconds between looks when nobody wakes us: for messages that were given back later, and for lost wake-ups."""
+"""Seconds between two reads of the queue without a wake-up, for postponed messages and lost wake-ups."""
 OUTAGE_PAUSE = 1.0
 
 logger = logging.getLogger(__name__)
 
 
 class Broker(ORM):
-    """Takes messages for one worker group; lives in the group's pusher process."""
+    """Takes messages for one worker group, in the group's pusher process."""
 
     def __init__(self, list_key: str | None = None, *, topics: Collection[str] = (), group: str = "") -> None:
-        """Serve the topics for the group.  Without a group, as django-q2's own commands make it, it only counts."""
+        """Serve the topics for the group. Without a group, as created by django-q2's own commands, it can only count
+        messages.
+        """
         super().__init__(list_key)
         self.topics = list(topics)
         self.group = group
         self._listener: wake.Listener | None = None
 
     def enqueue(self, task: str) -> int:
-        """Refuse: ``async_task`` would queue a pickle."""
+        """Refuse, because ``async_task`` would queue a pickle."""
         raise TypeError("Queue work through provisioning.jobs.cast.")
 
     def dequeue(self) -> list[tuple[int, queue.Taken]] | None:
-        """Take one message, or wait for a wake-up and return nothing.  The payload comes with its number."""
+        """Take a message, or wait for a wake-up and return None. The payload includes the message's number."""
         try:
             if self._listener is None:
-                self._listener = wake.listener(wake.QUEUE)  # before looking, so that no commit is missed
+                self._listener = wake.listener(wake.QUEUE)  # before reading, so that no commit is missed
             taken = queue.take(self.topics, self.group)
             if taken is None:
                 self._listener.wait(IDLE)
@@ -52,18 +56,18 @@ class Broker(ORM):
         return [(taken.id, taken)]
 
     def queue_size(self) -> int:
-        """How many messages wait or run."""
+        """Number of messages that wait or run."""
         return int(OrmQ.objects.filter(key__in=self.topics).count())
 
     def acknowledge(self, task_id: int) -> None:
-        """Nothing: the worker itself removes what it finished, in ``dispatch``."""
+        """Do nothing, because ``dispatch`` removes finished messages in the worker."""
 
     def fail(self, task_id: int) -> None:
-        """Remove a message that cannot be read or names no job of ours."""
+        """Remove a message that is unreadable or names an unknown job."""
         queue.finish(task_id)
 
     def _forget(self) -> None:
-        """Drop the connections; the next look makes new ones."""
+        """Close the connections; the next read opens new ones."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -71,5 +75,5 @@ class Broker(ORM):
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether the database or the wake-up socket failed, as opposed to our code."""
+    """Whether the database or the wake-up socket failed, in contrast to an error in the code."""
     return isinstance(error, (db.Error, OSError)) or type(error).__module__.partition(".")[0] == "psycopg"

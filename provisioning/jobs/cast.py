@@ -1,4 +1,4 @@
-"""Cast: hand a job to any worker of a topic, in the transaction that makes it necessary."""
+"""Cast: queue a job for any worker of a topic, in the caller's transaction."""
 
 import logging
 import time
@@ -15,16 +15,17 @@ logger = logging.getLogger(__name__)
 def cast(topic: str, job: str, **payload: object) -> None:
     """Queue the registered job with JSON keywords; nothing is queued when the transaction rolls back.
 
-    Ids arrive as text at the job.  Raises LookupError for a job nobody registered for the topic.
+    The job gets ids as text. Raises LookupError for a job that is not registered for the topic.
     """
     queue.put(topic, _signed(topic, job, payload))
 
 
 def cast_here(topic: str, job: str, **payload: object) -> None:
-    """Queue a job as ``cast`` does, and run it in this process, in this thread, as soon as the transaction commits.
+    """Queue a job like ``cast``, and run it in this process and thread as soon as the transaction commits.
 
-    For a short step that somebody waits for: it is spared the way through the queue.  When this process dies over it,
-    or it fails, a worker runs it as any other.
+    For short jobs whose result a user waits for, because it avoids the delay of the queue. When this process dies, or
+    the job
+    fails, a worker runs it like any other.
     """
     text = _signed(topic, job, payload)
     number = queue.put_aside(topic, text)
@@ -39,14 +40,14 @@ def _signed(topic: str, job: str, payload: dict[str, object]) -> str:
 
 
 def _run(number: int, message: JobMessage) -> None:
-    """Run a message that was put aside; one that fails is a worker's from now on, at the latest when its time is up."""
+    """Run a reserved message; after a failure a worker runs it, at the latest when its time has expired."""
     try:
         try:
             registry.jobs[message.job].run(**message.payload)
         except Exception as error:
             logger.exception("Job %s failed where it was cast; a worker tries it again.", message.job)
             if isinstance(error, Error):
-                connection.close()  # in whatever state it is
+                connection.close()  # the connection's state is unknown
             queue.free(number)
         else:
             queue.finish(number)

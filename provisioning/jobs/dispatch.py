@@ -1,7 +1,8 @@
-"""The one function that django-q2 runs: it runs the registered job a message names, and never raises.
+"""The only function that django-q2 runs: it runs the registered job of a message, and never raises.
 
-In order: note the start · run the job · remove the message, or give it back for another try · after the last try tell
-the job's ``on_give_up``.  Starts are counted before the job runs, so a job that kills its worker is stopped as well.
+In order: record the start; run the job; remove the message, or postpone it for a retry; after the last attempt call
+the job's ``on_give_up``. Starts are counted before the job runs, so that a job that kills its worker is given up as
+well.
 """
 
 import functools
@@ -21,13 +22,13 @@ MOST_STARTS = 3
 PAUSES = (0.5, 3.0)
 """Seconds before the second and the third start."""
 OUTAGE_TRIES = 60
-"""Seconds to go on trying to write down that a job is done."""
+"""Number of attempts, one each second, to record the outcome of a job."""
 
 logger = logging.getLogger(__name__)
 
 
 def run(message_id: int, group: str, message: JobMessage) -> None:
-    """Run one message in a worker process; a long one beside the next ones."""
+    """Run a message in a worker process; a long job runs in a thread."""
     job = registry.jobs[message.job]
     if job.long:
         work = functools.partial(_run, message_id, group, message)
@@ -50,7 +51,7 @@ def _run(message_id: int, group: str, message: JobMessage) -> None:
 
 
 def _start(message_id: int, group: str) -> int | None:
-    """Note the start, through an outage of the database if need be: the group has the message, nobody else tries it."""
+    """Record the start, also through an outage of the database; no other group runs the message in the meantime."""
     worker = worker_groups.process_mark(os.getpid())
     for tried in range(OUTAGE_TRIES):
         try:
@@ -74,7 +75,7 @@ def _run_started(message_id: int, group: str, message: JobMessage, starts: int) 
     except (Exception, TimeoutException) as error:
         logger.exception("Job %s failed at start %s of %s: %s", job.name, starts, MOST_STARTS, message.payload)
         if isinstance(error, (Error, TimeoutException)):
-            connection.close()  # in whatever state it is
+            connection.close()  # the connection's state is unknown
         _after_failure(message_id, group, message, starts)
     else:
         _write(queue.finish, message_id)
@@ -99,7 +100,7 @@ def _give_up(job: registry.RegisteredJob, message: JobMessage, reason: str) -> N
 
 
 def _write(change: Callable[..., None], *arguments: object) -> None:
-    """Write the outcome down, through an outage of the database if need be."""
+    """Record the outcome, also through an outage of the database."""
     for _ in range(OUTAGE_TRIES):
         try:
             change(*arguments)

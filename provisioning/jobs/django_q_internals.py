@@ -1,16 +1,18 @@
-"""The only module that changes django-q2 from within.
+"""The only module that patches django-q2.
 
-Its version is pinned exactly, and ``tests/jobs/test_django_q_internals.py`` fails when another one breaks a name below.
+Its version is pinned exactly, and ``tests/jobs/test_django_q_internals.py`` fails when another version breaks a name
+below.
 
 Replaced:
 
 * ``cluster.Sentinel.reincarnate(process)``: the death of an idle worker, of the pusher or of the monitor can leave a
-  lock of the inner queues taken for ever, so it ends the group, and the supervisor starts it again; the death of a
-  worker with a job in hand gives the job back at once
-* ``pusher.SignedPackage``: the pusher calls its ``loads`` with what ``Broker.dequeue`` gave; a message is verified and
-  checked against the registered jobs instead of unpickled, and BadSignature makes the pusher call ``Broker.fail``
+  lock of the inner queues locked forever, so the group ends and the supervisor restarts it. The death of a worker
+  with a job requeues the job immediately.
+* ``pusher.SignedPackage``: the pusher calls its ``loads`` with the result of ``Broker.dequeue``. A message is verified
+  and
+  checked against the registered jobs instead of unpickled; after BadSignature the pusher calls ``Broker.fail``.
 
-Used, and not documented by django-q2:
+Used, although django-q2 does not document it:
 
 * ``conf.Conf.WORKERS`` and ``Conf.QUEUE_LIMIT``, which the sentinel reads when it starts
 * ``cluster.Cluster(broker)``, its ``start`` and its process ``sentinel``, which ends with status 0 after SIGTERM
@@ -18,7 +20,7 @@ Used, and not documented by django-q2:
 * the keys of the task that a worker runs: ``id``, ``name``, ``func``, ``args``, ``kwargs``, ``started`` and
   ``ack_failure``
 
-Elsewhere in this package: the columns ``key``, ``payload`` and ``lock`` of ``models.OrmQ``, the methods of
+Used elsewhere in this package: the columns ``key``, ``payload`` and ``lock`` of ``models.OrmQ``, the methods of
 ``brokers.orm.ORM``, and ``exceptions.TimeoutException``, which a worker's alarm raises in a job.
 """
 
@@ -39,19 +41,19 @@ from provisioning.jobs.queue import Taken
 from provisioning.jobs.worker_groups import STUCK
 
 IDLE = -1
-"""The timer of a worker that has no job."""
+"""The timer of an idle worker."""
 
 logger = logging.getLogger(__name__)
 
 
 class SignedMessages:
-    """In the place of django-q2's SignedPackage at the pusher: from a signed message to the task a worker runs."""
+    """Replaces django-q2's SignedPackage in the pusher: converts a signed message to the task that a worker runs."""
 
     group = ""
 
     @classmethod
     def loads(cls, taken: Taken) -> dict[str, Any]:
-        """Read one message; raises BadSignature, after which the message is removed."""
+        """Read a message. Raises BadSignature, after which the message is removed."""
         try:
             message = verify(taken.text)
         except MessageError as error:
@@ -74,7 +76,7 @@ _original_reincarnate = django_q.cluster.Sentinel.reincarnate
 
 
 def _reincarnate(sentinel: Any, process: Any) -> Any:
-    """Replace a dead process, or end the group when it may have left a lock behind."""
+    """Replace a dead process, or end the group when the process may have left a lock behind."""
     if process in (sentinel.monitor, sentinel.pusher):
         logger.critical("The %s died; the group ends.", "pusher" if process is sentinel.pusher else "monitor")
         os._exit(STUCK)
@@ -86,14 +88,14 @@ def _reincarnate(sentinel: Any, process: Any) -> Any:
         try:
             freed = worker_groups.give_back_at_a_death(SignedMessages.group)
         except Exception:
-            logger.exception("The job of a dead worker cannot be given back now; the watchdog will.")
+            logger.exception("The job of a dead worker cannot be requeued now; the watchdog will requeue it.")
         else:
-            logger.error("A worker died with status %s; %s jobs were given back.", process.exitcode, freed)
+            logger.error("A worker died with status %s; %s jobs were requeued.", process.exitcode, freed)
     return _original_reincarnate(sentinel, process)
 
 
 def make_cluster(broker: Broker, workers: int) -> django_q.cluster.Cluster:
-    """Patch django-q2 in this process, and return a cluster for the broker's group that is not started yet."""
+    """Patch django-q2 in this process, and return an unstarted cluster for the broker's group."""
     Conf.WORKERS = Conf.QUEUE_LIMIT = workers
     SignedMessages.group = broker.group
     django_q.pusher.SignedPackage = SignedMessages

@@ -1,4 +1,4 @@
-"""The ping through a worker group's own queue, pruning of the event log, and the purge of what is long over."""
+"""Jobs of the queue itself: the ping of a worker group, pruning of the event log, and the purge of expired records."""
 
 from provisioning.events import services as events
 from provisioning.jobs import registry, retention, worker_groups
@@ -9,19 +9,19 @@ PING = "jobs.ping"
 
 @registry.job(PING, topic=PING_TOPIC)
 def ping(group: str) -> None:
-    """Show that messages of the group are taken and run."""
+    """Record that a worker of the group takes and runs messages."""
     worker_groups.answer_ping(group)
 
 
 @registry.periodic("events.prune", every=60)
 def prune_events() -> None:
-    """Remove events that no page will ask for any more."""
+    """Delete events that no page can request any longer."""
     events.prune()
 
 
 @registry.periodic("jobs.purge", every=600)
 def purge() -> None:
-    """Remove what has been over for longer than it is kept."""
+    """Delete records older than their retention."""
     retention.purge_by_the_clock()
 
 

@@ -1,7 +1,7 @@
-"""Jobs that take longer than a worker has time for one, like an image's download: each in a thread of a worker process.
+"""Jobs that exceed the time limit of workers, such as downloads of images; each runs in a thread of a worker process.
 
-The worker takes the next message meanwhile.  The queue's promises hold for them as for others: the message is the
-group's while the thread runs, is removed at its end, and is given back when the process dies.
+The worker takes the next message in the meantime. The guarantees of the queue apply to them, too: the group keeps the
+message while the thread runs, it is removed at the end, and it is requeued when the process dies.
 """
 
 import logging
@@ -14,9 +14,9 @@ from django.db import Error, close_old_connections, connection
 from provisioning.jobs import queue
 
 BUSY_PAUSE = 5.0
-"""Seconds before a message is looked at again for which there was no thread."""
+"""Seconds for which a message is postponed when all threads are busy."""
 HOLD_EVERY = 60.0
-"""Seconds between two looks that a message is still ours: well below the time for which it is taken."""
+"""Seconds between two extensions of a message's lock, far below the duration of the lock."""
 
 logger = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -24,9 +24,9 @@ _running: set[threading.Thread] = set()
 
 
 def begin(message_id: int, group: str, work: Callable[[], None], *, leaves_room: bool = False) -> None:
-    """Run the work of a taken message in a thread, or give the message back for a while when enough of them run.
+    """Run the work of a taken message in a thread, or postpone the message when the maximum of threads is running.
 
-    ``leaves_room``: it does not take the last of the threads, unless there is only one.
+    ``leaves_room``: it may not use the last thread, unless there is only one.
     """
     thread = threading.Thread(target=_run, args=[message_id, group, work], name=f"long-job-{message_id}", daemon=True)
     with _lock:
@@ -52,7 +52,7 @@ def _run(message_id: int, group: str, work: Callable[[], None]) -> None:
 
 
 def _hold(message_id: int, group: str, ended: threading.Event) -> None:
-    """Keep the message while its work goes on."""
+    """Extend the lock of the message until its work has ended."""
     while not ended.wait(HOLD_EVERY):
         try:
             close_old_connections()

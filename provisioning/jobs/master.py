@@ -1,6 +1,7 @@
-"""The master process of a worker group: it starts the watchdog and django-q2's cluster, and ends with either of them.
+"""Master process of a worker group: it starts the watchdog and django-q2's cluster, and ends together with either.
 
-Every process follows its parent: when that dies, however, the kernel kills it too, so that no orphan goes on.
+Each process ends with its parent: when the parent dies, for whatever reason, the kernel kills it, so that there are no
+orphans.
 """
 
 import ctypes
@@ -30,14 +31,14 @@ logger = logging.getLogger(__name__)
 def run_group(topics: list[str], workers: int, *, periodic: bool) -> int:
     """Run a worker group in this process and its children until SIGTERM or SIGINT; returns the exit status.
 
-    On the signal the jobs in hand are finished first.  A status other than 0 asks to be started again.
+    Running jobs are finished after the signal. A status other than 0 requests a restart.
     """
     group = worker_groups.name_of_group()
     worker_groups.forget_dead(judge_others=False)
-    worker_groups.beat(group, topics)  # before any message is taken in its name
+    worker_groups.beat(group, topics)  # before it takes any message
     connections.close_all()
     gc.collect()
-    gc.freeze()  # what is shared with the children stays shared
+    gc.freeze()  # keeps memory shared with the children
     _follow_forks()
     watchdog = get_context("fork").Process(target=_watch, args=[group, topics, periodic], name="watchdog")
     watchdog.start()
@@ -48,17 +49,17 @@ def run_group(topics: list[str], workers: int, *, periodic: bool) -> int:
         time.sleep(TICK)
     if not watchdog.is_alive():
         logger.critical("The group's watchdog ended with status %s; the group ends.", watchdog.exitcode)
-        os._exit(STUCK)  # the children follow
+        os._exit(STUCK)  # this also ends the children
     _end(watchdog)
     return 0 if cluster.sentinel.exitcode == 0 else STUCK
 
 
-def _watch(group: str, topics: list[str], periodic: bool) -> None:  # noqa: FBT001 - a process's plain arguments
+def _watch(group: str, topics: list[str], periodic: bool) -> None:  # noqa: FBT001 - arguments of a process
     Watchdog(group, topics, periodic=periodic).run()
 
 
 def _follow_forks() -> None:
-    """Let every child that this process and its children fork be killed by the kernel when its parent dies."""
+    """Let the kernel kill every forked child of this process and its children when the child's parent dies."""
     libc = ctypes.CDLL(None)
     parent = 0
 
@@ -68,7 +69,7 @@ def _follow_forks() -> None:
 
     def follow_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel knew that we follow it
+        if os.getppid() != parent:  # it died before prctl
             os._exit(STUCK)
 
     os.register_at_fork(before=note_parent, after_in_child=follow_parent)

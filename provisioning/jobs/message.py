@@ -1,4 +1,4 @@
-"""What lies in the queue: plain JSON signed with the bus key, so that a row somebody else wrote is never run."""
+"""Messages of the queue: JSON signed with the bus key, so that rows from other writers are never run."""
 
 import hashlib
 import hmac
@@ -8,11 +8,11 @@ from django.conf import settings
 
 
 class MessageError(ValueError):
-    """Not a message of ours."""
+    """The message is malformed or has no valid signature."""
 
 
 class JobMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One job to run: its registered name, its keywords, and the request it belongs to."""
+    """A job to run: its registered name, its keywords, and the id of the request that caused it."""
 
     topic: str
     job: str
@@ -26,13 +26,13 @@ _decoder = msgspec.json.Decoder(JobMessage)
 
 
 def sign(message: JobMessage) -> str:
-    """Return ``<hex signature>.<json>``; raises TypeError for a payload that is not plain JSON."""
+    """Return ``<hex signature>.<json>``. Raises TypeError for a payload that is not plain JSON."""
     body = _encoder.encode(message)
     return f"{_signature(body, settings.BUS_KEY)}.{body.decode()}"
 
 
 def verify(text: str) -> JobMessage:
-    """Check the signature, by the bus key or an older one, then read; raises MessageError."""
+    """Verify the signature, with the bus key or an older one, and decode the message. Raises MessageError."""
     signature, _, body = text.partition(".")
     keys = [settings.BUS_KEY, *settings.BUS_KEY_FALLBACKS]
     if not any(hmac.compare_digest(signature.encode(), _signature(body.encode(), key).encode()) for key in keys):

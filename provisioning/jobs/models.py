@@ -1,10 +1,10 @@
-"""Which worker groups are alive, who does which periodic work, and who runs which message of the queue."""
+"""Worker groups, leases of periodic jobs, and messages of the queue that are being run."""
 
 from django.db import models
 
 
 class WorkerBeat(models.Model):
-    """One worker group and when it was last alive: written by its own loop and by a ping through its own queue."""
+    """A worker group and the time of its last sign of life, from its own loop and from a ping through its own queue."""
 
     name = models.CharField(max_length=120, primary_key=True)
     topics = models.CharField(max_length=200)
@@ -17,8 +17,9 @@ class WorkerBeat(models.Model):
 
 
 class Lease(models.Model):
-    """Who does a periodic job now, until when; makes it run once however many workers there are.  And how its last run
-    went: when it began and ended, how many seconds it took, what error it ended with.
+    """The lease of a periodic job, so that it runs once regardless of the number of workers, and the result of the last
+    run:
+    begin, end, seconds, and error.
     """
 
     name = models.CharField(max_length=80, primary_key=True)
@@ -27,7 +28,7 @@ class Lease(models.Model):
     last_run_at = models.DateTimeField(null=True)
     last_finished_at = models.DateTimeField(null=True)
     last_seconds = models.FloatField(null=True)
-    last_error = models.CharField(max_length=500, blank=True)  # empty: it went well
+    last_error = models.CharField(max_length=500, blank=True)  # empty: successful
 
     class Meta:
         verbose_name = "periodic job"
@@ -38,11 +39,11 @@ class Lease(models.Model):
 
 
 class JobRun(models.Model):
-    """One taken message of the queue: which worker group has it, which worker runs it, how often it was started."""
+    """A taken message of the queue: its worker group, its worker, and its number of starts."""
 
-    message_id = models.BigIntegerField(primary_key=True)  # of django-q2's OrmQ
-    group = models.CharField(max_length=120, blank=True, db_index=True)  # a WorkerBeat's name; empty: given back
-    worker = models.CharField(max_length=40, blank=True)  # pid and start time; empty: not begun
+    message_id = models.BigIntegerField(primary_key=True)  # id of django-q2's OrmQ
+    group = models.CharField(max_length=120, blank=True, db_index=True)  # name of a WorkerBeat; empty: requeued
+    worker = models.CharField(max_length=40, blank=True)  # pid and start time; empty: not started
     starts = models.PositiveIntegerField(default=0)
     started_at = models.DateTimeField(null=True)
 

@@ -1,6 +1,6 @@
-"""Work by the clock: every registered periodic job at its interval, in one worker group of the cloud at a time.
+"""Runs the registered periodic jobs at their intervals, each in one worker group of the cloud at a time.
 
-A group has two lanes, each a thread: a job that hangs keeps one of them, and the other goes on with the rest until the
+A group has two lanes, which are threads: a job that hangs blocks one of them, and the other runs the rest until the
 watchdog ends the group.
 """
 
@@ -22,20 +22,20 @@ from provisioning.jobs.registry import PeriodicJob
 from provisioning.jobs.selectors import LEASE
 
 LANES = 2
-"""Jobs that one group does at a time."""
+"""Jobs that a group runs concurrently."""
 LONGEST_WAIT = 1.0
 EARLY = 0.9
-"""A job may run this part of its interval after another group's run."""
+"""A job may run this fraction of its interval after another group's run."""
 LONGEST_ERROR = 500
 
 logger = logging.getLogger(__name__)
 
 
 class PeriodicLoop:
-    """Runs due jobs by the monotonic clock, each lane one after the other; a run that was missed is not made up for."""
+    """Runs due jobs by the monotonic clock, one after the other in each lane; missed runs are not made up for."""
 
     def __init__(self, holder: str, jobs: Iterable[PeriodicJob]) -> None:
-        """All jobs are due at once."""
+        """All jobs are due immediately."""
         self._holder = holder
         self._lock = threading.Lock()
         self._due = {job: time.monotonic() for job in jobs}
@@ -43,11 +43,11 @@ class PeriodicLoop:
 
     @property
     def running(self) -> tuple[str, float] | None:
-        """The job that has run longest of those that run now, and the monotonic time of its start."""
+        """The running job with the earliest start, and the monotonic time of its start."""
         return min(self._running.copy().items(), key=lambda each: each[1], default=None)
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop; in a thread of its own, which starts the other lanes."""
+        """Run jobs until ``stop`` is set; called in its own thread, which starts the other lanes."""
         lanes = [threading.Thread(target=self._lane, args=[stop], daemon=True) for _ in range(LANES - 1)]
         for lane in lanes:
             lane.start()
@@ -56,7 +56,7 @@ class PeriodicLoop:
             lane.join(LONGEST_WAIT)
 
     def run_due(self) -> None:
-        """Run what is due now, in this thread; what another lane runs is left to it."""
+        """Run the due jobs in this thread, except those that another lane is running."""
         seen: set[str] = set()
         while (job := self._next(seen)) is not None:
             seen.add(job.name)
@@ -72,7 +72,7 @@ class PeriodicLoop:
         connection.close()
 
     def _next(self, seen: set[str]) -> PeriodicJob | None:
-        """Take a due job that nobody of this group does, and that was not done in this round."""
+        """Claim a due job that is not running in this group and not in ``seen``."""
         with self._lock:
             now = time.monotonic()
             for job, due in self._due.items():
@@ -88,7 +88,7 @@ class PeriodicLoop:
             close_old_connections()
             _run_leased(job, self._holder)
         except Exception:
-            logger.exception("The lease of %s cannot be had.", job.name)
+            logger.exception("The lease of %s cannot be acquired.", job.name)
             connection.close()
         finally:
             self._running.pop(job.name, None)
@@ -111,7 +111,7 @@ def _run_leased(job: PeriodicJob, holder: str) -> None:
 
 
 def _note(job: PeriodicJob, holder: str, started: datetime, seconds: float, error: str) -> None:
-    """Write down how a run went, and let go of the lease."""
+    """Record the result of a run, and release the lease."""
     now = timezone.now()
     Lease.objects.filter(name=job.name, holder=holder).update(
         expires_at=now, last_run_at=started, last_finished_at=now, last_seconds=seconds, last_error=error
@@ -123,7 +123,7 @@ def _told(error: BaseException) -> str:
 
 
 def _acquire(job: PeriodicJob, holder: str) -> bool:
-    """Take the lease if nobody has it and nobody has just done the work."""
+    """Acquire the lease, unless another group has it or has just run the job."""
     now = timezone.now()
     nobody_has_it = Q(expires_at__lte=now) | Q(holder=holder)
     is_due = Q(last_run_at=None) | Q(last_run_at__lte=now - timedelta(seconds=job.every * EARLY))

@@ -1,4 +1,4 @@
-"""The queue's rows: django-q2's messages, and beside each taken one who has it and how often it was started."""
+"""The rows of the queue: django-q2's messages, and for each taken one its group, worker and number of starts."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -16,9 +16,9 @@ from provisioning.events import wake
 from provisioning.jobs.models import JobRun
 
 FREE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The lock of a message that any group may take: it lies in the past on every machine's clock."""
+"""The lock of a message that any group may take; it is in the past on all machines."""
 ASIDE = 10
-"""Seconds for which a message is left to the process that has put it aside."""
+"""Seconds for which a message is reserved for the process that has put it aside."""
 
 
 class Taken(NamedTuple):
@@ -36,13 +36,13 @@ def put(topic: str, text: str) -> int:
 
 
 def put_aside(topic: str, text: str) -> int:
-    """Add a message that workers take only when it is freed, or is still there after ``ASIDE`` seconds."""
+    """Add a message that workers take only after ``free``, or after ``ASIDE`` seconds."""
     lock = timezone.now() + timedelta(seconds=ASIDE)
     return int(OrmQ.objects.create(key=topic, payload=text, lock=lock).pk)
 
 
 def free(message_id: int) -> None:
-    """Let workers have a message that was put aside; nothing when one has it already."""
+    """Release a reserved message to the workers, unless one has already taken it."""
     with transaction.atomic():
         if not JobRun.objects.filter(message_id=message_id).exists():
             OrmQ.objects.filter(id=message_id).update(lock=FREE)
@@ -54,7 +54,9 @@ def is_waiting(topic: str) -> bool:
 
 
 def take(topics: Collection[str], group: str) -> Taken | None:
-    """Take the oldest free message of the topics for a worker group; None when there is none or another was faster."""
+    """Take the oldest free message of the topics for a worker group; None without one, or when another group was
+    faster.
+    """
     now = timezone.now()
     found = _oldest(tuple(topics)).first(now=now)
     if found is None:
@@ -94,10 +96,10 @@ _NOTE = PreparedInsert(JobRun)
 
 
 def start(message_id: int, group: str, worker: str, *, again: bool = False) -> int | None:
-    """Note that a worker begins; returns which start of this message it is (from 1).
+    """Record that a worker starts a message; returns the number of the start, from 1.
 
-    None: the message is no longer this group's, or another worker of the group has begun with it; it must not be run.
-    ``again``: the worker tried before, and never heard whether it was noted.
+    None: the message no longer belongs to the group, or another worker of the group has started it; it must not be run.
+    ``again``: the worker repeats the call because the result of the previous one is unknown.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -129,7 +131,7 @@ _STARTS = Prepared(
 
 
 def hold(message_id: int, group: str) -> bool:
-    """Keep a message that takes long for the group that runs it; whether it still is the group's."""
+    """Extend the lock of a running message; returns whether it still belongs to the group."""
     if not JobRun.objects.filter(message_id=message_id, group=group).exists():
         return False
     return bool(OrmQ.objects.filter(id=message_id).update(lock=_until(timezone.now())))
@@ -146,16 +148,17 @@ _FORGET_RUN = PreparedDelete(lambda number: JobRun.objects.filter(message_id=num
 
 
 def postpone(message_id: int, seconds: float) -> None:
-    """Give a message back, to be taken again by any group after some seconds."""
+    """Requeue a message after some seconds, for any group."""
     with transaction.atomic():
         JobRun.objects.filter(message_id=message_id).update(group="", worker="")
         OrmQ.objects.filter(id=message_id).update(lock=timezone.now() + timedelta(seconds=seconds))
 
 
 def give_back(held: QuerySet[JobRun]) -> int:
-    """Free the messages of dead holders, to be taken at once; returns how many there were.
+    """Requeue the messages of dead holders immediately; returns their number.
 
-    Several may find the same holder dead: whoever comes second frees nothing, though the message has begun elsewhere.
+    Several processes may notice the same death: the later ones requeue nothing, even if the message was started
+    elsewhere.
     """
     with transaction.atomic():
         numbers = list(held.select_for_update().order_by("pk").values_list("pk", flat=True))
@@ -168,5 +171,5 @@ def give_back(held: QuerySet[JobRun]) -> int:
 
 
 def _until(now: datetime) -> datetime:
-    """A lock that outlives the longest job: the safety net under ``give_back``."""
+    """Return a lock that outlasts the longest job, in case ``give_back`` is never called."""
     return now + timedelta(seconds=settings.JOB_HELD)

@@ -1,4 +1,4 @@
-"""Which jobs exist: the only functions a queue message can name, and the work that is done by the clock."""
+"""Registry of jobs: the only functions that a message can name, and the periodic jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from provisioning.common.wired import Wired
 
 Job = TypeVar("Job", bound=Callable[..., None])
 GiveUp = Callable[..., None]
-"""Called as ``on_give_up(reason, **payload)`` when a job will not be tried again."""
+"""Called as ``on_give_up(reason, **payload)`` when a job will not be retried."""
 
 
 @dataclass(frozen=True)
 class RegisteredJob:
-    """One job of one topic."""
+    """A job of a topic."""
 
     name: str
     topic: str
     run: Callable[..., None]
     on_give_up: GiveUp | None
     long: bool = False
-    """Whether it may take longer than a worker's time for a job, and runs beside the others."""
+    """Whether it may exceed the time limit of workers, and runs in a thread."""
     leaves_room: bool = False
-    """Whether it never takes the last of a worker's threads for long jobs."""
+    """Whether it never uses a worker's last thread for long jobs."""
 
 
 @dataclass(frozen=True)
 class PeriodicJob:
-    """Work done every ``every`` seconds by one worker group of the cloud at a time."""
+    """A job that runs every ``every`` seconds, in one worker group of the cloud at a time."""
 
     name: str
     every: float
@@ -37,18 +37,18 @@ class PeriodicJob:
 jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
 START_CHECKS = Wired[Callable[[], None]]("The checks before a worker group starts")
-"""A NovellaError stops the start with its message."""
+"""A NovellaError prevents the start with its message."""
 
 
 def job(
     name: str, *, topic: str, on_give_up: GiveUp | None = None, long: bool = False, leaves_room: bool = False
 ) -> Callable[[Job], Job]:
-    """Register a function that ``cast`` may name; it takes the cast's payload as keywords.
+    """Register a function that ``cast`` may name; it gets the cast's payload as keywords.
 
-    It runs at least once, so it must look at the state first.  An exception is logged and the job tried again shortly;
-    after three starts ``on_give_up(reason, **payload)`` is called instead.  A ``long`` job runs in a thread beside the
-    others, for as long as it takes; it is given back when its worker dies or stops.  One that ``leaves_room``, because
-    it may take hours and many are asked for, never takes the last thread for such jobs.
+    It runs at least once, so it must check the current state first. An exception is logged and the job retried shortly;
+    after three starts ``on_give_up(reason, **payload)`` is called instead. A ``long`` job runs in a thread without a
+    time limit and is requeued when its worker dies or stops. A job with ``leaves_room``, because it may take hours and
+    many are requested, never uses the last thread for long jobs.
     """
 
     def register(function: Job) -> Job:
@@ -60,7 +60,7 @@ def job(
 
 
 def periodic(name: str, *, every: float) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Register work to be done every ``every`` seconds, by one worker group at a time however many there are."""
+    """Register a function to run every ``every`` seconds, in one worker group at a time."""
 
     def register(function: Callable[[], Any]) -> Callable[[], Any]:
         _unique(periodic_jobs, name, function)

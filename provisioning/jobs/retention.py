@@ -1,7 +1,7 @@
 """Retention of records, and the purge of expired ones in small batches.
 
-A kind of record is either purged ``RETENTION_DAYS`` after it has ended, or kept by another rule, which is described in
-words.  ``tests/jobs/test_retention.py`` fails for a model with neither.
+A model is either purged ``RETENTION_DAYS`` after the end of its records, or has another rule, which is described in
+words. ``tests/jobs/test_retention.py`` fails for a model with neither.
 """
 
 import logging
@@ -24,18 +24,18 @@ from provisioning.common.retry import when_broken_off
 from provisioning.common.wired import Wired
 
 BATCH = 200
-"""Rows of one transaction: on SQLite nobody else writes meanwhile."""
+"""Rows in one transaction, during which SQLite allows no other writer."""
 PAUSE = 0.02
-"""Seconds between two of them, in which others write."""
+"""Seconds between two batches, for other writers."""
 ROUND = 20.0
-"""Seconds that one round by the clock may take; the next one goes on."""
+"""Maximum seconds of one periodic run; the next one continues."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows that go with those of a kind, before them and in batches of their own: there may be very many.
+    """Rows that are deleted with those of a kind, before them and in their own batches, because there may be many.
 
     ``path`` is the lookup from the part to the kind's row (``action__instance``).
     """
@@ -45,16 +45,17 @@ class Part:
     path: str
 
     def of(self, keys: Any) -> QuerySet[Any]:
-        """Return the rows that belong to these of the kind: keys, or a query of them."""
+        """Return the rows of these rows of the kind, given as keys or a query."""
         return self.model._default_manager.filter(**{f"{self.path}__in": keys})
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """One kind of record that goes in the end.
+    """A kind of record that is purged.
 
-    ``over(before)`` are the rows that were over before that moment and that nothing needs any more.  ``prepare`` is
-    done once before a purge.
+    ``over(before)`` are the rows that ended before that moment and are no longer needed. ``prepare`` is called once
+    before
+    a purge.
     """
 
     name: str
@@ -65,19 +66,19 @@ class Purged:
 
 
 PURGED = Wired[Purged]("The kinds of records that are purged")
-"""In the order of the purge.  Rows that point to a purged one are deleted with it, as their foreign keys say."""
+"""In the order of the purge. Rows that refer to a purged one are deleted with it by their foreign keys."""
 KEPT = Wired[Mapping[str, str]]("The kinds of records that are kept")
-"""Models (``events.Event``) that are not purged by age → the rule that deletes their rows, or bounds them."""
+"""Models (``events.Event``) that are not purged by age → the rule that deletes or limits their rows."""
 
 
 def limit(now: datetime | None = None) -> datetime | None:
-    """Return the moment before which what is over is purged; None: everything is kept."""
+    """Return the moment before which ended records are purged; None: nothing is purged."""
     days = int(settings.RETENTION_DAYS)
     return (now or timezone.now()) - timedelta(days=days) if days else None
 
 
 def count(before: datetime) -> dict[str, int]:
-    """Return of each kind and part how many rows ``purge`` would remove now; changes nothing."""
+    """Return how many rows of each kind and part ``purge`` would delete now; changes nothing."""
     found: Counter[str] = Counter()
     for kind in PURGED:
         found[kind.name] += kind.over(before).count()
@@ -87,21 +88,22 @@ def count(before: datetime) -> dict[str, int]:
 
 
 def rows() -> dict[str, int]:
-    """Return of each model of the cloud (``compute.Instance``) how many rows it has; one query."""
+    """Return the number of rows of each model of the cloud (``compute.Instance``); one query."""
     models = {model._meta.db_table: model._meta.label for model in every_model()}
     return {models[table]: many for table, many in sorted(rows_of_tables(list(models)).items())}
 
 
 def every_model() -> list[type[Model]]:
-    """Return the models whose rows are accounted for here: those of the cloud and of its queue."""
+    """Return the models covered here: those of the cloud and of its queue."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model.__module__.startswith("provisioning.") or model is OrmQ]
 
 
 def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUSE) -> dict[str, int]:
-    """Remove what was over before that moment, and return how many rows of each kind; safe to repeat and to break off.
+    """Delete records that ended before that moment, and return the number of rows of each kind. Can be repeated and
+    interrupted.
 
-    Ends after about ``seconds``, if they are given, with what is left for the next time.
+    Ends after about ``seconds``, if given, and leaves the rest for the next call.
     """
     end = None if seconds is None else time.monotonic() + seconds
     removed = Counter({name: 0 for kind in PURGED for name in (kind.name, *(part.name for part in kind.parts))})
@@ -117,7 +119,7 @@ def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUS
 
 
 def purge_by_the_clock() -> None:
-    """Remove what RETENTION_DAYS no longer keeps, for some seconds, and log what that was."""
+    """Purge by RETENTION_DAYS for some seconds, and log the numbers."""
     before = limit()
     if before is None:
         return
@@ -127,7 +129,7 @@ def purge_by_the_clock() -> None:
 
 
 def _removed(kind: Purged, before: datetime) -> Iterator[tuple[str, int]]:
-    """Remove a kind batch by batch, each once and in their order; yield what each transaction removed."""
+    """Delete the rows of a kind in batches, in order of their keys; yield the number of each transaction."""
     last: Any = None
     while True:
         rows = kind.over(before)
@@ -152,7 +154,7 @@ def _remove(model: type[Model], ids: Sequence[Any]) -> int:
 @when_broken_off
 @transaction.atomic
 def _remove_over(kind: Purged, before: datetime, ids: Sequence[Any]) -> int:
-    """Remove those of the rows that are still over when nobody else can change them."""
+    """Delete those of the rows that are still expired once they are locked."""
     rows = kind.model._default_manager
     list(rows.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk", flat=True))
     still = list(kind.over(before).filter(pk__in=ids).values_list("pk", flat=True))

@@ -1,4 +1,4 @@
-"""Reading the state of the queue, of the workers and of periodic work; nothing is taken from the queue."""
+"""Queries of the queue, the workers and the periodic jobs; they change nothing."""
 
 import contextlib
 import time
@@ -16,41 +16,44 @@ from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)
-"""How long a holder that vanished keeps others from a job; a dead one of the same machine is noticed at once."""
+"""Duration of a lease after which another group may run the job of a lost holder; a dead one on the same machine is
+noticed
+immediately.
+"""
 PATIENCE = 60.0
-"""Seconds that a periodic job may be late beside some of its intervals."""
+"""Seconds that a periodic job may be late in addition to some intervals."""
 ALIVE_WITHIN = 20.0
-"""Seconds since the last beat of a worker group that counts as alive."""
+"""A worker group counts as alive for this many seconds after its last beat."""
 
 PINGS = f"{PING_TOPIC}:"
 LOOK_AT = 100
-"""Messages among which the oldest of ours is looked for."""
+"""Number of oldest messages among which a valid one is searched."""
 
 
 def live_workers() -> int:
-    """How many worker groups are alive."""
+    """Return the number of worker groups that are alive."""
     return _alive().count()
 
 
 def live_groups() -> Iterator[tuple[str, frozenset[str], datetime]]:
-    """Yield of each live worker group its machine, the topics it serves and when it was last heard of, oldest first."""
+    """Yield the machine, the topics and the last beat of each live worker group, oldest beat first."""
     for name, topics, beat_at in _alive().order_by("beat_at").values_list("name", "topics", "beat_at"):
         yield name.partition(":")[0], frozenset(topics.split(",")), beat_at
 
 
 def newest_beat() -> datetime | None:
-    """Return when a worker group was last heard of; None when there is none."""
+    """Return the last beat of any worker group; None without one."""
     newest: datetime | None = WorkerBeat.objects.aggregate(newest=Max("beat_at"))["newest"]
     return newest
 
 
 def last_finished(name: str) -> datetime | None:
-    """Return when a periodic job ended last, whoever ran it; None when it never did."""
+    """Return when a periodic job last ended in any group; None when it never did."""
     return Lease.objects.filter(name=name).values_list("last_finished_at", flat=True).first()
 
 
 def depths() -> dict[str, tuple[int, float]]:
-    """Return of each topic how many messages are not done with, and how many seconds ago the oldest was sent."""
+    """Return topic → number of unfinished messages, and seconds since the oldest was sent."""
     found = {job.topic: (0, 0.0) for job in jobs.values()}
     rows = OrmQ.objects.filter(key__in=list(found)).values_list("key").annotate(many=Count("pk"), oldest=Min("pk"))
     first = {oldest: (key, many) for key, many, oldest in rows.order_by()}
@@ -69,9 +72,9 @@ def _age(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """A job done by the clock: every how many seconds, and how it goes.
+    """A periodic job: its interval in seconds, and the state of its runs.
 
-    ``holder`` is the worker group that does it now, or did it last; ``running_since`` None: nobody does it now.
+    ``holder`` is the worker group that runs it or ran it last; ``running_since`` None: it is not running.
     """
 
     name: str
@@ -86,16 +89,16 @@ class Periodic:
 
 
 def periodic_work(now: datetime) -> list[Periodic]:
-    """Return every periodic job that is registered, by name; one query.
+    """Return all registered periodic jobs, by name; one query.
 
-    One is overdue that has not begun for three times its interval, and a minute: nobody works, or it hangs.
+    A job is overdue if it has not begun for three intervals and a minute: no worker is running, or it hangs.
     """
     leases = {lease.name: lease for lease in Lease.objects.all()}
     return [periodic(job.name, job.every, leases.get(job.name), now) for _, job in sorted(periodic_jobs.items())]
 
 
 def periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Periodic:
-    """Return how one job goes, by its lease; None: it was never done."""
+    """Return the state of a job by its lease; None: it has never run."""
     if lease is None:
         return Periodic(name, every, None, None, None, "", "", None, overdue=True)
     held = lease.holder and lease.expires_at > now and lease.expires_at != lease.last_finished_at
@@ -123,7 +126,7 @@ def _alive() -> QuerySet[WorkerBeat]:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A message that no worker would run, and why."""
+    """A message that no worker will run, with the reason."""
 
     id: int
     topic: str
@@ -131,7 +134,7 @@ class Foreign:
 
 
 def waiting_jobs(name: str) -> Iterator[JobMessage]:
-    """Yield the messages for one job, those that are being run among them."""
+    """Yield the messages for a job, including those that are being run."""
     known = jobs[name]
     for text in OrmQ.objects.filter(key=known.topic).order_by("id").values_list("payload", flat=True).iterator():
         try:
@@ -143,7 +146,7 @@ def waiting_jobs(name: str) -> Iterator[JobMessage]:
 
 
 def foreign_messages() -> Iterator[Foreign]:
-    """Yield what lies in the queue and is none of ours: not signed with our key, or for a job that nobody knows."""
+    """Yield invalid messages in the queue: not signed with this cloud's key, or for an unknown job or topic."""
     topics = {job.topic for job in jobs.values()}
     for number, key, text in OrmQ.objects.order_by("id").values_list("id", "key", "payload").iterator():
         reason = _trouble(key, text, topics)
@@ -157,7 +160,7 @@ def _trouble(key: str, text: str, topics: set[str]) -> str:
     except MessageError:
         return "it is not signed with this cloud's key"
     if message.job not in jobs:
-        return f"it is for the job {message.job[:80]!r}, which nobody knows"
+        return f"it is for the job {message.job[:80]!r}, which is unknown"
     if key not in topics and not key.startswith(PINGS):
         return f"no worker serves the topic {key[:80]!r}"
     return ""
@@ -165,14 +168,14 @@ def _trouble(key: str, text: str, topics: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many messages nobody has begun with, and when the oldest of them was sent."""
+    """Number of messages that are not started, and the time when the oldest was sent."""
 
     waiting: int
     oldest: datetime | None
 
 
 def depth() -> Depth:
-    """Measure what waits, the groups' own pings aside."""
+    """Return the depth of the queue, without the pings of groups."""
     begun = JobRun.objects.exclude(worker="").values("message_id")
     rows = OrmQ.objects.exclude(key__startswith=PINGS).exclude(id__in=begun).order_by("id")
     oldest = None

@@ -1,7 +1,8 @@
-"""The process beside a group's workers: it says that the group is alive, gives back the jobs of dead workers and
-groups, ends the group when it is stuck, and does the periodic work.
+"""The watchdog process of a worker group.
 
-Forked from the group's master before the workers are.  When it ends, the master ends the group.
+It records that the group is alive, requeues the jobs of dead workers and groups, ends the group when it is stuck, and
+runs
+periodic jobs. It is forked from the group's master before the workers. When it ends, the master ends the group.
 """
 
 import logging
@@ -23,27 +24,30 @@ from provisioning.jobs.periodic import PeriodicLoop
 BEAT = 5.0
 PING_EVERY = 30.0
 STUCK_AFTER = 200.0
-"""Seconds in which no ping and no other job began: longer than the longest job (settings.Q_CLUSTER["timeout"])."""
+"""Maximum seconds without a ping or another job being started: longer than the longest job
+(settings.Q_CLUSTER["timeout"]).
+"""
 PERIODIC_STUCK_AFTER = 240.0
-"""Seconds one periodic job may take: less than its lease."""
+"""Maximum seconds of a periodic job; less than its lease."""
 
 MOST_ZOMBIE_LOOKS = 3
-"""Looks in a row at which a dead process was still not asked for its status: the sentinel does that twice a second,
-unless it waits for a lock that the dead one held.
+"""Number of consecutive rounds in which a dead process was not reaped. The sentinel reaps twice a second, unless it
+waits
+for a lock that the dead process held.
 """
 
 logger = logging.getLogger(__name__)
 
 
 class StuckError(Exception):
-    """The group does not work any more and must be ended."""
+    """The group is stuck and must be ended."""
 
 
 class Watchdog:
     """Watches one worker group."""
 
     def __init__(self, group: str, topics: list[str], *, periodic: bool) -> None:
-        """``periodic``: also do the periodic work, in a thread of its own."""
+        """``periodic``: also run periodic jobs, in a thread."""
         self._group = group
         self._topics = topics
         self._loop = PeriodicLoop(group, registry.periodic_jobs.values()) if periodic else None
@@ -52,10 +56,10 @@ class Watchdog:
         self._pinged = now - PING_EVERY
         self.progress = timezone.now()
         self._cut_off_until = now + worker_groups.SILENT_AFTER
-        self._zombies: dict[str, int] = {}  # how often each was seen in a row
+        self._zombies: dict[str, int] = {}  # number of consecutive rounds in which each was seen
 
     def run(self) -> None:
-        """Work until SIGTERM; raises StuckError when the group must be ended."""
+        """Run until SIGTERM. Raises StuckError when the group must be ended."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop.set())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         thread = None
@@ -71,14 +75,14 @@ class Watchdog:
         connection.close()
 
     def look(self) -> None:
-        """One round: beat, give back what the dead held, ping, and see that work goes on.  Raises StuckError."""
+        """Run one round: beat, requeue jobs of the dead, ping, and check for progress. Raises StuckError."""
         try:
             close_old_connections()
             worker_groups.beat(self._group, self._topics)
             judge = time.monotonic() > self._cut_off_until
             freed = worker_groups.forget_dead(judge_others=judge) + worker_groups.give_back_of_dead_workers(self._group)
             if freed:
-                logger.warning("%s jobs of dead workers were given back.", freed)
+                logger.warning("%s jobs of dead workers were requeued.", freed)
             self._ping()
             self._check_progress()
         except StuckError:
@@ -99,7 +103,7 @@ class Watchdog:
         queue.put(worker_groups.ping_key(self._group), sign(message))
 
     def _check_progress(self) -> None:
-        """A ping that was answered or a job that began is progress."""
+        """Check that a ping was answered or a job was started recently."""
         pinged = WorkerBeat.objects.filter(name=self._group).values_list("ping_at", flat=True).first()
         begun = JobRun.objects.filter(group=self._group).exclude(worker="").values_list("started_at", flat=True)
         self.progress = max([self.progress, *(at for at in [pinged, *begun] if at is not None)])
@@ -109,7 +113,7 @@ class Watchdog:
     def _check_zombies(self) -> None:
         self._zombies = {mark: self._zombies.get(mark, 0) + 1 for mark in worker_groups.zombies_below(os.getppid())}
         if max(self._zombies.values(), default=0) >= MOST_ZOMBIE_LOOKS:
-            raise StuckError("A worker died, and nobody takes note of it.")
+            raise StuckError("A worker died and was not reaped.")
 
     def _check_periodic(self) -> None:
         running = self._loop.running if self._loop else None

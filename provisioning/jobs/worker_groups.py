@@ -1,4 +1,4 @@
-"""Worker groups: their names, their beats, and what the dead ones left behind."""
+"""Worker groups: their names, their beats, and the cleanup after dead ones."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ from provisioning.jobs import queue
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 
 STUCK = 70
-"""Exit status of a group that ended itself to be started again (EX_SOFTWARE)."""
+"""Exit status of a group that ended itself to be restarted (EX_SOFTWARE)."""
 SILENT_AFTER = 60.0
 """Seconds without a beat after which a group on another machine counts as dead."""
 
@@ -23,18 +23,18 @@ SILENT_AFTER = 60.0
 
 
 def process_mark(pid: int) -> str:
-    """``<pid>.<start time>``: names a process for ever, although its pid is used again; empty when it does not run."""
+    """Return ``<pid>.<start time>``, which is unique even if the pid is reused; empty when the process does not run."""
     state, start = _state_and_start(pid)
     return "" if state in {"", "Z", "X"} else f"{pid}.{start}"
 
 
 def is_running(mark: str) -> bool:
-    """Whether the process of that mark still runs on this machine."""
+    """Whether the process of this mark still runs on this machine."""
     return process_mark(int(mark.partition(".")[0])) == mark
 
 
 def zombies_below(pid: int) -> set[str]:
-    """Return ``<pid>.<start time>`` of the dead processes below one for whose status nobody has asked yet."""
+    """Return ``<pid>.<start time>`` of the dead descendants of a process that have not been reaped."""
     found, left = set(), [pid]
     while left:
         parent = left.pop()
@@ -51,7 +51,7 @@ def zombies_below(pid: int) -> set[str]:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Return the letter of a process's state and its start time in clock ticks; both empty when there is none."""
+    """Return the letter of a process's state and its start time in clock ticks; both empty without a process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -61,19 +61,19 @@ def _state_and_start(pid: int) -> tuple[str, str]:
 
 @functools.cache
 def machine() -> str:
-    """This machine since its start, as far as pids go: host name, boot, pid namespace."""
+    """Return an identifier of this machine for the scope of its pids: host name, boot, pid namespace."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     namespace = Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")
     return f"{socket.gethostname()[:40]}:{boot}:{namespace}"
 
 
 def name_of_group(pid: int | None = None) -> str:
-    """The name of the worker group whose master process has that pid (this one by default)."""
+    """Return the name of the worker group whose master process has this pid (default: this process)."""
     return f"{machine()}:{process_mark(pid or os.getpid())}"
 
 
 def ping_key(group: str) -> str:
-    """The queue of a group's own pings."""
+    """Return the topic of a group's own pings."""
     return f"ping:{group}"
 
 
@@ -87,7 +87,7 @@ def beat(group: str, topics: list[str]) -> None:
 
 
 def answer_ping(group: str) -> None:
-    """Say that a worker of the group took a message from the queue and ran it."""
+    """Record that a worker of the group took a message from the queue and ran it."""
     WorkerBeat.objects.filter(name=group).update(ping_at=timezone.now())
 
 
@@ -95,11 +95,11 @@ def count_failure(group: str) -> None:
     WorkerBeat.objects.filter(name=group).update(jobs_failed=F("jobs_failed") + 1)
 
 
-# ----- the dead -------------------------------------------------------------------------------------------------------
+# ----- dead groups and workers ---------------------------------------------------------------------------------------
 
 
 def forget(group: str) -> int:
-    """Give back everything a dead group held, and its name; returns how many messages it had."""
+    """Requeue the messages of a dead group and delete its records; returns the number of messages."""
     freed = queue.give_back(JobRun.objects.filter(group=group))
     Lease.objects.filter(holder=group).update(expires_at=timezone.now(), holder="")
     pings = OrmQ.objects.filter(key=ping_key(group))
@@ -110,9 +110,10 @@ def forget(group: str) -> int:
 
 
 def forget_dead(*, judge_others: bool) -> int:
-    """Forget groups of this machine whose master is gone and, if asked, silent ones elsewhere; returns freed messages.
+    """Forget groups of this machine without a master process and optionally silent ones elsewhere; returns requeued
+    messages.
 
-    Whoever was cut off from the database itself must not judge others by their silence.
+    ``judge_others`` must be False after this process itself was cut off from the database.
     """
     known = dict(WorkerBeat.objects.values_list("name", "beat_at"))
     holders = JobRun.objects.exclude(group="").values_list("group", flat=True).distinct()
@@ -130,15 +131,15 @@ def forget_dead(*, judge_others: bool) -> int:
 
 
 def give_back_of_dead_workers(group: str) -> int:
-    """Give back what workers of this live group had in hand when they died; returns how many messages."""
+    """Requeue the messages that dead workers of this live group were running; returns their number."""
     begun = JobRun.objects.filter(group=group).exclude(worker="").values_list("worker", flat=True).distinct()
     dead = [worker for worker in begun if not is_running(worker)]
     return queue.give_back(JobRun.objects.filter(group=group, worker__in=dead)) if dead else 0
 
 
 def give_back_at_a_death(group: str) -> int:
-    """Give back what a worker that just died may have had in hand, begun or not; returns how many messages.
+    """Requeue the messages that a worker may have had when it died, started or not; returns their number.
 
-    Those not begun may lie in the group's own queue as well; ``queue.start`` lets only one copy begin.
+    Messages that were not started may also be in the group's own queue; ``queue.start`` lets only one copy start.
     """
     return give_back_of_dead_workers(group) + queue.give_back(JobRun.objects.filter(group=group, worker=""))

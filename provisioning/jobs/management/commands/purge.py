@@ -1,4 +1,4 @@
-"""``manage.py purge``: remove what has been over for long."""
+"""``manage.py purge``: delete expired records."""
 
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
@@ -12,24 +12,24 @@ from provisioning.jobs import retention
 
 
 class Command(BaseCommand):
-    """Removes deleted servers, their history, deleted images and the like; a worker does so every ten minutes, too."""
+    """Deletes deleted servers, their history, deleted images and others; a worker also does so every ten minutes."""
 
     help = "Remove deleted servers, old history, deleted images and the like; safe while the cloud runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="only say what would be removed, of each kind")
+        parser.add_argument("--dry-run", action="store_true", help="only count what would be removed, for each kind")
         when = parser.add_mutually_exclusive_group()
         when.add_argument(
-            "--before", metavar="DATE", help="what was over before then (2026-01-31, or with a time, UTC)"
+            "--before", metavar="DATE", help="records that ended before this date (2026-01-31, or with a time, UTC)"
         )
-        when.add_argument("--days", type=int, help="what has been over for DAYS days; else NOVELLA_RETENTION_DAYS")
+        when.add_argument("--days", type=int, help="records that ended DAYS days ago; default NOVELLA_RETENTION_DAYS")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove, and write a line for each kind."""
+        """Purge, and print a line for each kind."""
         before = _before(options["before"], options["days"])
         found = retention.count(before) if options["dry_run"] else retention.purge(before)
         verb = "Would be removed" if options["dry_run"] else "Removed"
-        self.stdout.write(f"{verb}, of what was over before {before:%Y-%m-%d %H:%M} UTC:")
+        self.stdout.write(f"{verb}, of records that ended before {before:%Y-%m-%d %H:%M} UTC:")
         for name, many in found.items():
             self.stdout.write(f"  {many:>10} {name}")
 
@@ -44,7 +44,7 @@ def _before(date: str | None, days: int | None) -> datetime:
         return now - timedelta(days=days)
     before = retention.limit(now)
     if before is None:
-        raise CommandError("NOVELLA_RETENTION_DAYS is 0: everything is kept. Say --days or --before.")
+        raise CommandError("NOVELLA_RETENTION_DAYS is 0: nothing is purged. Specify --days or --before.")
     return before
 
 
@@ -54,5 +54,5 @@ def _read(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None:
-        raise CommandError(f"{text!r} is no date: write 2026-01-31 or 2026-01-31T12:00.")
+        raise CommandError(f"{text!r} is not a date: write 2026-01-31 or 2026-01-31T12:00.")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

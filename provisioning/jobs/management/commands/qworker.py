@@ -12,15 +12,15 @@ from provisioning.jobs.master import run_group
 
 
 class Command(BaseCommand):
-    """Runs until SIGTERM or SIGINT, then finishes the jobs in hand; status 70 asks to be started again."""
+    """Runs until SIGTERM or SIGINT, then finishes the running jobs; exit status 70 requests a restart."""
 
     help = "Run jobs of the queue."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--topics", help="which topics to serve, with commas between (default: all)")
-        parser.add_argument("--workers", type=int, default=settings.WORKERS, help="how many jobs run at once")
-        parser.add_argument("--periodic", action="store_true", help="also do the work that is done by the clock")
+        parser.add_argument("--topics", help="comma-separated topics to serve (default: all)")
+        parser.add_argument("--workers", type=int, default=settings.WORKERS, help="number of concurrent jobs")
+        parser.add_argument("--periodic", action="store_true", help="also run periodic jobs")
 
     def handle(self, *args: Any, **options: Any) -> None:
         known = {job.topic for job in registry.jobs.values()}
