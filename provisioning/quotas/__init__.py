@@ -1,1 +1,1 @@
-"""Limits and usage: reserve, then commit or release, exactly once."""
+"""Limits and usage: resources are reserved, then committed or released, exactly once."""

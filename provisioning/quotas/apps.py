@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class QuotasConfig(AppConfig):
-    """The quotas records."""
+    """App of the quotas."""
 
     name = "provisioning.quotas"
     label = "quotas"

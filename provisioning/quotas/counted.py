@@ -1,4 +1,4 @@
-"""Rows that a recount reads: their SQL is made once, for a recount asks some thirty questions."""
+"""Queries for recounts; their SQL is compiled once, because a recount runs about thirty queries."""
 
 import uuid
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Counted(Generic[Row]):
         NETWORKS = Counted(lambda: Network.objects.values_list("project_id", "pk"), "project_id")
         NETWORKS(None)
 
-    ``scope``: the column, perhaps of a row that these point to, with the id of the project or user.
+    ``scope``: lookup of the column with the id of the project or user.
     """
 
     def __init__(self, make: Callable[[], QuerySet[Any, Row]], scope: str = "project_id") -> None:
@@ -25,5 +25,5 @@ class Counted(Generic[Row]):
         self._of_one = Prepared(lambda scope_id: make().filter(**{scope: scope_id}), scope_id=UUIDField())
 
     def __call__(self, scope_id: uuid.UUID | None) -> list[Row]:
-        """Return the rows of a scope, or those of all when it is None."""
+        """Return the rows of a scope; None: of all scopes."""
         return self._all() if scope_id is None else self._of_one(scope_id=scope_id)

@@ -1,4 +1,4 @@
-"""What is wrong between the records, the reservations and the counters, in plain words."""
+"""Differences between the records, the reservations and the counters, as sentences."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from provisioning.quotas.registry import Holding
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong; amounts are (in use, reserved)."""
+    """A difference; amounts are (in use, reserved)."""
 
     kind: Literal["counter", "orphan", "missing", "different", "user"]
     scope_id: uuid.UUID
@@ -25,29 +25,29 @@ class Finding:
     written: tuple[int, int]
     right: tuple[int, int]
     user_id: uuid.UUID | None = None
-    """Whose it is, by the record."""
+    """The user according to the record."""
 
     def __str__(self) -> str:
         scope = f"{'User' if self.resource in PER_USER else 'Project'} {self.scope_id.hex}, {self.resource}:"
         if self.kind == "counter":
             return f"{scope} the counters say {_words(self.written)}; the reservations add up to {_words(self.right)}."
         if self.kind == "orphan":
-            return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or holds none any more."
+            return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or no longer holds any."
         if self.kind == "missing":
             return f"{scope} {self.owner_id} exists ({_words(self.right)}) and passed no quota."
         if self.kind == "user":
             whose = self.user_id.hex if self.user_id else "nobody"
-            return f"{scope} {self.owner_id} is written down for another user, and is {whose}'s."
-        return f"{scope} {self.owner_id} is written down with {_words(self.written)} and has {_words(self.right)}."
+            return f"{scope} {self.owner_id} is recorded for another user, but belongs to {whose}."
+        return f"{scope} {self.owner_id} is recorded with {_words(self.written)} but has {_words(self.right)}."
 
 
 def find(scope_id: uuid.UUID | None = None) -> list[Finding]:
-    """Return what is wrong for one scope or for all; empty, unless something moves between the looks or is wrong."""
+    """Return the differences for one scope or for all. Concurrent changes can appear as differences."""
     return [*_owners(scope_id), *_counters(scope_id)]
 
 
 def _owners(scope_id: uuid.UUID | None) -> Iterator[Finding]:
-    """Compare reservations with the rows that they are for."""
+    """Compare the reservations with the records of their owners."""
     written = {
         (scope, owner, resource): (_pair(amount, committed=committed), user)
         for scope, owner, resource, amount, committed, user in _RESERVATIONS(scope_id)
@@ -98,7 +98,7 @@ def _pair(amount: int, *, committed: bool) -> tuple[int, int]:
 
 
 def _words(amounts: tuple[int, int]) -> str:
-    """Write amounts: ``3 in use and 1 reserved``."""
+    """Return amounts as text: ``3 in use and 1 reserved``."""
     in_use, reserved = amounts
     parts = [f"{in_use} in use"] * bool(in_use or not reserved) + [f"{reserved} reserved"] * bool(reserved)
     return " and ".join(parts)

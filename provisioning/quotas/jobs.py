@@ -1,4 +1,4 @@
-"""The check by the clock: it tells operators, and mends nothing."""
+"""The periodic check of quotas, which reports differences to operators but does not repair them."""
 
 import logging
 
@@ -6,18 +6,18 @@ from provisioning.jobs.registry import periodic
 from provisioning.quotas.services.repair import examine
 
 EVERY = 3600.0
-"""Seconds: a check reads every reservation once."""
+"""Interval in seconds; a check reads all reservations."""
 TOLD = 20
-"""Lines of one check in the log."""
+"""Maximum number of logged differences of a check."""
 
 logger = logging.getLogger(__name__)
 
 
 @periodic("quotas.check", every=EVERY)
 def check() -> None:
-    """Log what ``quota_check`` would say."""
+    """Log the differences that ``quota_check`` would report."""
     found = examine()
     for finding in found[:TOLD]:
         logger.warning("Quota: %s", finding)
     if found:
-        logger.warning("%s quota records are wrong; 'manage.py quota_check --repair' sets them right.", len(found))
+        logger.warning("%s quota records are wrong; 'manage.py quota_check --repair' repairs them.", len(found))

@@ -1,4 +1,4 @@
-"""The resources that are limited and Nova's default limits; -1 is unlimited, memory is in MiB."""
+"""The limited resources and their default limits; -1 is unlimited, memory is in MiB."""
 
 from collections.abc import Mapping
 
@@ -45,23 +45,22 @@ IMAGE: dict[str, int] = {
     "image_size_total": 51_200,
     "image_count_total": 100,
 }
-"""Glance's names; Glance itself has no limits unless an operator registers some.  Sizes in MiB."""
+"""Glance's names; Glance itself has no limits unless an operator registers some. Sizes in MiB."""
 DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
-"""Nova's, Neutron's and Cinder's own defaults, and those of images.
+"""The defaults of Nova, Neutron and Cinder, and those of images.
 
-``fixed_ips``, the addresses of ports, is unlimited by Nova's own defaults; here projects share networks, which have a
-few hundred.  No current client can set it, so it grows with ``FOLLOWS``.
-
-Neutron limits no subnet pools, address groups and address scopes, and lets a project have ten RBAC policies.
+``fixed_ips``, the addresses of ports, is unlimited in Nova; here projects share networks, which have a few hundred. No
+current client can set it, so it is raised with ``FOLLOWS``. Neutron does not limit subnet pools, address groups and
+address scopes, and allows ten RBAC policies for a project.
 """
 
 FOLLOWS: dict[str, tuple[str, ...]] = {"fixed_ips": ("instances", "ports")}
-"""A limit that is raised to the largest of these that an operator has set, unless it is set itself."""
+"""A limit that is raised to the largest of these limits that an operator has set, unless it is set itself."""
 
 PER_USER = frozenset({"key_pairs"})
-"""Held by a user over all projects; the limit is that of the project in which one more is asked for."""
+"""Resources of a user in all projects; the limit is that of the project of the request."""
 OF_USERS = frozenset({"instances", "cores", "ram", "server_groups"})
-"""Held by a project, and written down for the user who made it: a user may have a limit of its own in the project."""
+"""Resources of a project, recorded with the user who created them; a user may have its own limit in the project."""
 EACH = frozenset(
     {
         "metadata_items",
@@ -72,17 +71,17 @@ EACH = frozenset(
         "per_volume_gigabytes",
     }
 )
-"""Limits of one thing, not of a sum: nothing is kept of them, ``services.check_each`` compares."""
+"""Limits on single values, not on sums: they have no ledger, and ``services.check_each`` compares them."""
 MEASURED = frozenset(IMAGE)
-"""Counted anew from the records at each question, while nobody else of the project may add to them."""
+"""Resources counted from the records for each request, under a lock of the project."""
 PER_TYPE = ("volumes_", "gigabytes_", "snapshots_")
-"""Beginnings of the names of limits of one volume type, which the type's name ends; unlimited unless somebody says."""
+"""Prefixes of resources of one volume type; the name of the type follows. Unlimited by default."""
 LEDGER = frozenset(DEFAULTS) - EACH - MEASURED
-"""Held in sum: what is used of them is written down by ``services.reserve`` and ``hold``."""
+"""Resources with a ledger: ``services.reserve`` and ``hold`` record their usage."""
 
 
 def is_per_type(resource: str) -> bool:
-    """Whether a resource is that of one volume type."""
+    """Whether a resource is that of a single volume type."""
     return resource.startswith(PER_TYPE)
 
 
@@ -91,8 +90,9 @@ def raised(
 ) -> dict[str, int]:
     """Return ``limits`` with those of ``FOLLOWS`` raised.
 
-    The rows are the limits that operators have set, resource to limit: the defaults of all projects, and those of one
-    project.  A row of a project wins over everything; a default row stays the least of a project without one.
+    The rows are limits set by operators, resource → limit: the defaults of all projects, and those of one project. A
+    row of
+    the project has priority; a default row is the minimum for a project without one.
     """
     found = dict(limits)
     for resource, others in FOLLOWS.items():
@@ -106,6 +106,6 @@ def raised(
 
 
 def delivered() -> dict[str, int]:
-    """Return the limits where no operator has set any: the defaults, and what settings say instead."""
+    """Return the limits when operators have set none: the defaults, modified by the settings."""
     bytes_of_images = int(settings.IMAGE_STORAGE_QUOTA)
     return DEFAULTS | {"image_size_total": bytes_of_images >> 20 if bytes_of_images else UNLIMITED}

@@ -1,10 +1,10 @@
-"""Limits, usage and reservations.  Usage is the sum of the rows; the counters make reserving one conditional update."""
+"""Limits, usage and reservations. With counters of usage, a reservation is a single conditional update."""
 
 from django.db import models
 
 
 class QuotaLimit(models.Model):
-    """A limit of one project, of one user in it, or the default when ``project_id`` is None.  -1: unlimited."""
+    """A limit of a project, of a user in it, or the default when ``project_id`` is None. -1: unlimited."""
 
     project_id = models.UUIDField(null=True, blank=True)
     user_id = models.UUIDField(null=True, blank=True)
@@ -38,7 +38,7 @@ class QuotaLimit(models.Model):
 
 
 class QuotaUsage(models.Model):
-    """How much of a resource a project holds: in use and reserved."""
+    """Usage of a resource by a project: in use and reserved."""
 
     project_id = models.UUIDField()
     resource = models.CharField(max_length=300)
@@ -60,9 +60,10 @@ class QuotaUsage(models.Model):
 
 
 class Reservation(models.Model):
-    """What one owner (an instance, an image …) holds of a resource; the row is deleted when it is released.
+    """Amount of a resource that an owner (an instance, an image …) holds; the row is deleted when it is released.
 
-    ``user_id`` is whose it is where users have limits of their own (``limits.OF_USERS``): their sum is what is used.
+    ``user_id`` is the user for resources with limits of users (``limits.OF_USERS``), whose usage is the sum of these
+    rows.
     """
 
     project_id = models.UUIDField()

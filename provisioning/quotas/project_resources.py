@@ -1,9 +1,9 @@
-"""Limits, counters and reservations, deleted with their project or user; and the records that no quota limits."""
+"""Deletes limits, counters and reservations with their project or user; and lists the records without a quota."""
 
 from provisioning.identity.project_resources import Owned
 from provisioning.quotas.services.ledger import forget
 
-_OF_OPERATORS = "Created by administrators of Identity: the project or user that it names holds nothing by it."
+_OF_OPERATORS = "Created by administrators of Identity, not by the project or user itself."
 _LEDGER = "The limits and the ledger themselves."
 
 
@@ -24,7 +24,7 @@ UNLIMITED = {
     "identity.Credential": "A user's own secret, without a quota in Keystone's defaults.",
     "identity.Trust": "Without a quota in Keystone; Identity bounds the trusts of a user.",
     "identity.TrustRole": "A role of a trust, which is bounded.",
-    "identity.KnownAddress": "Twenty of a user at most, deleted after 30 days.",
+    "identity.KnownAddress": "At most twenty for each user, deleted after 30 days.",
     "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",
     "quotas.QuotaLimit": _LEDGER,
     "quotas.QuotaUsage": _LEDGER,

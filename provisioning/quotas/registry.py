@@ -1,7 +1,8 @@
-"""The records that quotas limit, and how to count them again.
+"""The records that quotas limit, and functions that count them.
 
-``quota_check`` compares the ledger with these counts.  A kind of record that belongs to a project or a user is either
-limited or has a reason why not; ``tests/quotas/test_gate.py`` fails for one with neither.
+``quota_check`` compares the ledger with these counts. A model that belongs to a project or a user is either limited or
+has
+a reason why not; ``tests/quotas/test_gate.py`` fails for one with neither.
 """
 
 import uuid
@@ -13,9 +14,9 @@ from provisioning.common.wired import Wired
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one row makes its owner hold of one resource; ``committed`` False while it is being made.
+    """The amount of a resource that a record uses; ``committed`` False while it is being created.
 
-    ``user_id``: for whom it is counted, of what is one of ``limits.OF_USERS``.
+    ``user_id``: the user, for resources in ``limits.OF_USERS``.
     """
 
     scope_id: uuid.UUID
@@ -27,15 +28,15 @@ class Holding:
 
 
 Recount = Callable[[uuid.UUID | None], Iterable[Holding]]
-"""Counts the rows of one scope (a project or a user), or of all (None); an owner and resource come once at most."""
+"""Counts the records of one scope (a project or a user), or of all (None); owner and resource are unique."""
 
 Measure = Callable[[uuid.UUID], Mapping[str, int]]
-"""Counts the resources of a project that are not in the ledger: resource → amount."""
+"""Counts the resources of a project that have no ledger: resource → amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class InLedger:
-    """Models (``compute.Instance``) whose rows are in the ledger, with the resources that limit them."""
+    """Models (``compute.Instance``) with a ledger, and the resources that limit them."""
 
     recount: Recount
     models: Mapping[str, tuple[str, ...]]
@@ -43,7 +44,7 @@ class InLedger:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Models whose rows are counted at each request, with the resources that limit them."""
+    """Models that are counted for each request, and the resources that limit them."""
 
     measure: Measure
     models: Mapping[str, tuple[str, ...]]
@@ -56,11 +57,11 @@ UNLIMITED = Wired[Mapping[str, str]]("The records that no quota limits")
 
 
 def measured(project_id: uuid.UUID) -> dict[str, int]:
-    """Count the resources of a project that are not in the ledger."""
+    """Count the resources of a project that have no ledger."""
     return {resource: many for each in MEASURED for resource, many in each.measure(project_id).items()}
 
 
 def holdings(scope_id: uuid.UUID | None = None) -> Iterable[Holding]:
-    """Count every owner's rows of one scope or of all."""
+    """Count the records of one scope or of all."""
     for each in IN_LEDGER:
         yield from each.recount(scope_id)

@@ -1,4 +1,4 @@
-"""Reading limits and usage."""
+"""Queries of limits and usage."""
 
 import math
 import uuid
@@ -14,14 +14,14 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 
 class Bounds(NamedTuple):
-    """What limits somebody in a project: the project's limits, and those that the user has of its own there."""
+    """The limits of a project, and a user's own limits in it."""
 
     project: Mapping[str, int]
     user: Mapping[str, int] = {}
 
     @property
     def least(self) -> dict[str, int]:
-        """The lower of both, for what is compared for each thing."""
+        """The lower of both limits for each resource."""
         if not self.user:
             return dict(self.project)
         return {name: _lower(limit, self.user.get(name, UNLIMITED)) for name, limit in self.project.items()}
@@ -35,12 +35,12 @@ def _lower(one: int, other: int) -> int:
 
 
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
-    """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
+    """Return resource → limit of the project: its own, the operator's default, or the built-in one. -1: unlimited."""
     return _of_project(_LIMITS(project_id=project_id))
 
 
 def bounds_of(project_id: uuid.UUID, user_id: uuid.UUID | None) -> Bounds:
-    """Return the limits of a project and of a user in it, in one query."""
+    """Return the limits of a project and of a user in it, with one query."""
     if user_id is None:
         return Bounds(limits_of(project_id))
     rows = list(_BOUNDS(project_id=project_id, user_id=user_id))
@@ -59,7 +59,7 @@ def _of_project(rows: Iterable[tuple[uuid.UUID | None, str, int]]) -> dict[str, 
 
 
 def usage_of(project_id: uuid.UUID) -> dict[str, int]:
-    """Return resource → what the project holds, in use and reserved; 0 for what was never used."""
+    """Return resource → usage of the project, in use and reserved; 0 for unused resources."""
     usage = dict.fromkeys(DEFAULTS, 0)
     for resource, in_use, reserved in _USAGE(project_id=project_id):
         usage[resource] = in_use + reserved
@@ -67,7 +67,7 @@ def usage_of(project_id: uuid.UUID) -> dict[str, int]:
 
 
 def usage_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, int]:
-    """Return resource → what a user holds in a project, of what users have limits for; 0 for what was never used."""
+    """Return resource → usage of a user in a project, for resources in ``OF_USERS``; 0 for unused resources."""
     return dict.fromkeys(OF_USERS, 0) | {
         name: detail.in_use + detail.reserved for name, detail in _held_by(project_id, user_id).items()
     }
@@ -84,16 +84,16 @@ def _held_by(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, "Detail"]:
 
 
 class Room(NamedTuple):
-    """What binds somebody in a project: of each resource the limit that leaves less, and what counts against it."""
+    """The effective limits for a user in a project: for each resource the limit that leaves less, and its usage."""
 
     limits: dict[str, int]
     usage: dict[str, int]
     of_user: frozenset[str]
-    """What the user's own limits bind, not the project's."""
+    """Resources whose effective limit is the user's own."""
 
 
 def room_of(project_id: uuid.UUID, user_id: uuid.UUID | None, bounds: Bounds) -> Room:
-    """Return what binds a user in a project, in one query, and another one for users with limits of their own."""
+    """Return the effective limits for a user in a project, with one query, or two for users with their own limits."""
     usage, limits = usage_of(project_id), bounds.least
     mine = {name for name in OF_USERS & bounds.user.keys() if bounds.user[name] != UNLIMITED}
     if user_id is None or not mine:
@@ -129,7 +129,7 @@ _USAGE = Prepared(
 
 
 class Detail(NamedTuple):
-    """One resource: its limit (-1: unlimited), what is in use, and what is reserved for what is being made."""
+    """Limit of a resource (-1: unlimited), amount in use, and amount reserved for records being created."""
 
     limit: int
     in_use: int
@@ -137,11 +137,11 @@ class Detail(NamedTuple):
 
 
 def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
-    """Return every resource of a project in the order of the defaults, in two queries.
+    """Return all resources of a project in the order of the defaults, with two queries.
 
-    Of volume types those with a limit are among them, and those that ``more`` names.
-
-    ``key_pairs`` belong to users and are 0 here, as in Nova; so is what is limited for each thing and not in sum.
+    Includes volume types with a limit, and those in ``more``. ``key_pairs`` belong to users and are 0 here, as in Nova;
+    so are
+    limits on single values.
     """
     rows = QuotaUsage.objects.filter(project_id=scope_id).values_list("resource", "in_use", "reserved")
     held = {resource: (in_use, reserved) for resource, in_use, reserved in rows}
@@ -151,10 +151,11 @@ def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail
 
 
 def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
-    """Return every resource of a project as a user in it has them.
+    """Return all resources of a project for a user in it.
 
-    The limits are the user's own, else the project's; in use and reserved is what the user holds where that is written
-    down (``limits.OF_USERS``), and what the project holds of all else.
+    The limits are the user's own, or the project's. The usage is the user's for ``limits.OF_USERS``, and the project's
+    for all
+    other resources.
     """
     bounds, held = bounds_of(project_id, user_id), _held_by(project_id, user_id)
     found: dict[str, Detail] = {}
@@ -165,28 +166,26 @@ def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
 
 
 def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
-    """Return as ``detail_of``, and what is not kept in the ledger counted from the records."""
+    """Return ``detail_of`` with the usage of resources without a ledger, counted from the records."""
     found, used = detail_of(project_id, more), registry.measured(project_id)
     return found | {name: found[name]._replace(in_use=amount) for name, amount in used.items()}
 
 
 def own_limit(project_id: uuid.UUID, resource: str) -> int | None:
-    """Return the project's limit, else the operator's default; None where nobody has set one."""
+    """Return the project's limit, or the operator's default; None when neither is set."""
     rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None), user_id=None, resource=resource)
     found = dict(rows.values_list("project_id", "limit"))
     return found.get(project_id, found.get(None))
 
 
 def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]:
-    """Return the ids of the projects that have limits of their own for one of these resources."""
+    """Return the ids of the projects with their own limits for one of these resources."""
     rows = QuotaLimit.objects.filter(project_id__isnull=False, user_id=None, resource__in=list(resources))
     return [found for found in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if found]
 
 
 def given_to_users(project_id: uuid.UUID, *, besides: uuid.UUID | None = None) -> dict[str, int]:
-    """Return resource → the sum of the limits that users have of their own in a project, but one user; unlimited ones
-    are left out.
-    """
+    """Return resource → sum of the limits of a project's users, except those of one user and unlimited ones."""
     rows = QuotaLimit.objects.filter(project_id=project_id, user_id__isnull=False, limit__gte=0)
     if besides is not None:
         rows = rows.exclude(user_id=besides)
@@ -194,22 +193,22 @@ def given_to_users(project_id: uuid.UUID, *, besides: uuid.UUID | None = None) -
 
 
 def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[str, int]:
-    """Return resource → limit where the project has one of its own; for None where the operator set the default.
+    """Return resource → the project's own limit; for None the operator's default.
 
-    ``more``: names of limits of volume types that are wanted, too.
+    ``more``: additional names of limits of volume types.
     """
     rows = QuotaLimit.objects.filter(project_id=project_id, user_id=None, resource__in=[*DEFAULTS, *more])
     return dict(rows.values_list("resource", "limit"))
 
 
 def default_limits(more: Iterable[str] = ()) -> dict[str, int]:
-    """Return what a project without limits of its own has: the operator's default, else Nova's; ``more`` as above."""
+    """Return the limits of a project without its own: the operator's defaults, or the built-in ones."""
     own = own_limits(None, more)
     return raised(delivered() | own, own, {})
 
 
 def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> dict[uuid.UUID, dict[str, Detail]]:
-    """Return project → resource → holding, in two statements however many projects there are."""
+    """Return project → resource → limit and usage, with two queries for any number of projects."""
     keys = list(project_ids)
     mine = Q(project_id__in=keys)
     set_by = {

@@ -87,7 +87,7 @@ def lose_a_key(project: uuid.UUID) -> None:
 DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
     (raise_counter, ["cores: the counters say 7 in use and 1 reserved; the reservations add up to 1 reserved."]),
     (lose_counter, ["ram: the counters say 0 in use; the reservations add up to 1024 reserved."]),
-    (reserve_for_nothing, [f"cores: 3 reserved for {LOST}, which does not exist or holds none any more."]),
+    (reserve_for_nothing, [f"cores: 3 reserved for {LOST}, which does not exist or no longer holds any."]),
     (pass_the_gate_by, ["exists (1 in use) and passed no quota."]),
     (forget_a_port, ["ports: 1 in use for", "fixed_ips: 1 in use for"]),
     (forget_an_address, ["fixed_ips: 1 in use for"]),
@@ -112,7 +112,7 @@ def test_drift_is_told_and_mended_once(
         for words in told:
             assert any(words in line for line in lines), lines
     call_command("quota_check", "--repair")
-    assert "Set right: " in capsys.readouterr().out
+    assert "Repaired: " in capsys.readouterr().out
     call_command("quota_check")
     assert capsys.readouterr().out == "Quotas and records agree.\n"
     assert repair() == []

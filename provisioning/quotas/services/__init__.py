@@ -1,1 +1,1 @@
-"""Everything that writes limits, reservations and usage."""
+"""Services that write limits, reservations and usage."""

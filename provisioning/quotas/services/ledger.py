@@ -1,16 +1,18 @@
-"""Reserve, then commit or release: what a project holds can pass its limits under no parallel load.
+"""Reserve, then commit or release: concurrent requests cannot exceed the limits of a project.
 
-Each owner (an instance, a network, a key pair …) holds at most one row per resource; the counters of a scope (a
-project, or a user for key pairs) are the sums of its rows and move in the same transaction, by one conditional update.
+Each owner (an instance, a network, a key pair …) has at most one row for each resource. The counters of a scope (a
+project, or a user for key pairs) are the sums of its rows and change in the same transaction, by one conditional
+update.
 
-What the owners hold is written down for the user whose they are, too, where users have limits of their own
-(``limits.OF_USERS``): a user holds the sum of these rows, which is asked for only when the user has such a limit, while
-the project's counters are locked.
+For resources with limits of users (``limits.OF_USERS``) the rows also contain the user. The usage of a user is the sum
+of
+these rows; it is queried only when the user has such a limit, while the project's counters are locked.
 
-The project or user itself is held first: nothing grows in one that is being deleted.
+The project or user itself is locked first, so that no resources are added while it is being deleted.
 
-Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever deletes it calls ``release``, each in the same
-transaction: then ``quota_check`` finds both or neither, and a process that is killed in between leaves neither.
+Code that creates an owner's record calls ``reserve`` or ``hold`` first, and code that deletes it calls ``release``,
+each in
+the same transaction. So ``quota_check`` finds both or neither, even after a process was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 from provisioning.quotas.selectors import NO_BOUNDS, Bounds
 
 Amounts = Mapping[str, int]
-"""Resource → how much."""
+"""Resource → amount."""
 
 
 def reserve(
@@ -43,11 +45,12 @@ def reserve(
     *,
     user_id: uuid.UUID | None = None,
 ) -> None:
-    """Reserve for the owner, all of ``amounts`` or nothing, in the caller's transaction.
+    """Reserve all of ``amounts`` or nothing for the owner, in the caller's transaction.
 
-    What the owner holds already is not reserved again; ``bounds`` are the limits where they were just read, and must
-    be given for what users hold over all projects.  ``user_id`` is whose the owner is: needed for what users have
-    limits for in a project.  Raises OverQuotaError naming the first resource that does not fit.
+    Amounts that the owner already holds are not reserved again. ``bounds`` are the limits if the caller has just read
+    them;
+    required for resources of users in all projects. ``user_id`` is the owner's user, required for resources with limits
+    of users. Raises OverQuotaError for the first resource that exceeds its limit.
     """
     _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=False)
 
@@ -60,20 +63,20 @@ def hold(
     *,
     user_id: uuid.UUID | None = None,
 ) -> None:
-    """Reserve and commit in one, for what is there as soon as the caller's transaction ends; else as ``reserve``."""
+    """Reserve and commit, for records that are complete when the caller's transaction ends; else as ``reserve``."""
     _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=True)
 
 
 def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refuse: bool = True) -> None:
-    """Hold for several owners of one scope, all or nothing.
+    """Hold for several owners of a scope, all or nothing.
 
-    ``refuse`` False counts what the cloud makes by itself (the default security group) though it passes a limit.
+    ``refuse`` False ignores the limits, for records that the cloud creates itself (the default security group).
     """
     _claim(scope_id, holdings, None if refuse else NO_BOUNDS, None, committed=True)
 
 
 def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
-    """Refuse what does not fit as things are, before much work is done for it; OverQuotaError.  Nothing is held."""
+    """Raise OverQuotaError when the amounts exceed the current limits, before expensive work. Holds nothing."""
     limits, used = selectors.limits_of(scope_id), selectors.usage_of(scope_id)
     for resource, amount in sorted(amounts.items()):
         limit = limits.get(resource, UNLIMITED)
@@ -89,7 +92,7 @@ def _claim(
     *,
     committed: bool,
 ) -> None:
-    """Write down what the owners do not hold yet, and raise the counters by it."""
+    """Write the missing rows of the owners, and raise the counters."""
     wanted = _missing(holdings)
     if not wanted:
         return
@@ -97,7 +100,7 @@ def _claim(
     with transaction.atomic():
         of_user = any(resource in PER_USER for _, resource in wanted)
         (owner_locks.lock_user if of_user else owner_locks.lock_project)(scope_id)
-        if not alone:  # the same owner may come at the same moment
+        if not alone:  # for concurrent calls with the same owner
             lock_counters(scope_id, {resource for _, resource in wanted})
             wanted = _missing(holdings)
         if wanted:
@@ -132,15 +135,16 @@ def raise_counters(
     if bounds is None:
         bounds = selectors.bounds_of(scope_id, user_id)
     if _take(scope_id, totals, bounds.project, column) < len(totals):
-        # Nothing of the first try may stay: counters that are new or full make it a second one, one by one.
+        # Everything of the first attempt was undone. Create missing counters, then raise them one by one.
         _take_singly(scope_id, totals, bounds.project, column)
     if user_id is not None and bounds.user:
         _check_user(scope_id, user_id, totals, bounds.user)
 
 
 def _check_user(scope_id: uuid.UUID, user_id: uuid.UUID, totals: Amounts, limits: Amounts) -> None:
-    """Refuse what a user's own limits have no room for; nobody adds to what the user holds meanwhile, for the
-    project's counters of these resources have just been raised.
+    """Raise OverQuotaError when the amounts exceed a user's own limits.
+
+    The user's usage cannot change concurrently, because the project's counters of these resources are locked.
     """
     bounded = [name for name in totals if name in OF_USERS and limits.get(name, UNLIMITED) != UNLIMITED]
     used = selectors.usage_in(scope_id, user_id) if bounded else {}
@@ -150,7 +154,7 @@ def _check_user(scope_id: uuid.UUID, user_id: uuid.UUID, totals: Amounts, limits
 
 
 def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
-    """Return (owner, resource) → amount of what is asked for and not held."""
+    """Return (owner, resource) → amount of the requested rows that do not exist yet."""
     named = {resource for amounts in holdings.values() for resource in amounts}
     unknown = {resource for resource in named - LEDGER if not is_per_type(resource)}
     if unknown:
@@ -165,7 +169,7 @@ def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str
 
 
 def _held(owner_ids: list[uuid.UUID]) -> Iterable[tuple[uuid.UUID, str]]:
-    """Return (owner, resource) of what is held."""
+    """Return (owner, resource) of the existing rows."""
     if len(owner_ids) == 1:
         return _HELD_BY_ONE(owner_id=owner_ids[0])
     return Reservation.objects.filter(owner_id__in=owner_ids).values_list("owner_id", "resource")
@@ -178,7 +182,7 @@ _HELD_BY_ONE = Prepared(
 
 
 def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise all counters in one statement, each only if it fits; return how many, all undone when some did not."""
+    """Raise all counters with one statement, each if its limit allows; returns how many. Undone unless all were."""
     mark = transaction.savepoint()
     taken = _take_what_fits(scope_id, totals, limits, column)
     if taken < len(totals):
@@ -189,7 +193,7 @@ def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) ->
 
 
 def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise each counter that has room for it, in one statement; return how many."""
+    """Raise each counter whose limit allows it, with one statement; returns how many."""
     bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
     values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
     return _raise(tuple(totals), frozenset(bounds), column)(scope_id=scope_id, **values)
@@ -197,7 +201,7 @@ def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, colum
 
 @cache
 def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> PreparedUpdate:
-    """Return the statement that raises these counters, each by its amount; those ``bounded`` up to a limit."""
+    """Return the statement that raises these counters by their amounts; those in ``bounded`` up to a limit."""
 
     def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
         fits = Q(pk__in=[])
@@ -221,7 +225,7 @@ def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: 
 
 @transaction.atomic
 def commit(owner_id: uuid.UUID) -> None:
-    """Turn what the owner reserved into use; a repeat changes nothing."""
+    """Turn the owner's reserved amounts into used ones. Idempotent."""
     rows = _RESERVED(owner_id=owner_id)
     if not rows:
         return
@@ -247,7 +251,7 @@ _COMMIT = PreparedUpdate(
 
 @cache
 def _settle(resources: tuple[str, ...]) -> PreparedUpdate:
-    """Return the statement that turns amounts of these counters from reserved ones into use."""
+    """Return the statement that moves amounts of these counters from reserved to in use."""
 
     def rows(scope_id: Value, **amounts: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
         counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=resources)
@@ -259,9 +263,9 @@ def _settle(resources: tuple[str, ...]) -> PreparedUpdate:
 
 @transaction.atomic
 def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection[str] = ()) -> None:
-    """Give back all that the owner holds, reserved or in use; a repeat changes nothing.
+    """Release all amounts that the owner holds, reserved or in use. Idempotent.
 
-    ``only`` names resources when not all is given back, ``keep`` those that stay held.
+    ``only`` limits the release to these resources; ``keep`` excludes resources.
     """
     held: QuerySet[Reservation] = Reservation.objects.select_for_update().filter(owner_id=owner_id)
     if only:
@@ -279,7 +283,7 @@ def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection
 
 @cache
 def _lower(resources: tuple[str, ...], column: str) -> PreparedUpdate:
-    """Return the statement that lowers these counters, each by its amount."""
+    """Return the statement that lowers these counters by their amounts."""
 
     def rows(scope_id: Value, **amounts: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
         counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=resources)
@@ -290,30 +294,30 @@ def _lower(resources: tuple[str, ...], column: str) -> PreparedUpdate:
 
 @transaction.atomic
 def forget(scope_ids: Collection[uuid.UUID]) -> None:
-    """Take limits, counters and reservations away with the projects or users they are of."""
+    """Delete limits, counters and reservations with their projects or users."""
     for model in (Reservation, QuotaUsage, QuotaLimit):
         model.objects.filter(project_id__in=scope_ids).delete()
     QuotaLimit.objects.filter(user_id__in=scope_ids).delete()
 
 
 def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
-    """Make the counters that are not there yet."""
+    """Create missing counters."""
     QuotaUsage.objects.bulk_create(
         (QuotaUsage(project_id=scope_id, resource=name) for name in sorted(resources)), ignore_conflicts=True
     )
 
 
 def lock_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
-    """Take a scope's counters in one order where the database locks rows: nobody waits in a ring."""
+    """Lock a scope's counters in a fixed order, which prevents deadlocks, on databases with row locks."""
     if connection.features.has_select_for_update:
         rows = QuotaUsage.objects.select_for_update(no_key=True).filter(project_id=scope_id)
         list(rows.filter(resource__in=list(resources)).order_by("resource").values_list("pk"))
 
 
 def lock_all(scope_id: uuid.UUID) -> None:
-    """Let nobody else change what a scope holds before the caller's transaction ends; makes missing counters.
+    """Lock everything that a scope holds until the caller's transaction ends; creates missing counters.
 
-    Reservations come before counters, as in ``commit`` and ``release``.
+    The lock order is reservations before counters, as in ``commit`` and ``release``.
     """
     if connection.features.has_select_for_update:
         rows = Reservation.objects.select_for_update(no_key=True).filter(project_id=scope_id)
@@ -323,7 +327,7 @@ def lock_all(scope_id: uuid.UUID) -> None:
 
 
 def amount_of(amounts: Mapping[str, int | Value]) -> Case:
-    """Return the SQL expression of each row's amount by its resource."""
+    """Return the SQL expression for each row's amount by its resource."""
     cases = [
         When(resource=name, then=amount if isinstance(amount, Value) else Value(amount))
         for name, amount in amounts.items()

@@ -1,4 +1,4 @@
-"""Setting limits, and comparing with those of which nothing is kept."""
+"""Setting limits, and checks of limits on single values."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ from provisioning.quotas.limits import COMPUTE, DEFAULTS, EACH, UNLIMITED, is_pe
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 OWN = frozenset(COMPUTE)
-"""What a user may have a limit of its own of, in a project."""
+"""Resources for which a user can have its own limit in a project."""
 
 
 def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
-    """Raise OverQuotaError when one thing (a server's metadata, one file) would have more than the limit.
+    """Raise OverQuotaError when a single value (a server's metadata, one file) exceeds the limit.
 
-    ``resource`` is one of ``limits.EACH``; the others are sums, and pass ``reserve`` or ``hold``.
+    ``resource`` is one of ``limits.EACH``; all others are sums, which require ``reserve`` or ``hold``.
     """
     if resource not in EACH:
-        raise ValueError(f"{resource} is held in sum: reserve it.")
+        raise ValueError(f"{resource} is a sum and must be reserved.")
     limit = limits.get(resource, UNLIMITED)
     if limit != UNLIMITED and asked > limit:
         raise OverQuotaError(resource, limit=limit, used=0, asked=asked)
@@ -36,13 +36,14 @@ def set_limit(
 ) -> None:
     """Set the limit of a project, of a user in it, or the default of all projects (``project_id`` None).
 
-    A limit of None is the default, or for a user the project's.  A limit below what is used takes nothing away; it only
-    stops more.
+    A limit of None resets it to the default, or for a user to the project's. A limit below the usage is allowed; it
+    only
+    prevents new allocations.
     """
     if resource not in DEFAULTS and not is_per_type(resource):
         raise InvalidInputError(f"There is no quota named {resource}.", field=resource)
     if user_id is not None and resource not in OWN:
-        raise InvalidInputError(f"The quota of {resource} is a project's: no user has one.", field=resource)
+        raise InvalidInputError(f"The quota of {resource} cannot be set for a user.", field=resource)
     whose: dict[str, Any] = {"project_id": project_id, "user_id": user_id, "resource": resource}
     if limit is None:
         QuotaLimit.objects.filter(**whose).delete()
@@ -65,10 +66,11 @@ def set_limits(
 ) -> None:
     """Set several limits of a project or of a user in it, all or none, as ``set_limit``.
 
-    Limits of a project that Identity does not know are kept, too, as in Neutron and Cinder.
-    What only projects have a limit of is set for the project, whichever user is named.  Unless ``force``,
-    InvalidInputError names a project's limit below what it holds or what its users' limits add up to, a user's below
-    what the user holds, and one above what the other users' limits leave of the project's.
+    As in Neutron and Cinder, unknown projects are accepted. Limits that users cannot have are set for the project even
+    with
+    ``user_id``. Unless ``force``, raises InvalidInputError for a project's limit below its usage or below the sum of
+    its
+    users' limits, for a user's limit below the user's usage, and for one above the rest of the project's limit.
     """
     if project_id is not None and not force:
         owner_locks.lock_rows(Project, [project_id])
@@ -78,7 +80,7 @@ def set_limits(
 
 
 def _ranges(project_id: uuid.UUID, user_id: uuid.UUID | None) -> dict[str, tuple[int, int]]:
-    """Return resource → the least and the largest limit that may be set; -1: unlimited."""
+    """Return resource → minimum and maximum of the limit; -1: unlimited."""
     bounds, used = selectors.bounds_of(project_id, user_id), selectors.usage_of(project_id)
     given = selectors.given_to_users(project_id, besides=user_id)
     if user_id is None:
@@ -117,10 +119,10 @@ def _check(limits: Mapping[str, int | None], ranges: Mapping[str, tuple[int, int
 def reset_limits(
     project_id: uuid.UUID | None, resources: Iterable[str] | None = None, *, user_id: uuid.UUID | None = None
 ) -> bool:
-    """Give a project the defaults again, or (None) all projects Nova's; returns whether there was anything to forget.
+    """Reset a project to the defaults, or (None) all projects to the built-in limits; returns whether any was set.
 
-    The limits of a project's users go with its own, as in Nova; with ``user_id`` only this user's do.  ``resources``:
-    only these; None: every one.
+    As in Nova this includes the limits of the project's users; with ``user_id`` only those of this user are reset.
+    ``resources`` None: all.
     """
     rows = QuotaLimit.objects.filter(project_id=project_id)
     if user_id is not None:
@@ -132,7 +134,7 @@ def reset_limits(
 
 @transaction.atomic
 def rename_resources(names: Mapping[str, str]) -> None:
-    """Let limits, counters and reservations follow the new name of a volume type: old resource → new."""
+    """Rename the limits, counters and reservations of a renamed volume type: old resource → new."""
     for old, new in names.items():
         for model in (QuotaLimit, QuotaUsage, Reservation):
             model.objects.filter(resource=old).update(resource=new)

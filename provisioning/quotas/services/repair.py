@@ -1,4 +1,4 @@
-"""Looking for drift, and mending it while the cloud runs."""
+"""Finds and repairs differences while the cloud is running."""
 
 import uuid
 from collections.abc import Iterable
@@ -11,19 +11,22 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.ledger import lock_all
 
 ROUNDS = 3
-"""A row that changed its project is an orphan here and missing there: what one round frees the next one writes."""
+"""A record that changed its project is an orphan in one scope and missing in the other: one round releases what the
+next one
+writes.
+"""
 
 
 def examine() -> list[Finding]:
-    """Return what is wrong; changes nothing.
+    """Return the differences; changes nothing.
 
-    What looks wrong may only have moved between two looks: it is looked at again while nobody else can move it.
+    Suspected differences may be concurrent changes, so they are examined again under a lock.
     """
     return [found for scope in _suspects() for found in _examine(scope, mend=False)]
 
 
 def repair() -> list[Finding]:
-    """Make the ledger say what the records say, and return what was wrong; a repeat finds nothing."""
+    """Correct the ledger from the records, and return the differences that were found. Idempotent."""
     mended: list[Finding] = []
     for _ in range(ROUNDS):
         suspects = _suspects()
@@ -50,7 +53,7 @@ def _examine(scope_id: uuid.UUID, *, mend: bool) -> list[Finding]:
 
 
 def _mend(findings: Iterable[Finding]) -> None:
-    """Make the reservations those of the records."""
+    """Correct the reservations from the records."""
     for found in findings:
         if found.owner_id is None:  # a counter
             continue
@@ -73,7 +76,7 @@ def _mend(findings: Iterable[Finding]) -> None:
 def _set_counters(scope_id: uuid.UUID) -> None:
     for found in drift.find(scope_id):
         if found.kind == "counter":
-            QuotaUsage.objects.update_or_create(  # a type of volumes may have had no counter yet
+            QuotaUsage.objects.update_or_create(  # a volume type may have no counter yet
                 project_id=scope_id,
                 resource=found.resource,
                 defaults={"in_use": found.right[0], "reserved": found.right[1]},

@@ -1,4 +1,4 @@
-"""Holding more or less for something that is there already: a server of another size, or with other addresses."""
+"""Changing the amounts of an existing owner, such as a server that is resized or gets other addresses."""
 
 import uuid
 
@@ -14,11 +14,11 @@ from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counter
 
 @transaction.atomic
 def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: bool = True) -> None:
-    """Let the owner hold at least ``amounts``: all of it or nothing.
+    """Raise the owner's amounts to at least ``amounts``, all or nothing. Idempotent; larger amounts stay.
 
-    What it holds more of stays, so a repeat changes nothing.  What is more is in use, or reserved while the owner is
-    being made.  Raises OverQuotaError, which says how much more was asked for; ``refuse`` False counts what the cloud
-    does by itself though it passes a limit.
+    Additional amounts are in use, or reserved while the owner is being created. Raises OverQuotaError with the
+    additional
+    amount; ``refuse`` False ignores the limits.
     """
     owner_locks.lock_project(scope_id)
     rows = _rows(owner_id)
@@ -50,7 +50,7 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: 
 
 @transaction.atomic
 def shrink(owner_id: uuid.UUID, amounts: Amounts) -> None:
-    """Give back what the owner holds beyond ``amounts``, in use or reserved; a repeat changes nothing."""
+    """Lower the owner's amounts to at most ``amounts``, in use or reserved. Idempotent."""
     rows = [row for row in _rows(owner_id) if row.amount > amounts.get(row.resource, row.amount)]
     if not rows:
         return

@@ -1,1 +1,1 @@
-"""Commands of quotas."""
+"""Management commands of quotas."""

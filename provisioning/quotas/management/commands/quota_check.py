@@ -1,4 +1,4 @@
-"""``manage.py quota_check``: whether what is counted is what there is."""
+"""``manage.py quota_check``: compare the recorded usage with the records."""
 
 import sys
 from argparse import ArgumentParser
@@ -10,25 +10,25 @@ from provisioning.quotas.services.repair import examine, repair
 
 
 class Command(BaseCommand):
-    """Counts every limited thing anew and compares with reservations and counters.
+    """Counts all limited resources again and compares them with reservations and counters.
 
-    Ends with 1 when something is wrong and stays so.
+    The exit status is 1 when differences remain.
     """
 
-    help = "Count every limited thing anew and compare with what the quotas count."
+    help = "Count all limited resources again and compare them with the recorded usage."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--repair", action="store_true", help="set right what is wrong; safe while the cloud runs")
+        parser.add_argument("--repair", action="store_true", help="repair differences; safe while the cloud runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write a line for each thing that is wrong."""
+        """Print a line for each difference."""
         found = repair() if options["repair"] else examine()
         for finding in found:
             self.stdout.write(str(finding))
         if not found:
             self.stdout.write("Quotas and records agree.")
         elif options["repair"]:
-            self.stdout.write(f"Set right: {len(found)}.")
+            self.stdout.write(f"Repaired: {len(found)}.")
         else:
-            self.stdout.write(f"Wrong: {len(found)}. 'manage.py quota_check --repair' sets it right.")
+            self.stdout.write(f"Wrong: {len(found)}. 'manage.py quota_check --repair' repairs them.")
             sys.exit(1)
