@@ -1,1 +1,1 @@
-"""Append-only log of what happened; wakes the live pages, the agents' links and waiting callers on commit."""
+"""Append-only event log. On commit it wakes the live pages, the agents' links and waiting callers."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class EventsConfig(AppConfig):
-    """The events records."""
+    """App of the event log."""
 
     name = "provisioning.events"
     label = "events"

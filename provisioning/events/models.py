@@ -1,14 +1,16 @@
-"""The live log."""
+"""The event log."""
 
 from django.db import models
 
 
 class Event(models.Model):
-    """One thing that happened, appended in the transaction that made it happen.
+    """An event, appended in the transaction of the change that it describes.
 
-    ``topic`` says who is woken: ``project:<uuid>`` pages and scripts, ``host:<uuid>`` the web process holding that
-    agent's link, ``everybody`` the pages of all projects, ``reply:<uuid>`` a caller that waits for a host's answer,
-    ``auth`` every open connection (a token or a role was taken away).
+    ``topic`` determines who is woken: ``project:<uuid>`` pages and clients, ``host:<uuid>`` the web process with the
+    link of
+    that agent, ``everybody`` the pages of all projects, ``reply:<uuid>`` a caller that waits for a host's answer,
+    ``auth``
+    every open connection (a token or a role was revoked).
     """
 
     topic = models.CharField(max_length=80)

@@ -1,4 +1,4 @@
-"""Reading the live log."""
+"""Queries of the event log."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -11,13 +11,13 @@ from django.utils import timezone
 from provisioning.events.models import Event
 
 EVERYBODY = "everybody"
-"""The topic of what the pages of all projects may show."""
+"""Topic of events for the pages of all projects."""
 LATE = timedelta(seconds=60)
-"""How long a transaction that has drawn a number may take to commit."""
+"""Maximum time from the assignment of an event's number to the commit of its transaction."""
 
 
 class LoggedEvent(NamedTuple):
-    """One committed event; ``id`` rises, but on PostgreSQL not strictly in the order of commits."""
+    """A committed event; ``id`` increases, but on PostgreSQL not strictly in the order of commits."""
 
     id: int
     topic: str
@@ -26,7 +26,7 @@ class LoggedEvent(NamedTuple):
 
 
 def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
-    """The oldest ``limit`` events of the topics with an id above ``after``, by id."""
+    """Return the oldest ``limit`` events of the topics with an id above ``after``, by id."""
     found = Event.objects.filter(topic__in=list(topics), id__gt=after).order_by("id")
     return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
 
@@ -34,10 +34,11 @@ def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEve
 def since_for_reader(
     topics: Iterable[str], after: int, limit: int = 500, *, where: Mapping[str, Any] | None = None
 ) -> list[LoggedEvent]:
-    """The events that a reader who has come to ``after`` may lack; it may have seen some of them.
+    """Return the events that a reader at position ``after`` may lack; it may have seen some of them.
 
-    Those of ``since``, and on PostgreSQL the recent ones below the number too: they may have been committed late.
-    ``where`` is what their payloads must say, by Django's lookups.
+    These are the events of ``since``, and on PostgreSQL also recent ones with lower ids, which may have been committed
+    later.
+    ``where`` filters by the payloads, with Django's lookups.
     """
     late = connection.vendor == "postgresql"
     lacking = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE) if late else Q(id__gt=after)
@@ -47,17 +48,17 @@ def since_for_reader(
 
 
 def latest_id() -> int:
-    """The highest id so far; 0 when nothing ever happened."""
+    """Return the highest id so far; 0 for an empty log."""
     return Event.objects.aggregate(latest=Max("id"))["latest"] or 0
 
 
 def oldest_id() -> int:
-    """The lowest id still kept; 0 when nothing is kept."""
+    """Return the lowest remaining id; 0 for an empty log."""
     return Event.objects.aggregate(oldest=Min("id"))["oldest"] or 0
 
 
 def oldest_recent_id() -> int | None:
-    """The lowest id of what was written within ``LATE``; None when that is nothing."""
+    """Return the lowest id of the events written within ``LATE``; None without any."""
     recent = Event.objects.filter(created_at__gt=timezone.now() - LATE)
     oldest: int | None = recent.aggregate(oldest=Min("id"))["oldest"]
     return oldest

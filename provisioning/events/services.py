@@ -1,4 +1,4 @@
-"""Writing the live log."""
+"""Writing to the event log."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,11 +15,11 @@ from provisioning.events import wake
 from provisioning.events.models import Event
 
 Entry = tuple[str, str, dict[str, Any]]
-"""Topic, kind and payload of an event that is to be written."""
+"""Topic, kind and payload of an event to write."""
 
 
 def record(topic: str, kind: str, payload: dict[str, Any]) -> None:
-    """Append one event in the caller's transaction; whoever follows the topic is woken when it commits.
+    """Append an event in the caller's transaction; subscribers of the topic are woken when it commits.
 
     ``payload`` must be plain JSON (text, numbers, lists, dicts).
     """
@@ -27,7 +27,7 @@ def record(topic: str, kind: str, payload: dict[str, Any]) -> None:
 
 
 def record_all(entries: Sequence[Entry]) -> None:
-    """Append events in their order, in one statement; else as ``record``."""
+    """Append events in their order, with one statement; otherwise as ``record``."""
     _APPEND(Event(topic=topic, kind=kind, payload=payload) for topic, kind, payload in entries)
     wake.announce(wake.EVENTS)
 
@@ -36,7 +36,9 @@ _APPEND = PreparedInsert(Event)
 
 
 def prune() -> int:
-    """Remove events older than ``EVENT_RETENTION``; returns how many.  The newest stays: numbers go on from it."""
+    """Delete events older than ``EVENT_RETENTION``; returns their number. The newest is kept, so that ids continue from
+    it.
+    """
     newest = Event.objects.aggregate(newest=Max("id"))["newest"]
     if newest is None:
         return 0
@@ -46,9 +48,11 @@ def prune() -> int:
 
 
 def restart(leap: int) -> None:
-    """Drop what is kept and go on ``leap`` numbers above it, in the caller's transaction.
+    """Delete all events and continue ``leap`` ids above the last one, in the caller's transaction.
 
-    After a restore numbers would be given out again that readers have seen: whoever resumes from one reloads.
+    Without this, ids that readers have already seen would be assigned again after a restore. Readers that resume from
+    an older
+    id reload.
     """
     newest = Event.objects.aggregate(newest=Max("id"))["newest"] or 0
     Event.objects.all().delete()

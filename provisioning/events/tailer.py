@@ -1,4 +1,6 @@
-"""The one reader of the live log in a process: a thread that hands committed events to whoever follows their topic."""
+"""The only reader of the event log in a process: a thread that passes committed events to the subscribers of their
+topics.
+"""
 
 from __future__ import annotations
 
@@ -20,36 +22,37 @@ from provisioning.events.selectors import LoggedEvent
 Callback = Callable[[LoggedEvent], None]
 
 POLL = 1.0
-"""Seconds between looks when nobody wakes us."""
+"""Seconds between two reads without a wake-up."""
 BATCH = 500
 LOOK_EVERY = 10.0
-"""Seconds between two looks whether the log still reaches as far as it was read."""
+"""Seconds between two checks that the log is not older than what was already read."""
 GAP_PATIENCE = 60.0
-"""Seconds a missing number may still be committed; a transaction that takes longer is only seen by a reload."""
+"""Seconds in which a missing id may still be committed; events of longer transactions are only seen after a reload."""
 MOST_GAPS = 2000
 
 logger = logging.getLogger(__name__)
 
 
 class Subscription:
-    """Somebody's interest in some topics; ends with ``close``."""
+    """A subscription to topics; ends with ``close``."""
 
     def __init__(self, owner: Tailer, topics: frozenset[str], callback: Callback) -> None:
-        """Made by ``Tailer.subscribe``."""
+        """Created by ``Tailer.subscribe``."""
         self.topics = topics
         self.callback = callback
         self._owner = owner
 
     def close(self) -> None:
-        """Call the callback no more (a call that is under way may still end after this)."""
+        """End the subscription; a call of the callback that is already running may end later."""
         self._owner.forget(self)
 
 
 class Tailer:
-    """Reads committed events once and fans them out.
+    """Reads committed events once and passes them to the subscribers.
 
-    Numbers rise in the order of commits on SQLite only.  On PostgreSQL a lower number can be committed after a higher
-    one, so every missing number is looked for again until it appears or its patience ends.
+    Ids increase in the order of commits on SQLite only. On PostgreSQL a lower id can be committed after a higher one,
+    so
+    missing ids are read again until they appear or ``GAP_PATIENCE`` has passed.
     """
 
     def __init__(self) -> None:
@@ -60,12 +63,13 @@ class Tailer:
         self._stop = threading.Event()
         self._last = 0
         self._look_at = 0.0
-        self._gaps: dict[int, float] = {}  # missing number -> monotonic time when its patience ends
+        self._gaps: dict[int, float] = {}  # missing id -> monotonic time at which it is given up
 
     def subscribe(self, topics: Iterable[str], callback: Callback) -> Subscription:
         """Call ``callback`` in the tailer's thread for every event of the topics that commits after this returns.
 
-        It must not block; an exception in it is logged.  Blocks until the thread reads (first use in a process).
+        The callback must not block; its exceptions are logged. Blocks until the thread reads, at the first use in a
+        process.
         """
         subscription = Subscription(self, frozenset(topics), callback)
         with self._lock:
@@ -73,7 +77,7 @@ class Tailer:
                 self._followers.setdefault(topic, set()).add(subscription)
             if self._thread is None or not self._thread.is_alive():
                 self._ready.clear()
-                self._stop = threading.Event()  # of this thread alone: one before it may not have ended yet
+                self._stop = threading.Event()  # of this thread only: the previous one may not have ended
                 self._thread = threading.Thread(target=self._run, args=(self._stop,), name="tailer", daemon=True)
                 self._thread.start()
         self._ready.wait(30)
@@ -89,7 +93,7 @@ class Tailer:
 
     @property
     def cursor(self) -> int:
-        """The number a reader may resume from without missing one: everything up to it has been handed out."""
+        """The id from which a reader can resume without missing an event: all events up to it were passed on."""
         return min(self._gaps, default=self._last + 1) - 1
 
     def stop(self) -> None:
@@ -128,17 +132,17 @@ class Tailer:
         connection.close()
 
     def _begin(self) -> None:
-        """Start behind the newest event; numbers missing just below it may be transactions under way."""
+        """Start after the newest event; ids missing just below it may belong to uncommitted transactions."""
         self._last = selectors.latest_id()
         self._gaps = {}
         if connection.vendor == "postgresql":
             first = max(self._last - BATCH, 0)
             known = set(Event.objects.filter(id__gt=first).values_list("id", flat=True))
-            oldest = min(known, default=self._last)  # what lay below it is long committed, and pruned
+            oldest = min(known, default=self._last)  # lower ids were committed long ago, and pruned
             self._note_gaps(number for number in range(oldest, self._last) if number not in known)
 
     def _read(self) -> None:
-        """Hand out everything new, in the order of numbers."""
+        """Pass on all new events, in the order of ids."""
         while True:
             if self._gaps:
                 self._drop_old_gaps()
@@ -153,10 +157,11 @@ class Tailer:
                 return
 
     def _follow_back(self) -> None:
-        """Go back when the newest number is below the one that was read last: the database is another, older one.
+        """Go back when the newest id is below the last one read, because the database was replaced by an older one.
 
-        Else nothing would be heard until its numbers have caught up.  What was written in the last minute is handed
-        out, some of it perhaps for the second time.
+        Otherwise no events would be passed on until its ids have caught up. Events of the last minute are passed on,
+        some possibly
+        for the second time.
         """
         now = time.monotonic()
         if now < self._look_at:
@@ -201,7 +206,7 @@ def _wanted(wanted: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
 
 
 def _and_late(last: int, gaps: Iterable[int]) -> Iterable[tuple[int, str, str, Any]]:
-    """Return events behind the last one, and those of the missing numbers that are there now."""
+    """Return events after the last one, and those of the missing ids that exist now."""
     return _wanted(Q(id__gt=last) | Q(id__in=list(gaps)))
 
 
@@ -210,5 +215,5 @@ _NEWER = Prepared(lambda last: _wanted(Q(id__gt=last)), last=BigIntegerField())
 
 @functools.cache
 def tailer() -> Tailer:
-    """The tailer of this process; its thread starts with the first subscription."""
+    """Return the tailer of this process; its thread starts with the first subscription."""
     return Tailer()

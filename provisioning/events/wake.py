@@ -1,8 +1,8 @@
-"""Wake-ups between processes: hints that something was committed, never the thing itself.
+"""Wake-ups between processes: hints that something was committed, without content.
 
-On SQLite, which means one machine, a listener is a unix datagram socket ``RUN_DIR/wake/<pid>-<random>.<channel>`` and a
-wake-up goes to all of a channel.  On PostgreSQL it is LISTEN/NOTIFY, and reaches every machine.  Whoever
-misses a wake-up looks by itself a second later.
+On SQLite, on a single machine, a listener is a unix datagram socket ``RUN_DIR/wake/<pid>-<random>.<channel>``, and a
+wake-up is sent to all listeners of a channel. On PostgreSQL it is LISTEN/NOTIFY, which reaches all machines. Listeners
+also poll every second, in case a wake-up is lost.
 """
 
 import contextlib
@@ -26,36 +26,36 @@ _GONE = {errno.ECONNREFUSED, errno.ENOENT}
 
 
 class Listener(Protocol):
-    """Somebody who waits for wake-ups of one channel."""
+    """A listener for the wake-ups of a channel."""
 
     def wait(self, timeout: float) -> bool:
-        """Return at the first wake-up (True; all that had come are swallowed) or after ``timeout`` seconds (False)."""
+        """Return at the first wake-up (True; all pending ones are consumed) or after ``timeout`` seconds (False)."""
 
     def close(self) -> None:
         """Stop listening."""
 
 
 def announce(channel: str) -> None:
-    """Wake the listeners of the channel when the current transaction commits; a rollback wakes nobody."""
+    """Wake the listeners of the channel when the current transaction commits; a rollback wakes none."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_notify(%s, '')", [_pg_channel(channel)]
-            )  # one per transaction: the server folds equals
+            )  # the server merges duplicates in a transaction
         return
     announced = next(_numbers)
     transaction.on_commit(lambda: _poke_once(channel, announced))
 
 
 def listener(channel: str) -> Listener:
-    """Start listening; from now on no wake-up of the channel is missed.  May raise a database error on PostgreSQL."""
+    """Start to listen; no later wake-up of the channel is missed. Can raise a database error on PostgreSQL."""
     if connection.vendor == "postgresql":
         return _Notifications(channel)
     return _Datagrams(channel)
 
 
 def _poke_once(channel: str, announced: int) -> None:
-    """Wake the channel, unless this thread has done so since: one transaction may announce the same many times."""
+    """Wake the channel, unless this thread has done so since ``announced``; a transaction may announce it often."""
     if vars(_poked).get(channel, -1) < announced:
         vars(_poked)[channel] = next(_numbers)
         poke(channel)
@@ -75,13 +75,13 @@ def poke(channel: str) -> None:
         for name in names:
             try:
                 sender.sendto(b"1", f"{short}/{name}")
-            except OSError as error:  # a full buffer means that the listener will look anyway
+            except OSError as error:  # a listener with a full buffer will read anyway
                 if error.errno in _GONE:
                     Path(folder, name).unlink(missing_ok=True)
 
 
 _numbers = itertools.count()
-_poked = threading.local()  # channel -> number of the last wake-up that this thread has sent
+_poked = threading.local()  # channel -> number of this thread's last wake-up
 
 
 def _folder() -> Path:
@@ -90,7 +90,7 @@ def _folder() -> Path:
 
 @contextlib.contextmanager
 def short_path(folder: Path) -> Generator[str]:
-    """A path for the folder that fits a socket address (107 bytes) however deep the data folder lies."""
+    """Return a path for the folder that fits into a socket address (107 bytes), however deep the data folder is."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}"
@@ -99,7 +99,7 @@ def short_path(folder: Path) -> Generator[str]:
 
 
 class _Datagrams:
-    """A unix datagram socket of this process."""
+    """A listener with a unix datagram socket."""
 
     def __init__(self, channel: str) -> None:
         folder = _folder()
@@ -130,10 +130,10 @@ def _pg_channel(channel: str) -> str:
 
 
 class _Notifications:
-    """A PostgreSQL connection of its own, outside any pool, that listens."""
+    """A listener with its own PostgreSQL connection, outside any pool."""
 
     def __init__(self, channel: str) -> None:
-        database: Any = connection  # ``Database`` is psycopg, which a cloud on SQLite need not load
+        database: Any = connection  # ``Database`` is psycopg, which a cloud on SQLite does not load
         self._connection = database.Database.connect(**database.get_connection_params(), autocommit=True)
         self._connection.execute(f"LISTEN {_pg_channel(channel)}")
 

@@ -1,1 +1,1 @@
-"""What the cloud tells other programs: notifications in Nova's versioned shape, and their way to a webhook."""
+"""Notifications to other programs in Nova's versioned format, and their delivery to a webhook."""

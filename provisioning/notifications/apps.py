@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class NotificationsConfig(AppConfig):
-    """The notifications on their way."""
+    """App of the notification deliveries."""
 
     name = "provisioning.notifications"
     label = "notifications"

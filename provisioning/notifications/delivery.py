@@ -1,9 +1,10 @@
-"""The sender: one in the cloud at a time takes what waits to the webhook, at least once, in order for each subject.
+"""The sender delivers waiting notifications to the webhook, at least once and in order for each subject.
 
-A sender that dies is followed by another, at once on its machine and elsewhere when its hold has ended: what it had
-sent, and had not noted, is sent again with the same message id.  A webhook that does not answer is left in peace for
-growing pauses and asked with one notification then; one notification that it alone refuses waits for growing pauses
-without keeping those of other subjects waiting, and is given up after ``MOST_TRIES``.
+There is one sender in the cloud at a time. When a sender dies, another one replaces it, immediately on the same machine
+and elsewhere after its lease has expired; notifications that it had sent but not recorded are sent again with the same
+message id. After repeated failures the webhook is paused for increasing times, and then tried with one notification. A
+notification that only itself fails is retried after increasing times without blocking other subjects, and is given up
+after ``MOST_TRIES``.
 """
 
 import os
@@ -25,19 +26,19 @@ from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING, call_sender
 
 AT_ONCE = 8
-"""Subjects that are sent of at a time."""
+"""Number of subjects that are sent concurrently."""
 LONGEST_RUN = 300.0
-"""Seconds after which a sender lets another one go on."""
+"""Seconds after which a sender is replaced by another one."""
 MOST_TRIES = 8
 PATIENCE = 3
-"""Failures in a row after which the webhook is left in peace for a while."""
+"""Consecutive failures after which the webhook is paused."""
 LONGEST_PAUSE = 300
 SLACK = timedelta(seconds=20)
-"""Added to the time that one answer may take, for how long a sender is believed to be alive."""
+"""Added to the webhook's timeout for the duration of a sender's lease."""
 
 
 def deliver() -> None:
-    """Send what is due until there is nothing; returns at once while another sender does."""
+    """Send due notifications until none is left; returns immediately while another sender is active."""
     mark, end = _new_mark(), time.monotonic() + LONGEST_RUN
     if not settings.NOTIFICATION_WEBHOOK:
         return
@@ -56,20 +57,20 @@ def deliver() -> None:
 
 
 def is_due() -> bool:
-    """Whether something waits that may be sent now."""
+    """Whether a notification is due."""
     now = timezone.now()
     paused = Webhook.objects.filter(name=STANDING, paused_until__gt=now).exists()
     return not paused and _heads(now, 1) != []
 
 
 def is_held() -> bool:
-    """Whether a sender is at work."""
+    """Whether a sender is active."""
     standing = Webhook.objects.filter(name=STANDING).first()
     return standing is not None and _is_held(standing, timezone.now())
 
 
 def pause_after(tries: int) -> timedelta:
-    """Return how long to wait after so many failures in a row: 1 s, 2 s, 4 s … 5 minutes."""
+    """Return the pause after this many consecutive failures: 1 s, 2 s, 4 s … 5 minutes."""
     return timedelta(seconds=min(2 ** max(min(tries, 20) - 1, 0), LONGEST_PAUSE))
 
 
@@ -78,7 +79,7 @@ def _new_mark() -> str:
 
 
 def _is_held(standing: Webhook, now: datetime) -> bool:
-    """Whether a sender has it, as far as can be known here: one of this machine may be seen to be dead."""
+    """Whether a sender has the lease; a dead process is recognized on the same machine only."""
     if not standing.holder or standing.held_until <= now:
         return False
     machine, _, rest = standing.holder.partition("/")
@@ -86,7 +87,7 @@ def _is_held(standing: Webhook, now: datetime) -> bool:
 
 
 def _hold(mark: str) -> bool:
-    """Become the one sender, when nobody else is and the webhook need not be left in peace."""
+    """Acquire the lease of the sender, unless another sender has it or the webhook is paused."""
     now = timezone.now()
     standing, _ = Webhook.objects.get_or_create(name=STANDING, defaults={"held_until": now})
     if _is_held(standing, now) or (standing.paused_until is not None and standing.paused_until > now):
@@ -100,14 +101,14 @@ def _until(now: datetime) -> datetime:
 
 
 def _heads(now: datetime, most: int) -> list[Delivery]:
-    """Return the first delivery that waits of each subject, those that are due; what was tried least comes first."""
+    """Return the first waiting delivery of each subject if it is due, those with the fewest attempts first."""
     waiting = Delivery.objects.filter(failed_at=None)
     earlier = waiting.filter(subject=OuterRef("subject"), id__lt=OuterRef("id"))
     return list(waiting.filter(~Exists(earlier), due_at__lte=now).order_by("tries", "id")[:most])
 
 
 def _send_some(mark: str, pool: ThreadPoolExecutor) -> bool:
-    """Send the next ones beside each other and note what became of them; False when there is no more to do now."""
+    """Send the next deliveries concurrently and record the results; False when nothing is left to do now."""
     standing = Webhook.objects.get(name=STANDING)
     now = timezone.now()
     if standing.holder != mark or (standing.paused_until is not None and standing.paused_until > now):
@@ -120,18 +121,18 @@ def _send_some(mark: str, pool: ThreadPoolExecutor) -> bool:
 
 
 def _post(delivery: Delivery) -> str:
-    """Send one; returns why it failed, empty when it did not.  In a thread, without the database."""
+    """Send a notification; returns the reason of a failure, or an empty text. Runs in a thread, without database."""
     try:
         webhook.post(delivery.event_type, str(delivery.message_id), delivery.body)
     except webhook.WebhookError as error:
         return one_line(str(error), 255)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this notification's trouble alone
+    except Exception as error:  # noqa: BLE001 - any error concerns this notification only
         return one_line(f"{type(error).__name__}: {error}", 255)
     return ""
 
 
 def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:
-    """Write down what became of some; False, and nothing written, when the sender is not the one any more."""
+    """Record the results of deliveries. Returns False, with nothing written, when this sender has lost the lease."""
     now = timezone.now()
     with transaction.atomic():
         mine = Webhook.objects.filter(name=STANDING, holder=mark)
@@ -161,7 +162,7 @@ def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:
 
 
 def _failed(delivery: Delivery, error: str, last_success_at: datetime | None, now: datetime) -> bool:
-    """Note a failure; says whether it was the last: the webhook has taken others meanwhile, so it is not down."""
+    """Record a failure. Returns whether the delivery is given up, because the webhook has accepted others since."""
     began, tries = delivery.first_failed_at or now, delivery.tries + 1
     others = last_success_at is not None and last_success_at >= began
     gave_up = tries >= MOST_TRIES and others

@@ -1,4 +1,4 @@
-"""Jobs that take notifications to the webhook."""
+"""Jobs that deliver notifications to the webhook."""
 
 from django.conf import settings
 from django.db import transaction
@@ -15,7 +15,7 @@ def deliver() -> None:
 
 @periodic("notifications.deliver", every=5.0)
 def call_sender() -> None:
-    """Call a sender for what waits for another try, or was left by one that died."""
+    """Start a sender for deliveries that are due for a retry or were left by a dead sender."""
     if settings.NOTIFICATION_WEBHOOK and not delivery.is_held() and delivery.is_due():
         with transaction.atomic():
             services.call_sender()
@@ -23,7 +23,7 @@ def call_sender() -> None:
 
 @periodic("notifications.prune", every=60.0)
 def prune() -> None:
-    """Drop what the webhook has not taken in time."""
+    """Delete notifications that were not delivered in time."""
     services.prune()
 
 

@@ -1,4 +1,4 @@
-"""The shape of a notification: Nova's envelope around a versioned object."""
+"""The format of a notification: Nova's envelope around a versioned object."""
 
 import fnmatch
 import functools
@@ -13,14 +13,14 @@ from django.conf import settings
 from django.utils import timezone
 
 TOPIC = "notifications"
-"""Where they stand in the event log."""
+"""Topic of notifications in the event log."""
 NAMESPACE = "nova"
 Payload = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One notification; those of one ``subject`` reach the webhook in their order."""
+    """A notification; those of one ``subject`` are delivered in order."""
 
     event_type: str
     publisher_id: str
@@ -29,7 +29,7 @@ class Notification:
     priority: Literal["INFO", "ERROR"] = "INFO"
 
     def message(self) -> dict[str, Any]:
-        """Return what programs get, with an id and a time of its own."""
+        """Return the message for receivers, with a new id and the current time."""
         return {
             "message_id": str(uuid.uuid4()),
             "event_type": self.event_type,
@@ -41,7 +41,7 @@ class Notification:
 
 
 def versioned(name: str, version: str, data: dict[str, Any]) -> Payload:
-    """Return a versioned object as Nova writes one."""
+    """Return a versioned object in Nova's format."""
     return {
         "nova_object.name": name,
         "nova_object.namespace": NAMESPACE,
@@ -51,17 +51,17 @@ def versioned(name: str, version: str, data: dict[str, Any]) -> Payload:
 
 
 def when(moment: datetime | None) -> str | None:
-    """Return a moment as payloads have it: ISO 8601, UTC, whole seconds."""
+    """Return a time in the format of payloads: ISO 8601, UTC, whole seconds."""
     return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def publisher(service: str, host: str = "") -> str:
-    """Return ``nova-compute:<host>``; without a host, the machine that this process runs on."""
+    """Return ``nova-compute:<host>``; without a host, that of the machine of this process."""
     return f"{service}:{host or _machine()}"
 
 
 def is_wanted(event_type: str) -> bool:
-    """Whether the operator wants notifications of this type (NOTIFICATIONS); the last pattern that fits says so."""
+    """Whether NOTIFICATIONS enables this type; the last matching pattern decides."""
     return _is_wanted(tuple(settings.NOTIFICATIONS), event_type)
 
 

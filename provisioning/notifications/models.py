@@ -1,4 +1,4 @@
-"""Notifications on their way to the webhook, and how that one does."""
+"""Notifications to deliver to the webhook, and the state of the webhook."""
 
 import uuid
 
@@ -6,21 +6,21 @@ from django.db import models
 
 
 class Delivery(models.Model):
-    """One notification that the webhook has not taken yet; it goes when it has, or when NOTIFICATION_RETENTION is over.
+    """A notification that the webhook has not accepted yet. It is deleted after its delivery or NOTIFICATION_RETENTION.
 
-    Those of one ``subject`` are sent in the order of their ids, one after the other.
+    Those of one ``subject`` are sent one after the other, in order of id.
     """
 
     message_id = models.UUIDField(default=uuid.uuid4, editable=False)
     subject = models.CharField(max_length=80)  # the instance's id, "host:<id>", "aggregate:<id>"
     event_type = models.CharField(max_length=64)
-    body = models.TextField()  # JSON, as it is sent each time
+    body = models.TextField()  # JSON, the same at every attempt
     created_at = models.DateTimeField()
-    due_at = models.DateTimeField()  # not before
+    due_at = models.DateTimeField()  # not sent before
     tries = models.PositiveIntegerField(default=0)
     first_failed_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=255, blank=True)
-    failed_at = models.DateTimeField(null=True)  # given up: kept until it is sent again by hand, or too old
+    failed_at = models.DateTimeField(null=True)  # given up: kept until an operator sends it again, or too old
 
     class Meta:
         verbose_name_plural = "deliveries"
@@ -36,12 +36,12 @@ class Delivery(models.Model):
 
 
 class Webhook(models.Model):
-    """How the webhook does, and who sends to it now: one row."""
+    """The state of the webhook and its current sender; a single row."""
 
     name = models.CharField(max_length=16, primary_key=True)
-    holder = models.CharField(max_length=120, blank=True)  # the run that sends now: machine, process, mark
+    holder = models.CharField(max_length=120, blank=True)  # the current sender: machine, process, mark
     held_until = models.DateTimeField()
-    failures = models.PositiveIntegerField(default=0)  # in a row
+    failures = models.PositiveIntegerField(default=0)  # consecutive
     paused_until = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=255, blank=True)

@@ -1,4 +1,4 @@
-"""Counts of notifications on their way to the webhook."""
+"""Counts of notification deliveries."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from provisioning.notifications.services import STANDING
 
 
 class DeliveryStatus(NamedTuple):
-    """How many notifications wait for the webhook, were given up, and since its first one: taken, given up, too old."""
+    """Numbers of notifications: waiting and given up now, and in total delivered, given up and dropped as too old."""
 
     waiting: int
     failed: int

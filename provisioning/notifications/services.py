@@ -1,4 +1,4 @@
-"""Sending notifications: each belongs to the transaction of what it tells of, and is not sent when that is undone."""
+"""Sending notifications: each belongs to the transaction of its change, and is not sent after a rollback."""
 
 import functools
 import json
@@ -21,22 +21,22 @@ from provisioning.notifications.models import Delivery, Webhook
 
 JOB = "notifications.deliver"
 STANDING = "webhook"
-"""The name of the one row of ``Webhook``."""
+"""Name of the only row of ``Webhook``."""
 BATCH = 1000
 
 WRITTEN_BY_MEMBERS = frozenset(
     {"metadata", "volume_metadata", "display_description", "description", "locked_reason", "tags", "properties"}
 )
-"""Names in payloads of what members write freely."""
+"""Names of payload fields that members can write freely."""
 MASK = "***"
 
 log = logging.getLogger("novella.notifications")
 
 
 def entries(notifications: Iterable[Notification]) -> list[Entry]:
-    """Return notifications as events that the caller writes with its own, in its transaction.
+    """Return notifications as events that the caller writes together with its own, in its transaction.
 
-    With the commit they are logged, and are the webhook's where there is one.  Types that nobody wants are left out.
+    On commit they are logged, and queued for the webhook if there is one. Disabled types are omitted.
     """
     wanted = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
     if not wanted:
@@ -50,14 +50,14 @@ def entries(notifications: Iterable[Notification]) -> list[Entry]:
 
 
 def notify(notifications: Iterable[Notification]) -> None:
-    """Send notifications with the caller's transaction."""
+    """Send notifications in the caller's transaction."""
     found = entries(notifications)
     if found:
         record_all(found)
 
 
 def send_again(ids: Sequence[int]) -> int:
-    """Let deliveries be tried at once, those that were given up too; returns how many."""
+    """Make deliveries due now, including those that were given up; returns their number."""
     now = timezone.now()
     with transaction.atomic():
         again = Delivery.objects.filter(id__in=list(ids)).update(
@@ -69,24 +69,24 @@ def send_again(ids: Sequence[int]) -> int:
 
 
 def drop(ids: Sequence[int]) -> int:
-    """Forget deliveries; returns how many."""
+    """Delete deliveries; returns their number."""
     return Delivery.objects.filter(id__in=list(ids)).delete()[0]
 
 
 def prune() -> int:
-    """Drop what the webhook has not taken within NOTIFICATION_RETENTION; returns how many."""
+    """Delete deliveries older than NOTIFICATION_RETENTION; returns their number."""
     limit = timezone.now() - timedelta(seconds=settings.NOTIFICATION_RETENTION)
     dropped = 0
     while old := list(Delivery.objects.filter(created_at__lt=limit).order_by("created_at").values_list("id")[:BATCH]):
         dropped += drop([number for (number,) in old])
     if dropped:
         Webhook.objects.filter(name=STANDING).update(dropped=F("dropped") + dropped)
-        log.warning("%s notifications were dropped: the webhook has not taken them in time.", dropped)
+        log.warning("%s notifications were dropped: the webhook has not accepted them in time.", dropped)
     return dropped
 
 
 def call_sender() -> None:
-    """See that a worker sends what waits, with the caller's transaction; one that is called already is enough."""
+    """Cast the job of the sender in the caller's transaction, unless it is already queued."""
     if not queue.is_waiting(TOPIC):
         cast(TOPIC, JOB)
 
@@ -108,16 +108,17 @@ def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
 
 
 def _log(message: dict[str, Any]) -> None:
-    """Log a message as one line of printable ASCII: what users call things may hold what terminals obey.
+    """Log a message as one line of printable ASCII, because names chosen by users may contain terminal control
+    sequences.
 
-    Values that members write freely may be secrets: they are logged at level DEBUG only, for logs are kept.
+    Values that members write freely may be secrets; they are logged at level DEBUG only, because logs are kept.
     """
     shown = message if log.isEnabledFor(logging.DEBUG) else _without_values(message)
     log.info("%s", json.dumps(shown, separators=(",", ":")).replace("\x7f", "\\u007f"))
 
 
 def _without_values(part: Any) -> Any:
-    """Return a message in which what stands under the names of ``WRITTEN_BY_MEMBERS`` is masked, keys excepted."""
+    """Return a message in which the values of ``WRITTEN_BY_MEMBERS`` are masked, but not their keys."""
     if isinstance(part, dict):
         return {
             key: _masked(each) if key in WRITTEN_BY_MEMBERS else _without_values(each) for key, each in part.items()

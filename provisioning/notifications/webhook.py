@@ -1,4 +1,4 @@
-"""One notification to the operator's own address, signed; redirects are not followed."""
+"""Delivery of a notification to the operator's webhook, signed; redirects are not followed."""
 
 import contextlib
 import hashlib
@@ -17,26 +17,26 @@ from django.conf import settings
 
 AGENT = "Novella"
 MOST_READ = 65_536
-"""Bytes of an answer that are read; what it says does not matter."""
+"""Maximum number of bytes read of a response; its content is ignored."""
 
 
 class WebhookError(Exception):
-    """The webhook has not taken a notification; the text says why, for operators."""
+    """The webhook has not accepted a notification; the text is the reason, for operators."""
 
 
 def encoded(message: Mapping[str, Any]) -> str:
-    """Return a message as it is sent, the same bytes at every try."""
+    """Return the body of a message, the same bytes at every attempt."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False)
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """Return what ``X-Novella-Signature`` says: HMAC-SHA256, with the secret, of the timestamp, a dot and the body."""
+    """Return the value of ``X-Novella-Signature``: HMAC-SHA256 of the timestamp, a dot and the body."""
     said = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256)
     return f"sha256={said.hexdigest()}"
 
 
 def post(event_type: str, message_id: str, text: str) -> None:
-    """Send one notification; WebhookError unless the answer is 2xx."""
+    """Send a notification. Raises WebhookError unless the status is 2xx."""
     address, body = urlsplit(settings.NOTIFICATION_WEBHOOK), text.encode()
     timestamp = str(int(time.time()))
     headers = {
@@ -69,7 +69,7 @@ def post(event_type: str, message_id: str, text: str) -> None:
 
 @contextlib.contextmanager
 def _at_most(seconds: float, link: socket.socket) -> Iterator[None]:
-    """Cut the connection after some time in all: its own timeout begins anew with each byte that comes."""
+    """Close the connection after ``seconds`` in total; the socket's own timeout restarts with each received byte."""
 
     def cut() -> None:
         with contextlib.suppress(OSError):
