@@ -1,1 +1,1 @@
-"""What every part of the cloud shares: the request context and the roots of errors."""
+"""Shared by all parts of the cloud: the request context, the base classes of errors, and database helpers."""

@@ -1,13 +1,13 @@
-"""Work that a process does before it forks others, in a child that ends: it leaves no thread and no open database."""
+"""Runs work in a temporary child process before forks, so that it leaves no threads or open database connections."""
 
 import os
 from collections.abc import Callable
 
 
 def in_child(work: Callable[[], None]) -> str:
-    """Run ``work`` in a child process and return the text of the error that it raised, or an empty text.
+    """Run ``work`` in a child process and return the text of its exception, or an empty text.
 
-    Only for a process that has one thread.
+    Only for processes with a single thread.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -15,7 +15,7 @@ def in_child(work: Callable[[], None]) -> str:
         text = ""
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - the parent decides about it
+        except BaseException as error:  # noqa: BLE001 - the parent handles the error
             text = str(error) or type(error).__name__
         os.write(writing, text.encode()[:4000])
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Facts about the database."""
+"""Sizes of the database and its tables."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from django.db import connection
 
 
 def database_size() -> int:
-    """Return how many bytes the database takes."""
+    """Return the size of the database in bytes."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT pg_database_size(current_database())")
@@ -16,7 +16,7 @@ def database_size() -> int:
 
 
 def rows_of_tables(tables: Sequence[str]) -> dict[str, int]:
-    """Return how many rows each table has, in one query; on PostgreSQL as its statistics estimate them."""
+    """Return the number of rows of each table, with one query; on PostgreSQL the estimates of its statistics."""
     if connection.vendor == "postgresql":
         query = "SELECT relname, n_live_tup FROM pg_stat_user_tables WHERE relname = ANY(%s)"
         parameters: list[str] | list[list[str]] = [list(tables)]

@@ -1,11 +1,13 @@
-"""Roots of every anticipated error: a code for programs, a message fit for users, no HTTP.
+"""Base classes of all anticipated errors: a code for programs and a message fit for users, independent of HTTP.
 
-Each face has one table from these classes to its own wording and status.
+Each API has one table from these classes to its own wording and status.
 """
 
 
 class NovellaError(Exception):
-    """Base: ``message`` may be shown to the user, ``field`` names the input it is about (``imageRef``, ``name``)."""
+    """Base class. ``message`` may be shown to the user; ``field`` is the name of the invalid input (``imageRef``,
+    ``name``).
+    """
 
     code = "error"
 
@@ -16,48 +18,50 @@ class NovellaError(Exception):
 
 
 class InvalidInputError(NovellaError):
-    """The request cannot be right (HTTP 400)."""
+    """The request is invalid (HTTP 400)."""
 
     code = "invalid_input"
 
 
 class NotAuthenticatedError(NovellaError):
-    """Nobody known asks (401)."""
+    """The caller is not authenticated (401)."""
 
     code = "not_authenticated"
 
 
 class ForbiddenError(NovellaError):
-    """Known, but not allowed (403)."""
+    """The caller is authenticated, but not allowed (403)."""
 
     code = "forbidden"
 
 
 class NotFoundError(NovellaError):
-    """No such thing, or not the caller's (404)."""
+    """The object does not exist, or does not belong to the caller (404)."""
 
     code = "not_found"
 
 
 class GoneError(NotFoundError):
-    """It was there when the request began, and is no more; or is offered no longer (410)."""
+    """The object was deleted during the request, or is no longer available (410)."""
 
     code = "gone"
 
 
 class ConflictError(NovellaError):
-    """Right in itself, but not in the present state (409)."""
+    """The request is valid, but not in the current state (409)."""
 
     code = "conflict"
 
 
 class OverQuotaError(NovellaError):
-    """A limit of the project would be exceeded (403 in Compute and Neutron's 409, by the face)."""
+    """A limit of the project or user would be exceeded (403 in Compute, 409 in Neutron)."""
 
     code = "over_quota"
 
     def __init__(self, resource: str, *, limit: int, used: int, asked: int, of_user: bool = False) -> None:
-        """Name the limit, what is used, and what was asked for; ``of_user``: it is a user's own in the project."""
+        """Compose the message from the limit, the usage and the requested amount; ``of_user``: the limit is the user's
+        own.
+        """
         self.resource, self.limit, self.used, self.asked, self.of_user = resource, limit, used, asked, of_user
         left = max(limit - used, 0)
         super().__init__(
@@ -67,34 +71,34 @@ class OverQuotaError(NovellaError):
 
 
 class TooLargeError(NovellaError):
-    """More than this service takes (413)."""
+    """The request exceeds a maximum size (413)."""
 
     code = "too_large"
 
 
 class UnavailableError(NovellaError):
-    """Not now: a host or a worker does not answer (503)."""
+    """Temporarily unavailable: a host or a worker does not answer (503)."""
 
     code = "unavailable"
 
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
-        """``retry_after``: seconds, from 1; None: nobody knows."""
+        """``retry_after``: seconds, at least 1; None: unknown."""
         super().__init__(message)
         self.retry_after = retry_after
 
 
 class TooManyRequestsError(NovellaError):
-    """More at once, or in so short a time, than one project or person may ask for (429)."""
+    """Too many requests of a project or user, concurrently or in a period (429)."""
 
     code = "too_many_requests"
 
     def __init__(self, message: str, *, retry_after: int) -> None:
-        """``retry_after``: seconds, from 1."""
+        """``retry_after``: seconds, at least 1."""
         super().__init__(message)
         self.retry_after = retry_after
 
 
 class NotOfferedError(NovellaError):
-    """Known to the API, and not done by this cloud (501)."""
+    """Part of the API, but not supported by this cloud (501)."""
 
     code = "not_offered"

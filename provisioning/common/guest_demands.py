@@ -1,8 +1,8 @@
-"""Demands of images and flavors on a guest and its host: how each is treated, and which values it may have.
+"""Demands of images and flavors on a guest and its host: the effect of each, and the accepted values.
 
-One table for launches, pages and metadata definitions.  Names and values are those of Nova's "Useful image properties"
-and "Extra specs"; ``hw`` stands for ``hw_`` in images and for ``hw:`` in flavors.  The hardware that hosts can give a
-guest is in ``compute_agent.contract.hardware_properties``; its rows are made from there.
+This table is used by launches, pages and metadata definitions. Names and values are those of Nova's "Useful image
+properties" and "Extra specs"; ``hw`` represents ``hw_`` in images and ``hw:`` in flavors. The hardware that hosts can
+provide is defined in ``compute_agent.contract.hardware_properties``, from which its rows are created.
 """
 
 import re
@@ -18,7 +18,7 @@ from compute_agent.contract.hardware_properties import PROPERTIES, REFUSED, Prop
 IMAGE: Source = "image"
 FLAVOR: Source = "flavor"
 OFF = "(off)"
-"""Stands for every value that is false."""
+"""Represents all false values."""
 ON = "(on)"
 ANY = "(any)"
 _NUMBER, _COUNT, _CPUS = r"\d{1,18}", r"[1-9]\d{0,8}", r"\^?\d+((-|,\^?)\d+)*"
@@ -27,40 +27,40 @@ _READABLE = {
     _NUMBER: "a number", _COUNT: "a number of at least 1", _CPUS: "numbers of CPUs: 0-3,^2",
     _SIZE: "a size: 2MB", _NAMES: "names with commas between",
 }  # fmt: skip
-"""Patterns of values → how pages write them."""
+"""Patterns of values → their form on pages."""
 _PREFIX: Mapping[Source, str] = {IMAGE: "hw_", FLAVOR: "hw:"}
 
 
 class Effect(StrEnum):
-    """The treatment of a demand."""
+    """The effect of a demand."""
 
     HONOURED = "honoured"
-    """The guest or its place is as demanded."""
+    """The guest or its host is as demanded."""
     PLACED = "placed"
-    """Hosts that offer it are chosen; without one there is no valid host."""
+    """Only suitable hosts are chosen; without one there is no valid host."""
     REFUSED = "refused"
-    """Nothing with it is launched."""
+    """A launch with this demand is rejected."""
     IGNORED = "ignored"
-    """The demand is kept and shown, and the guest is as without it."""
+    """The demand is stored and shown, but has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One property of images or flavors."""
+    """A property of images or flavors."""
 
     name: str
-    """A regular expression in which ``hw`` at the beginning has the prefix of the source behind it."""
+    """A regular expression; a leading ``hw`` is replaced by the prefix of the source."""
     effect: Effect
     accepted: tuple[str, ...] = (ANY,)
-    """Values that mean something; patterns."""
+    """Patterns of accepted values."""
     meaning: str = ""
     sources: tuple[Source, ...] = (IMAGE, FLAVOR)
     example: str = ""
-    """The name as pages show it, where ``name`` is a pattern."""
+    """The name on pages, if ``name`` is a pattern."""
     free: tuple[str, ...] = ()
-    """Values that need nothing of a host; patterns."""
+    """Patterns of values that require nothing of a host."""
     hardware: Property | None = None
-    """Where its values are read."""
+    """The definition of a hardware property, which parses its values."""
     values: tuple[re.Pattern[str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,16 +68,16 @@ class Demand:
         object.__setattr__(self, "values", found)
 
     def accepts(self, value: str) -> bool:
-        """Return whether the value means something."""
+        """Whether the value is accepted."""
         return self.effect != Effect.REFUSED and _is_among(value, self.accepted)
 
     def needs_host(self, value: str) -> bool:
-        """Return whether a host must offer something for this value."""
+        """Whether the value requires something of the host."""
         return self.effect == Effect.PLACED and not _is_among(value, self.free)
 
     @property
     def readable(self) -> str:
-        """The accepted values as a person writes them; empty where all are accepted."""
+        """The accepted values in the form of pages; empty if all are accepted."""
         if self.hardware is not None:
             return self.hardware.legal if self.hardware.kind != "text" else ""
         found = [_READABLE.get(each, each) for each in self.accepted if each not in _WORDS]
@@ -86,7 +86,7 @@ class Demand:
         return ", ".join(found)
 
     def shown(self, source: Source) -> list[str]:
-        """Return its names in images or in flavors as pages show them; empty where it is none of theirs."""
+        """Return the names in images or in flavors for pages; empty if the source cannot have the property."""
         if source not in self.sources:
             return []
         if self.hardware is not None:
@@ -95,7 +95,7 @@ class Demand:
         return [re.sub(r"^hw ", _PREFIX[source], name) for name in names]
 
     def names(self, source: Source) -> re.Pattern[str]:
-        """Return the pattern of its names in images or in flavors."""
+        """Return the pattern of the names in images or in flavors."""
         if self.hardware is not None:
             return re.compile(re.escape(self.hardware.name_in(source)))
         return re.compile(re.sub(r"^hw ", _PREFIX[source], self.name))
@@ -113,7 +113,7 @@ def _is_among(value: str, accepted: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A property with its value, and the demand that it is."""
+    """A property with its value and its demand."""
 
     name: str
     value: str
@@ -124,7 +124,7 @@ class Said:
         return f"{self.name}={self.value[:80]}"
 
     def __str__(self) -> str:
-        """Name the property, its value, and why nothing is launched with it."""
+        """Return the property, its value, and the reason of the rejection."""
         if self.demand.effect == Effect.REFUSED:
             return f"{self.text} cannot be met by this cloud: {self.demand.meaning}"
         return f"{self.text} cannot be met by this cloud: it must be {' or '.join(self.demand.readable.split(', '))}"
@@ -133,7 +133,7 @@ class Said:
 def said(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
     """Yield the demands of an image's properties or a flavor's extra specs, in order of their names.
 
-    Those of a guest's hardware are not among them: ``compute_agent.contract.hardware`` reads them.
+    Hardware properties are not included; ``compute_agent.contract.hardware`` parses them.
     """
     for name in sorted(properties):
         value = properties[name]
@@ -145,12 +145,12 @@ def said(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
 
 
 def unmet(source: Source, properties: Mapping[str, object]) -> list[Said]:
-    """Return the demands with which nothing is launched, whatever hosts there are."""
+    """Return the demands because of which a launch is rejected, whatever hosts exist."""
     return [each for each in said(source, properties) if not each.demand.accepts(each.value)]
 
 
 def demand_of(source: Source, name: str) -> Demand | None:
-    """Return what is known of a property; None for names that are anybody's own."""
+    """Return the definition of a property; None for unknown names."""
     return _HARDWARE_BY_NAME[source].get(name) or _demand_of(source, name)
 
 
@@ -248,7 +248,7 @@ _BEGINNINGS: Mapping[Source, tuple[str, ...]] = {
     FLAVOR: ("hw:", "trait", "resources", "quota:", "capabilities:", "aggregate_instance_extra_specs:", "accel:",
              "pci_passthrough:", "vmware:", "powervm:", "group_policy"),
 }  # fmt: skip
-"""How the names in the table begin: others are not looked for."""
+"""Prefixes of the names in the table; other names are not searched."""
 _HARDWARE_BY_NAME: Mapping[Source, Mapping[str, Demand]] = {
     source: {name: each for each in _HARDWARE if each.hardware and (name := each.hardware.name_in(source))}
     for source in (IMAGE, FLAVOR)

@@ -1,15 +1,15 @@
-"""JSON of what clients gave: PostgreSQL gives ``1e30`` back as a whole number, which orjson refuses."""
+"""JSON encoding of clients' values. PostgreSQL returns ``1e30`` as an integer, which orjson rejects."""
 
 from typing import Any
 
 import orjson
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 64) - 1
-"""Whole numbers that orjson writes."""
+"""Range of the integers that orjson encodes."""
 
 
 def encoded(value: Any) -> bytes:
-    """Return the JSON; numbers beyond 64 bits are written as they came, ``1e+30``.  Raises orjson.JSONEncodeError."""
+    """Return the JSON; integers beyond 64 bits are written as floats, ``1e+30``. Raises orjson.JSONEncodeError."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

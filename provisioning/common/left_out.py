@@ -1,7 +1,8 @@
-"""Libraries that others load where they are installed, and that web and worker never use; they only take memory.
+"""Optional libraries that are not loaded, to save memory, because web and worker processes never use them.
 
-Django REST framework loads psycopg in a cloud on SQLite, autobahn loads TLS that a proxy speaks for it, oslo.policy
-loads what asks other servers, which a rule may not.  All of them do without.
+Django REST framework loads psycopg in a cloud on SQLite, autobahn loads TLS, which a proxy handles, and oslo.policy
+loads
+libraries for remote checks, which rules cannot use. All of them work without these libraries.
 """
 
 import sys
@@ -14,9 +15,9 @@ BY_ROLE: dict[str, tuple[str, ...]] = {
 
 
 def leave_out(role: str) -> None:
-    """Let imports of them fail as where they are not installed; what is there already stays.
+    """Make imports of these libraries fail as if they were not installed; libraries that are already loaded stay.
 
-    Programs call it before they load Django; importing the settings alone changes nothing.
+    Programs call it before they load Django; importing the settings alone has no effect.
     """
     for name in BY_ROLE.get(role, ()):
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # as the reference of the import system describes
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # as documented for the import system

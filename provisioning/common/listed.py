@@ -1,4 +1,4 @@
-"""Parts of lists that no table holds: filtered, sorted and cut as ``listing`` does it with the rows of one."""
+"""Pages of lists without a table: filtered, sorted and cut as ``listing`` does for rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,9 +13,9 @@ LAST = Sort("pk", descending=False)
 
 
 def part_of(items: Iterable[Item], part: Part, no_marker: str = "Marker {marker} could not be found.") -> list[Item]:
-    """Return a part of the items; ``part.filters`` are lookups that end in ``__in``, each item has a ``pk``.
+    """Return a page of the items. The lookups in ``part.filters`` end in ``__in``; each item has a ``pk``.
 
-    Raises InvalidInputError for a marker that names none of them.
+    Raises InvalidInputError for an unknown marker.
     """
     every = list(items)
     for key in reversed([*(part.sort or ()), LAST]):
@@ -32,7 +32,7 @@ def _value(item: object, lookup: str) -> Any:
 
 
 def _order(value: Any) -> tuple[bool, Any]:
-    """Return what orders values; empty ones stand last when rising."""
+    """Return a sort key; empty values are last in ascending order."""
     return (value is None, "" if value is None else value)
 
 

@@ -1,6 +1,6 @@
-"""The engine of all lists: a resource declares what its lists are filtered and sorted by, and pages are cut from it.
+"""Engine of all lists: a resource declares its filters and sort keys, and pages are cut from its rows.
 
-Pages neither skip nor repeat a row: they begin behind a marker, in an order that leaves nothing open.
+Pages neither skip nor repeat a row: they begin after a marker, in a total order.
 """
 
 import uuid
@@ -17,9 +17,9 @@ from provisioning.common.row_shapes import listed
 
 Row = TypeVar("Row", bound=Model)
 Filter = str | Callable[[Any], Q]
-"""A column, or a lookup of Django's, that is compared with the value; or what makes a condition of the value."""
+"""A column or Django lookup that is compared with the value, or a function that returns a condition for it."""
 NOTHING = Q(pk__in=[])
-"""The condition that no row meets."""
+"""A condition that no row meets."""
 
 
 def _wrong_marker(message: str) -> Exception:
@@ -28,7 +28,7 @@ def _wrong_marker(message: str) -> Exception:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """One sort key: a column of the model, or a word of the ``sort_keys`` of a listing, and the direction."""
+    """A sort key, which is a column of the model or a key of ``sort_keys``, and the direction."""
 
     key: str
     descending: bool = True
@@ -36,9 +36,9 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which part of a list is asked for; every one of the filters must hold.
+    """The requested page of a list; rows must meet all filters.
 
-    ``backwards`` takes the rows before the marker instead of those behind it.
+    ``backwards`` selects the rows before the marker instead of those after it.
     """
 
     filters: Sequence[tuple[str, Any]] = ()
@@ -50,32 +50,32 @@ class Part:
 
 @dataclass(frozen=True)
 class Listing(Generic[Row]):
-    """How the lists of one resource are filtered, sorted and cut."""
+    """Declares how the lists of a resource are filtered, sorted and cut."""
 
     order: Sequence[Sort]
-    """The usual order; its keys also decide where the keys that are asked for leave the order open."""
+    """The default order; its keys are also appended to requested sort keys, so that the order is total."""
     filters: Mapping[str, Filter] = field(default_factory=dict)
     sort_keys: Mapping[str, str] | None = None
-    """Word → column; None: sort keys are columns."""
+    """Sort key → column; None: sort keys are columns."""
     made: Mapping[str, Combinable] = field(default_factory=dict)
-    """Columns that the model does not have."""
+    """Computed columns."""
     marker: str = "pk"
-    """The column that markers name."""
+    """The column of markers."""
     no_marker: str = "Marker {marker} could not be found."
     unknown_marker: Callable[[str], Exception] = _wrong_marker
-    """Makes the error of a marker that names no row."""
+    """Returns the error for an unknown marker."""
 
     def narrowed(self, rows: QuerySet[Row], filters: Iterable[tuple[str, Any]]) -> QuerySet[Row]:
-        """Return the rows that every filter lets pass; a name that is not declared is a lookup of Django's."""
+        """Return the rows that meet all filters; an undeclared name is a Django lookup."""
         for name, value in filters:
             condition = self.filters.get(name, name)
             rows = rows.filter(Q(**{condition: value}) if isinstance(condition, str) else condition(value))
         return rows
 
     def page(self, rows: QuerySet[Row], part: Part, *, among: QuerySet[Row] | None = None) -> list[Row]:
-        """Return a part of the rows; ``among``: those that a marker may name, these rows when nothing is said.
+        """Return a page of the rows; ``among`` are the rows that can be markers, by default ``rows``.
 
-        Raises InvalidInputError for an unknown sort key, and ``unknown_marker`` for a marker that names none of them.
+        Raises InvalidInputError for an unknown sort key, and ``unknown_marker`` for an unknown marker.
         """
         keys = self._keys(part, rows.model)
         made = {key.key: self.made[key.key] for key in keys if key.key in self.made}
@@ -88,7 +88,7 @@ class Listing(Generic[Row]):
         return page[::-1] if part.backwards else page
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
-        """Return the columns to sort by, each once, up to the one that no two rows share."""
+        """Return the columns to sort by without duplicates, up to the first unique one."""
         keys: dict[str, Sort] = {}
         for key in (*(replace(asked, key=self._column(asked.key)) for asked in part.sort), *self.order):
             keys.setdefault(key.key, replace(key, descending=key.descending != part.backwards))
@@ -104,7 +104,7 @@ class Listing(Generic[Row]):
         return self.sort_keys[key]
 
     def _place(self, rows: QuerySet[Row], marker: str | uuid.UUID, keys: Sequence[Sort]) -> dict[str, Any]:
-        """Return the values of the row that the marker names, by sort key."""
+        """Return the values of the marker's row, by sort key."""
         uuids = rows.model._meta.get_field(self._marker_of(rows.model)).get_internal_type() == "UUIDField"
         value = read_id(marker) if uuids else marker
         places = rows.prefetch_related(None).filter(**{self.marker: value}) if value else rows.none()
@@ -121,13 +121,15 @@ class Listing(Generic[Row]):
         return key not in columns or columns[key].null
 
     def _ordered(self, key: Sort, model: type[Model]) -> OrderBy | str:
-        """Return Django's form; empty values stand last when rising and first when falling, on every database."""
-        if not self._may_be_empty(key.key, model):  # plain, so that an index serves
+        """Return Django's form of the key; nulls are last in ascending and first in descending order, on every
+        database.
+        """
+        if not self._may_be_empty(key.key, model):  # the plain form can use an index
             return f"-{key.key}" if key.descending else key.key
         return F(key.key).desc(nulls_first=True) if key.descending else F(key.key).asc(nulls_last=True)
 
     def _behind(self, place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
-        """Match the rows that come after a place: equal to it in the first keys, further in the next one."""
+        """Match the rows after a place: equal in the first keys, and greater (less, if descending) in the next one."""
         equal, found = Q(), NOTHING
         for key in keys:
             value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})
@@ -142,5 +144,5 @@ class Listing(Generic[Row]):
         first = keys[0]
         if len(keys) == 1 or self._may_be_empty(first.key, model):
             return found
-        # What follows from the rest, said for the sake of the index: begin at the marker.
+        # Redundant, but lets the database begin at the marker in an index.
         return Q(**{f"{first.key}__{'lte' if first.descending else 'gte'}": place[first.key]}) & found

@@ -1,4 +1,4 @@
-"""Lookups that Django does not have."""
+"""Additional lookups for Django."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from django.db.models import F, Lookup, UUIDField, Value
 
 
 class Ids(UUIDField):  # type: ignore[type-arg] # generic for type checkers only
-    """Many UUIDs as one parameter of a statement; no column has this type."""
+    """Several UUIDs as one parameter of a statement; no column has this type."""
 
-    def get_db_prep_value(self, value: Iterable[uuid.UUID], connection: Any, prepared: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django says so
+    def get_db_prep_value(self, value: Iterable[uuid.UUID], connection: Any, prepared: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in Django
         ids = list(value)
         return json.dumps([each.hex for each in ids]) if connection.vendor == "sqlite" else ids
 
 
 class Among(Lookup):
-    """``filter(Among("port__device_id", ids))``: as ``in`` for a column of UUIDs, with all ids in one parameter.
+    """``filter(Among("port__device_id", ids))``: like ``in`` for a column of UUIDs, with all ids in one parameter.
 
-    The statement is the same for any number of ids, and made much faster for hundreds of them.  In a prepared query
+    The statement is the same for any number of ids, and is compiled much faster for hundreds of them. In a prepared
+    query
     ``ids`` is a parameter with the field `Ids`.
     """
 

@@ -1,7 +1,7 @@
-"""A cache for Django in a file that all processes of a machine share, and that outlives them.
+"""A Django cache in a file that is shared by all processes of a machine and survives restarts.
 
-Django's own file cache lists its whole folder at every write, and its memory cache is each process's own.  Values are
-what JSON can say; a tuple comes back as a list.
+Django's file cache lists its whole folder at every write, and its memory cache is local to a process. Values must be
+JSON; a tuple is returned as a list.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from typing import Any
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 
 PATIENCE = 10.0
-"""Seconds that another process may hold the file."""
+"""Seconds to wait for another process to release the file."""
 SWEEP_EVERY = 500
-"""Writes after which entries that are over, or too many, are removed."""
+"""Number of writes after which expired or excess entries are removed."""
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +37,15 @@ class _File:
         self.writes = 0
 
     def connection(self) -> sqlite3.Connection:
-        """Return the open file; a fork does not take it along.  The lock is held."""
+        """Return the open file, which is reopened after a fork. The caller holds the lock."""
         if self._connection is None or self._pid != os.getpid():
             self._connection, self._pid = self._open(), os.getpid()
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file, one process at a time; one that is damaged, as a power cut may leave it, begins anew."""
+        """Open the file, one process at a time; a damaged file, possibly after a power failure, is replaced by an empty
+        one.
+        """
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb") as turn:  # noqa: PTH123
             fcntl.flock(turn, fcntl.LOCK_EX)
@@ -52,7 +54,7 @@ class _File:
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
-                logger.exception("%s is damaged and begins anew.", self._path)
+                logger.exception("%s is damaged and is replaced by an empty file.", self._path)
                 for end in ("", "-wal", "-shm"):
                     Path(f"{self._path}{end}").unlink(missing_ok=True)
                 return _opened(self._path)
@@ -81,7 +83,7 @@ _opening = threading.Lock()
 
 
 class MachineCache(BaseCache):
-    """``LOCATION`` is the file.  When it is full, what would be over first goes first."""
+    """``LOCATION`` is the file. When it is full, the entries that would expire first are removed."""
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
@@ -90,7 +92,7 @@ class MachineCache(BaseCache):
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Let no other thread or process read or write between what is done inside."""
+        """Block all other threads and processes from the cache within the context."""
         with self._file.lock:
             connection = self._file.connection()
             if connection.in_transaction:
@@ -147,7 +149,7 @@ class MachineCache(BaseCache):
             return True
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
-        """Add to a number, which ends when it would have ended; raises ValueError when there is none."""
+        """Add to a number and keep its expiry. Raises ValueError when the key does not exist."""
         made = self.make_and_validate_key(key, version=version)
         with self.exclusive():
             value: int | None = self.get(key, None, version)

@@ -1,7 +1,7 @@
-"""How much of something each owner has at a time on this machine, whichever process gives it out.
+"""Limits how many of something each owner may use concurrently on this machine, across all processes.
 
-A share is a lock on one byte of a file.  The kernel lets go of it when its process ends in any way, so that nothing
-counts what a killed process had.
+A share is a lock on a byte of a file. The kernel releases it when its process ends for any reason, so that shares of
+killed processes do not count.
 """
 
 import fcntl
@@ -15,11 +15,11 @@ from django.conf import settings
 
 FILE = "shares.lock"
 MOST = 1 << 17
-"""Shares of one owner."""
+"""Maximum number of shares of an owner."""
 
 
 class MachineShares:
-    """The shares of this process; the file tells them from those of others.  For all threads."""
+    """The shares of this process; the file contains those of other processes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,9 +28,9 @@ class MachineShares:
         self._path, self._pid = Path(), 0
 
     def take(self, wanted: Mapping[str, int]) -> list[int] | None:
-        """Take one share for each owner, who may have so many; None when one of them has no more.
+        """Take a share for each owner, up to the owner's maximum; None when one of them has none left.
 
-        ``give_back`` takes the result, once.
+        Pass the result to ``give_back`` once.
         """
         with self._lock:
             descriptor = self._descriptor()
@@ -44,20 +44,20 @@ class MachineShares:
             return taken
 
     def give_back(self, taken: Iterable[int]) -> None:
-        """Let others have them."""
+        """Release the shares."""
         with self._lock:
             self._free(taken)
 
     @property
     def held(self) -> int:
-        """How many shares this process gave out."""
+        """Number of shares that this process holds."""
         return len(self._held)
 
     def _place(self, descriptor: int, owner: str, most: int) -> int | None:
-        """Lock the first place of the owner that is free."""
+        """Lock the owner's first free byte."""
         first = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:5]) * MOST
         for place in range(first, first + most):
-            if place in self._held:  # a process's own locks do not keep it out
+            if place in self._held:  # a process's own locks do not block it
                 continue
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
@@ -74,7 +74,7 @@ class MachineShares:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
     def _descriptor(self) -> int:
-        """Open the file, once in a process: closing it anywhere would let go of every lock."""
+        """Open the file once for each process; closing it anywhere would release all locks."""
         path = Path(settings.RUN_DIR, FILE)
         if self._file is None or (path, os.getpid()) != (self._path, self._pid):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The range of whole numbers that are kept, and units."""
+"""The range of stored integers, and units."""
 
 MAX_INTEGER = 2_147_483_647
-"""The largest number that a column for whole numbers holds, and the largest that OpenStack's schemas take."""
+"""Maximum of integer columns and of OpenStack's schemas."""
 GIB = 1 << 30
 """Bytes."""

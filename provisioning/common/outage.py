@@ -1,4 +1,4 @@
-"""Telling an outage of the database from a mistake of ours in what was asked of it."""
+"""Distinguishes outages of the database from errors in statements."""
 
 import sqlite3
 
@@ -15,11 +15,11 @@ _SQLITE = {
     sqlite3.SQLITE_FULL,
 }
 _POSTGRESQL = ("08", "53", "57")
-"""Classes of SQLSTATE: no connection, no resources, an operator's intervention."""
+"""Classes of SQLSTATE: connection failures, insufficient resources, operator intervention."""
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database was out of reach, or gave up for the sake of others: the same may succeed later."""
+    """Whether the database was unavailable or aborted the statement because of others; a retry may succeed."""
     if not isinstance(error, (OperationalError, InterfaceError)):
         return False
     cause = error.__cause__

@@ -1,7 +1,7 @@
-"""Regular expressions by RE2: the time they take grows with the length of the text, whatever the pattern.
+"""Regular expressions with RE2, whose time grows linearly with the length of the text, for every pattern.
 
-Python's ``re``, which Django gives to SQLite, tries one way after another: a pattern of some thirty characters keeps it
-for hours, and with it every thread of the process.  PostgreSQL has automata of its own.
+Python's ``re``, which Django uses for SQLite, backtracks: a pattern of some thirty characters can block it, and every
+thread of the process, for hours. PostgreSQL uses automata as well.
 """
 
 import functools
@@ -10,18 +10,19 @@ import re
 import re2
 
 MOST_MEMORY = 4 << 20
-"""Bytes of one pattern's automata; when they are used up RE2 begins them anew."""
+"""Bytes of a pattern's automata; RE2 discards and rebuilds them when they exceed it."""
 KEPT = 1024
-"""Patterns that stay compiled."""
+"""Number of compiled patterns in the cache."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _AS_IN_POSTGRESQL = {"w": r"[\p{L}\p{N}_]", "W": r"[^\p{L}\p{N}_]"}
-"""RE2's own know ASCII alone."""
+"""Replacements of RE2's classes, which are limited to ASCII."""
 
 
 def sqlite_regexp(pattern: str | None, text: object) -> bool | None:
-    """SQLite's ``REGEXP``: say whether the pattern, as PostgreSQL reads it, is in the text; None when either is NULL.
+    """SQLite's ``REGEXP``: whether the text contains the pattern, in PostgreSQL's interpretation; None when either is
+    NULL.
 
-    Raises re2.error for what is no pattern.
+    Raises re2.error for an invalid pattern.
     """
     if pattern is None or text is None:
         return None
@@ -29,15 +30,15 @@ def sqlite_regexp(pattern: str | None, text: object) -> bool | None:
 
 
 def as_in_postgresql(pattern: str) -> "re2._Regexp[str]":
-    """Compile a pattern as PostgreSQL reads it; raises re2.error."""
+    """Compile a pattern in PostgreSQL's interpretation. Raises re2.error."""
     return compiled(_ESCAPED.sub(lambda escaped: _AS_IN_POSTGRESQL.get(escaped[1], escaped[0]), pattern))
 
 
 @functools.lru_cache(KEPT)
 def compiled(pattern: str) -> "re2._Regexp[str]":
-    """Compile a pattern, in which a dot is any character.
+    """Compile a pattern; a dot matches every character.
 
-    Raises re2.error for what RE2 does not take: back references, looking around, more than it has memory for.
+    Raises re2.error for what RE2 does not support: back references, lookaround, and patterns that exceed its memory.
     """
     options = re2.Options()
     options.max_mem = MOST_MEMORY

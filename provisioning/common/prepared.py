@@ -1,8 +1,10 @@
-"""Queries whose SQL is made once.
+"""Queries whose SQL is compiled once.
 
-Django makes the SQL of a query anew for each use, which takes longer than SQLite takes to answer it.  What is asked at
-every request or launch is written as a `Prepared`: Django makes its SQL at the first use, later uses only bind values.
-PostgreSQL plans it once for a connection.
+Django compiles the SQL of a query at each use, which takes longer than its execution on SQLite. Queries of every
+request
+or launch are written as `Prepared`: Django compiles the SQL at the first use, and later uses only bind values.
+PostgreSQL
+plans it once for each connection.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Row = TypeVar("Row")
 
 
 class _Parameter(Value):
-    """The place of a value in a prepared query."""
+    """Placeholder of a value in a prepared query."""
 
     def __init__(self, name: str, output_field: Field[Any, Any]) -> None:
         super().__init__(name, output_field=output_field)
@@ -41,9 +43,11 @@ class Prepared(Generic[Row]):
         USERS = Prepared(lambda name: User.objects.filter(name=name), name=CharField())
         (user,) = USERS(name="alice")
 
-    ``make`` gets a stand-in for each parameter, to be used where a value of its field could stand in a filter.  What it
-    returns is a queryset of records, or of ``values`` or ``values_list``; relations may be selected and prefetched,
-    rows be locked and cut to a constant number.  No value may be None: ``IS NULL`` is another query.
+    ``make`` gets a placeholder for each parameter, for use in filters where a value of the parameter's field is
+    allowed. It
+    returns a queryset of model instances, or of ``values`` or ``values_list``. The queryset may select and prefetch
+    relations,
+    lock rows, and be sliced to a constant number. Values must not be None, because ``IS NULL`` is another query.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any, Row]], **parameters: Field[Any, Any]) -> None:
@@ -51,7 +55,7 @@ class Prepared(Generic[Row]):
         self._statements: dict[str, _Statement] = {}
 
     def __call__(self, **values: Any) -> list[Row]:
-        """Return the rows; the values by the names of the parameters."""
+        """Return the rows for these values, by the names of the parameters."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._known(connection)
         with connection.cursor() as cursor:
@@ -62,12 +66,12 @@ class Prepared(Generic[Row]):
         return rows
 
     def first(self, **values: Any) -> Row | None:
-        """Return the first row; the queryset should be cut to one."""
+        """Return the first row or None; the queryset should be sliced to one."""
         rows = self(**values)
         return rows[0] if rows else None
 
     def raw(self, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows as the driver gives them."""
+        """Return the rows with the database driver's types."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._known(connection)
         with connection.cursor() as cursor:
@@ -90,9 +94,10 @@ class Prepared(Generic[Row]):
 
 
 class PreparedUpdate:
-    """An UPDATE with named parameters; ``make`` returns the rows and what their columns become, which may be None::
+    """An UPDATE with named parameters; ``make`` returns the rows and the new values of their columns, which may be
+    None::
 
-    RENAME = PreparedUpdate(lambda id, name: (User.objects.filter(id=id), {"name": name}), id=…, name=…)
+        RENAME = PreparedUpdate(lambda id, name: (User.objects.filter(id=id), {"name": name}), id=…, name=…)
     """
 
     def __init__(
@@ -102,7 +107,7 @@ class PreparedUpdate:
         self._statements: dict[str, _Statement] = {}
 
     def __call__(self, **values: Any) -> int:
-        """Return how many rows were changed."""
+        """Return the number of changed rows."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._statements.get(connection.vendor)
         if statement is None:
@@ -125,7 +130,7 @@ class PreparedUpdate:
 
 
 class PreparedDelete(PreparedUpdate):
-    """A DELETE with named parameters, of rows on which nothing hangs that Django would delete with them::
+    """A DELETE with named parameters, for rows without relations that Django would cascade to::
 
     FORGET = PreparedDelete(lambda id: User.objects.filter(id=id), id=…)
     """
@@ -143,18 +148,18 @@ class PreparedInsert:
         ADD = PreparedInsert(Event)
         ADD([Event(topic=…), Event(topic=…)])
 
-    As ``bulk_create``, but the rows do not learn the keys that the database gives them, and no value is an expression.
+    Like ``bulk_create``, but the instances do not get their generated keys, and values cannot be expressions.
     """
 
     MOST = 20
-    """Rows of one statement; more are left to ``bulk_create``."""
+    """Maximum number of rows in a statement; ``bulk_create`` is used for more."""
 
     def __init__(self, model: type[Model]) -> None:
         self._model = model
         self._statements: dict[tuple[str, int], Repeated] = {}
 
     def __call__(self, rows: Iterable[Model]) -> None:
-        """Write the rows, in one statement."""
+        """Insert the rows with one statement."""
         fresh = list(rows)
         if not 0 < len(fresh) <= self.MOST:
             self._model._default_manager.bulk_create(fresh)
@@ -190,7 +195,7 @@ class _Statement:
     sql: Repeated
     parameters: tuple[Any, ...]
     shape: Any = None
-    """Of the rows; None: it returns none."""
+    """The shape of the rows; None: the statement returns no rows."""
     prefetched: tuple[Any, ...] = ()
 
     def bound(self, values: Mapping[str, Any], connection: Any) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
-"""What an answer was made of: the statements that read the database for it, and a digest of the rows they gave.
+"""Records the statements that read the database for an answer, and a digest of their rows.
 
-An answer is made of such rows, and of what its maker knows without the database.  When the same statements give the
-same rows again, it would be the same again: that is found out without making records of them, and is true whatever
-wrote to the database, in whichever order.
+An answer depends on these rows and on data outside the database. If the same statements return the same rows again, the
+answer is still valid. The check needs no model instances, and works whichever process wrote to the database.
 """
 
 import hashlib
@@ -25,11 +24,11 @@ class Reads:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes to remember them."""
+        """Approximate memory in bytes."""
         return sum(len(sql) + len(repr(parameters)) for sql, parameters in self.statements)
 
     def are_the_same(self) -> bool:
-        """Send the statements again, and say whether they give the same rows."""
+        """Run the statements again, and return whether they return the same rows."""
         digests = []
         with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
             for sql, parameters in self.statements:
@@ -42,7 +41,7 @@ class Reads:
 
 @dataclass
 class Recording:
-    """Reads while they are recorded."""
+    """Reads while they are being recorded."""
 
     statements: list[tuple[str, Any]] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
@@ -50,13 +49,13 @@ class Recording:
 
     @property
     def reads(self) -> Reads | None:
-        """What was read; None when something else was done, too."""
+        """The recorded reads; None when other statements were run as well."""
         if not self.only_reads:
             return None
         return Reads(tuple(self.statements), _whole([each.digest() for each in self.rows]))
 
     def begin(self, sql: str, parameters: Any) -> Any:
-        """Take a statement; returns what takes its rows."""
+        """Record a statement; returns the digest for its rows."""
         if not sql.startswith("SELECT ") or " FOR UPDATE" in sql or " FOR NO KEY UPDATE" in sql:
             self.only_reads = False
         self.statements.append((sql, parameters))
@@ -66,7 +65,7 @@ class Recording:
 
 @contextmanager
 def recorded() -> Iterator[Recording]:
-    """Record what this thread reads of the database."""
+    """Record the reads of this thread."""
     connection: Any = connections[DEFAULT_DB_ALIAS]
     recording = Recording()
     plain, debugging = connection.make_cursor, connection.make_debug_cursor
@@ -79,7 +78,7 @@ def recorded() -> Iterator[Recording]:
 
 
 class _Cursor:
-    """Django's cursor; what passes is taken down."""
+    """Cursor wrapper that records every statement and its rows."""
 
     def __init__(self, cursor: Any, recording: Recording) -> None:
         self._cursor, self._recording = cursor, recording

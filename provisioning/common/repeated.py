@@ -1,11 +1,11 @@
-"""The mark of a statement that is sent again and again."""
+"""Marks statements that are sent frequently."""
 
 
 class Repeated(str):
-    """The text of a statement that is sent often, with other values each time.
+    """Text of a statement that is sent frequently with different values.
 
-    PostgreSQL keeps its plan (``provisioning.common.postgresql``), so the server has to find out the type of each
-    parameter from its place in the text; SQLite's driver keeps every statement, and takes it for any other text.
+    PostgreSQL keeps its plan (``provisioning.common.postgresql``), so the server must be able to infer the type of each
+    parameter from the text. For SQLite's driver, which caches all statements, it is ordinary text.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
-"""Trying again what PostgreSQL broke off because two transactions waited for each other or could not be put in a row.
+"""Retries transactions that PostgreSQL aborted because of a deadlock or a serialization failure.
 
-Locks are taken in one order wherever that can be; where it cannot, the database breaks the ring by ending one of the
-transactions, and that one is simply run again: nothing of it was written.
+Locks are taken in a fixed order where possible. Otherwise the database resolves a deadlock by aborting one of the
+transactions, which is simply run again, because nothing of it was written.
 """
 
 import functools
@@ -24,18 +24,18 @@ LOST_REFERENCE = frozenset({"23503", sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY})
 """PostgreSQL's foreign_key_violation and SQLite's."""
 TRIES = 5
 PAUSE = 0.02
-"""Seconds before the second try, at most; each further pause may be twice as long."""
+"""Maximum seconds before the second attempt; the maximum doubles with each attempt."""
 
 
 def broken_off(error: BaseException) -> bool:
-    """Whether the database ended the transaction for the sake of another one."""
+    """Whether the database aborted the transaction because of another one."""
     return getattr(error.__cause__, "sqlstate", None) in BROKEN_OFF
 
 
 def lost_reference(error: BaseException) -> bool:
-    """Whether what a transaction refers to was deleted by another one after it was looked up.
+    """Whether another transaction deleted an object to which this one refers, after it was looked up.
 
-    Nothing of it was written: who begins anew, with looking it up, is told that it is gone.
+    Nothing was written; a retry that looks the object up again will not find it.
     """
     cause = error.__cause__
     if not isinstance(error, IntegrityError):
@@ -45,10 +45,11 @@ def lost_reference(error: BaseException) -> bool:
 
 
 def lost_race(error: BaseException, method: str) -> bool:
-    """Whether a request of this HTTP method failed because another transaction was first, and may be begun anew.
+    """Whether a request with this HTTP method failed because of a concurrent transaction and can be retried.
 
-    What was looked up was deleted, or what is being deleted was referred to, or both waited for each other.  A
-    ``POST`` is begun anew only where the transaction that failed is the one that makes something.
+    An object was deleted after it was looked up, an object to be deleted was referred to, or there was a deadlock. A
+    ``POST``
+    is retried only if the failed transaction is the one that creates something.
     """
     if lost_reference(error) or isinstance(error, ProtectedError):
         return True
@@ -56,9 +57,9 @@ def lost_race(error: BaseException, method: str) -> bool:
 
 
 def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
-    """Decorate what is one transaction and may be run again from its beginning.
+    """Decorate a function that is one transaction and can be retried from its beginning.
 
-    Inside a larger transaction it is run once: that one is over, and has to be begun anew by whoever began it.
+    Inside a larger transaction it is run once, because the caller has to retry the whole transaction.
     """
 
     @functools.wraps(work)
@@ -69,7 +70,7 @@ def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
             except OperationalError as error:
                 if connection.in_atomic_block or not broken_off(error):
                     raise
-            time.sleep(random.uniform(0, PAUSE * 2**tried))  # noqa: S311 - spreads the waiting
+            time.sleep(random.uniform(0, PAUSE * 2**tried))  # noqa: S311 - spreads the retries
         return work(*args, **kwargs)
 
     return run

@@ -1,7 +1,7 @@
-"""The shape of the rows of a prepared query: records, tuples, single values or dictionaries.
+"""Shapes of the rows of a prepared query: model instances, tuples, single values or dictionaries.
 
-Django works this out for each use of a query: which columns are whose, what converts them, and where a record hangs on
-another one.  For a prepared query all of it is constant.
+Django determines for each use of a query which columns belong to which model, how they are converted, and how instances
+are related. For a prepared query all of this is constant.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from django.db.models.query import (
 )
 
 _CONVERTERS = "_converters_of_prepared"
-"""Attribute of a connection: shape → what converts its columns, which is half of it methods of the connection."""
+"""Attribute of a connection: shape → converters of its columns, many of which are methods of the connection."""
 Read = TypeVar("Read")
 Row = list[Any]
 Converter = tuple[int, Callable[[Any, Any, Any], Any], Any, bool]
-"""A position, what converts its value, the expression, and whether None stays None."""
+"""A position, the converter of its value, the expression, and whether None stays None."""
 
 
 def listed(queryset: QuerySet[Any, Read]) -> list[Read]:
-    """Return the rows of a query that is not prepared: as ``list`` does, but for less where there are many.
+    """Return the rows of an ordinary query: like ``list``, but faster for many rows.
 
-    Records of one row of another table are one object (`_Records`).
+    A related row is one object, however many instances refer to it (`_Records`).
     """
     compiler: Any = queryset.query.get_compiler(queryset.db)
     try:
@@ -51,7 +51,7 @@ def listed(queryset: QuerySet[Any, Read]) -> list[Read]:
 
 
 def prefetched_by(queryset: Any) -> tuple[Any, ...]:
-    """Return what a query fetches with its records, in queries of their own."""
+    """Return the lookups that a query prefetches."""
     found: tuple[Any, ...] = queryset._prefetch_related_lookups
     return found
 
@@ -62,7 +62,7 @@ def prefetch(records: list[Any], wanted: tuple[Any, ...]) -> None:
 
 
 def of(queryset: Any, compiler: Any) -> Shape:
-    """Return the shape of a query whose SQL the compiler has made.  Raises TypeError for one that has none here."""
+    """Return the shape of a query that the compiler has compiled. Raises TypeError for an unsupported kind of rows."""
     kind, query = queryset._iterable_class, queryset.query
     columns = [each[0] for each in compiler.select[: compiler.col_count]]
     if kind is ModelIterable:
@@ -73,7 +73,7 @@ def of(queryset: Any, compiler: Any) -> Shape:
         return Shape(columns, lambda rows: [tuple(row) for row in rows])
     names = [*(query.selected or (*query.extra_select, *query.values_select, *query.annotation_select))]
     if kind is NamedValuesListIterable:
-        made = namedtuple("Row", names)  # type: ignore[misc] # the names are a query's
+        made = namedtuple("Row", names)  # type: ignore[misc] # the names come from the query
         return Shape(columns, lambda rows: [made._make(row) for row in rows])
     if kind is ValuesIterable:
         return Shape(columns, lambda rows: [dict(zip(names, row, strict=True)) for row in rows])
@@ -81,13 +81,13 @@ def of(queryset: Any, compiler: Any) -> Shape:
 
 
 class Shape:
-    """Converts the values of the driver's rows, and makes of them what the query returns."""
+    """Converts the driver's values, and creates the objects that the query returns."""
 
     def __init__(self, columns: Sequence[Any], read: Callable[[Iterable[Row]], list[Any]]) -> None:
         self._columns, self._read = columns, read
 
     def rows(self, found: Iterable[Sequence[Any]], connection: Any) -> list[Any]:
-        rows = [list(row[: len(self._columns)]) for row in found]  # behind these are terms of ORDER BY
+        rows = [list(row[: len(self._columns)]) for row in found]  # followed by terms of ORDER BY
         for position, convert, expression, keeps_none in self._converters(connection):
             for row in rows:
                 value = row[position]
@@ -117,15 +117,15 @@ def _converters_of(column: Any, connection: Any) -> Sequence[Callable[[Any, Any,
 def _json(value: str, _expression: Any, _connection: Any) -> Any:
     try:
         return msgspec.json.decode(value)
-    except msgspec.DecodeError:  # NaN, which Python's writes
+    except msgspec.DecodeError:  # NaN, which Python's encoder writes
         return json.loads(value)
 
 
 class _Records:
-    """Makes records of rows, each with the records that are selected with it.
+    """Creates model instances from rows, with their selected related instances.
 
-    Those of one row of the database are one object, of however many rows they are a part: of a list of servers most
-    have the same few flavors, images and hosts.
+    Instances of the same row are one object, however many instances refer to it: most servers in a list share a few
+    flavors, images and hosts.
     """
 
     def __init__(self, compiler: Any) -> None:
@@ -145,7 +145,7 @@ class _Records:
 
 
 class _Record:
-    """The columns of one record in a row."""
+    """The columns of a model instance in a row."""
 
     def __init__(self, info: Any, select: Sequence[Any]) -> None:
         if info.get("from_parent"):
@@ -161,7 +161,7 @@ class _Record:
         ]
 
     def made(self, row: Row, shared: dict[tuple[_Record, Any], Any]) -> Any:
-        """Make a record as ``Model.from_db`` does, but without asking each of its fields."""
+        """Create an instance like ``Model.from_db``, but without processing each field."""
         record = self._model.__new__(self._model)
         state = record._state = ModelState()
         state.adding, state.db = False, "default"

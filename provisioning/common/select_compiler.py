@@ -1,4 +1,4 @@
-"""Two shortcuts in how Django makes a SELECT: both give exactly what Django gives."""
+"""Two optimizations of Django's SELECT compiler; the result is the same."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from django.db.models import F
 from django.db.models.expressions import Col, OrderBy
 
 _CONVERTERS = "_converters_of_columns"
-"""Attribute of a connection: id of a field → the field, and what converts its values.
-
-Half of these are methods of the connection.
+"""Attribute of a connection: id of a field → the field, and the converters of its values, many of which are methods of
+the
+connection.
 """
 
 
 class QuickSelect:
-    """Goes before Django's SQLCompiler.
+    """Mixin in front of Django's SQLCompiler.
 
-    Django compares every term of ORDER BY with every selected expression, for which it hashes all of them by the
-    arguments they were made with.  A name can only be that of an alias, so that is looked at first.  It also asks each
-    selected column each time for the converters of its field.
+    Django compares every term of ORDER BY with every selected expression, and hashes all of them by their constructor
+    arguments. A name can only match an alias, so aliases are checked first. Django also collects the converters of each
+    selected column at each use.
     """
 
     connection: Any
@@ -43,12 +43,12 @@ class QuickSelect:
         query = self.query
         if query.extra_order_by:
             return tuple(query.extra_order_by)
-        if query.model is None:  # a condition asked of no table
+        if query.model is None:  # a condition without a table
             return tuple(query.order_by)
         return tuple(query.order_by or (query.get_meta().ordering if query.default_ordering else ()))
 
     def get_converters(self, expressions: Iterable[Any]) -> dict[int, Any]:
-        """Return position → converters and expression; Django's own for anything but plain columns."""
+        """Return position → converters and expression; uses Django's method unless all are plain columns."""
         columns = list(expressions)
         if not all(type(each) is Col and each.target is each.output_field for each in columns):
             found: dict[int, Any] = super().get_converters(columns)  # type: ignore[misc] # Django's
@@ -69,10 +69,10 @@ class QuickSelect:
 
 
 class QuickOperations:
-    """Goes before the operations of a database of Django's."""
+    """Mixin in front of the operations of a Django database backend."""
 
     def compiler(self, name: str) -> Any:
-        """Return the compiler of this name; that of SELECTs has the shortcuts."""
+        """Return the compiler with this name; the SELECT compiler has the optimizations."""
         found: Any = super().compiler(name)  # type: ignore[misc] # Django's
         return _quick(found) if name == "SQLCompiler" else found
 
@@ -83,10 +83,10 @@ def _quick(compiler: Any) -> Any:
 
 
 def _is_apart(ordering: Iterable[Any], aliases: set[str | None]) -> bool:
-    """Whether none of the terms can stand for something that is selected."""
+    """Whether none of the terms can refer to a selected alias."""
     for term in ordering:
         source = term.expression if isinstance(term, OrderBy) else term
-        name: Any = source.name if type(source) is F else source  # type: ignore[attr-defined] # the stubs leave it out
+        name: Any = source.name if type(source) is F else source  # type: ignore[attr-defined] # missing in the stubs
         if not isinstance(name, str) or name.lstrip("-+") in aliases:
             return False
     return True

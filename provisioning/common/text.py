@@ -1,4 +1,4 @@
-"""Text from outside that is not trusted: people, hosts, guests, other people's web servers."""
+"""Handling of untrusted text: from users, hosts, guests and other web servers."""
 
 import unicodedata
 
@@ -6,10 +6,10 @@ _CONTROL = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def one_line(text: str, longest: int) -> str:
-    """Return the text as one line, cut: control characters are blanks, and none of these at its end."""
+    """Return the text as one line of limited length; control characters become spaces, trailing ones are removed."""
     return "".join(character if character.isprintable() else " " for character in text[:longest]).rstrip()
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether it has control characters, line breaks or halves of surrogate pairs: they forge lines in logs."""
+    """Whether the text has control characters, line breaks or lone surrogates, which could forge lines in logs."""
     return not text.isprintable() and any(unicodedata.category(character) in _CONTROL for character in text)

@@ -1,6 +1,6 @@
-"""Database work of the event loop: a few threads for each kind of work, so that none waits behind another.
+"""Threads for the event loop's database work: a few for each kind of work, so that kinds do not block each other.
 
-Agents' links never wait behind HTTP requests, nor behind the sockets of people, nor behind pages that are rendered.
+Links of agents never wait for HTTP requests, sockets of users, or the rendering of pages.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ class Threads:
     """Threads for one kind of work; each starts when it is first needed."""
 
     def __init__(self, name: str, size: int) -> None:
-        """``size``: how many functions run at the same time."""
+        """``size``: number of functions that run concurrently."""
         self.name, self.size = name, size
         self._executor: ThreadPoolExecutor | None = None
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a blocking function that may use the database in one of the threads, outside any transaction."""
+        """Run a blocking function that may use the database in one of the threads, outside a transaction."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(self.size, thread_name_prefix=self.name)
         work = functools.partial(_with_connection, functools.partial(function, *args, **kwargs))
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def settle(self) -> None:
-        """Wait until what was handed to the threads before has ended."""
+        """Wait until all work passed to the threads before has ended."""
         if self._executor is None:
             return
         all_of_them = threading.Barrier(self.size + 1)
@@ -42,18 +42,19 @@ class Threads:
 
 
 LINKS = Threads("link", 4)
-"""What agents say: heartbeats, reports, orders, questions."""
+"""Heartbeats, reports and calls of agents."""
 SOCKETS = Threads("socket", 4)
-"""What the sockets of people and their programs ask."""
+"""Requests of the sockets of users and clients."""
 RENDERS = Threads("render", 2)
-"""Pages that are drawn anew for sockets."""
+"""Rendering of pages for sockets."""
 in_thread = LINKS.run
 
 
 def _with_connection(function: Callable[[], R]) -> R:
-    """Run it; afterwards a pooled or network connection goes back, while a thread keeps its SQLite connection.
+    """Run the function, then close the connection; a thread keeps an SQLite connection.
 
-    One that did not come out of its transaction goes, too: whatever came later in this thread would be part of it.
+    A connection that is still in a transaction is closed in any case, because later work of the thread would be part of
+    it.
     """
     try:
         return function()

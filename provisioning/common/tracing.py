@@ -1,4 +1,4 @@
-"""The request id of whatever runs in this thread or task, for log lines."""
+"""The request id of the current thread or task, for logging."""
 
 import contextvars
 import logging
@@ -7,7 +7,7 @@ request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", d
 
 
 class RequestIdFilter(logging.Filter):
-    """Puts the current request id on every log record."""
+    """Adds the current request id to every log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add ``request_id``; never drops a record."""

@@ -1,9 +1,11 @@
-"""How long a transfer of data may take: what goes on fast enough is not cut off, whatever its size."""
+"""Time limits of data transfers: a sufficiently fast transfer is not aborted, whatever its size."""
 
 STEADY = 1 << 20
-"""Bytes a second: a transfer that is as fast on the whole has no end of its time."""
+"""Bytes per second; a transfer with this average speed has no time limit."""
 
 
 def seconds_for(seconds: float, size: int) -> float:
-    """Return how long a transfer may take of which ``size`` bytes have come: those at ``STEADY`` count besides."""
+    """Return the time limit of a transfer after ``size`` received bytes: ``seconds``, and the time of these bytes at
+    ``STEADY``.
+    """
     return seconds + size / STEADY

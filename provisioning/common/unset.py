@@ -1,11 +1,11 @@
-"""A value for what a request does not say, where None has a meaning of its own."""
+"""A value for omitted parameters, where None has its own meaning."""
 
 import enum
 from typing import Literal
 
 
 class Unset(enum.Enum):
-    """The one value that says nothing."""
+    """The type of the only value, which means that a parameter was omitted."""
 
     UNSET = "unset"
 

@@ -1,4 +1,4 @@
-"""Entries that higher layers give to a lower one, which cannot import them; ``provisioning.wiring`` connects all."""
+"""Entries from higher layers for a lower one, which cannot import them; ``provisioning.wiring`` connects all."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -28,7 +28,7 @@ class Wired(Generic[T]):
         return len(self._connected())
 
     def only(self) -> T:
-        """Return the only entry; ValueError when there are none or several."""
+        """Return the only entry. Raises ValueError when there are none or several."""
         (entry,) = self._connected()
         return entry
 

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend with plans that are kept."""
+"""Django's PostgreSQL backend with prepared statements."""

@@ -1,9 +1,11 @@
-"""PostgreSQL that plans a statement once: whatever is `Repeated` is prepared on a connection at its second use.
+"""PostgreSQL backend that plans a statement once: `Repeated` statements are prepared on a connection at their second
+use.
 
-Planning takes longer than anything else that the server does for a question of ours: of a token check, 5 ms of the
-server's processor of 6.  Django writes the values into the text of a statement, so that the server sees another one
-each time; here those that are `Repeated` go with parameters, and psycopg prepares them.  All others go as ever: where a
-parameter of theirs has no type that the server could find out, they would be refused.
+Planning takes the server most of the time of typical queries: 5 ms of 6 ms of processor time for the validation of a
+token. Django inserts the values into the text of a statement, so that each execution is a new statement for the server.
+Here `Repeated` statements are sent with parameters, and psycopg prepares them. All others are sent as in Django,
+because
+the server would reject parameters whose types it cannot infer.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from provisioning.common.repeated import Repeated
 from provisioning.common.select_compiler import QuickOperations
 
 USES_BEFORE_PREPARED = 1
-"""Of a statement on a connection."""
+"""Uses of a statement on a connection before it is prepared."""
 KEPT = 200
-"""Prepared statements of a connection; the one that was not used for the longest time makes room."""
+"""Prepared statements of a connection; the least recently used one is replaced."""
 
 
 class _Preparing(CursorWrapper):
-    """Sends what is `Repeated` with parameters."""
+    """Sends `Repeated` statements with parameters."""
 
     db: DatabaseWrapper
 
@@ -36,23 +38,23 @@ class _Preparing(CursorWrapper):
         try:
             return super().execute(sql, params)
         except NotSupportedError:
-            if self.db.in_atomic_block:  # the rollback makes psycopg forget what was prepared
+            if self.db.in_atomic_block:  # psycopg forgets prepared statements at a rollback
                 raise
-            self.db.forget_prepared()  # most likely "cached plan must not change result type", after a migration
+            self.db.forget_prepared()  # usually "cached plan must not change result type", after a migration
             return super().execute(sql, params)
 
 
 class _Cursor(_Preparing):
-    """As Django's."""
+    """Django's cursor with prepared statements."""
 
 
 class _DebugCursor(_Preparing, base.CursorDebugWrapper):
-    """As Django's, noting each statement."""
+    """Django's debug cursor with prepared statements."""
 
 
 class _Operations(QuickOperations, operations.DatabaseOperations):
     def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
-        """Return the statement for a log; without its values where psycopg does not keep what it has sent."""
+        """Return the statement for a log; without its values if psycopg does not keep them."""
         return super().last_executed_query(cursor, sql, params) or str(sql)
 
 
@@ -62,7 +64,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     ops_class = _Operations
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Return psycopg's options; Django switches preparing off unless there is a threshold."""
+        """Return psycopg's options; Django disables prepared statements unless a threshold is set."""
         params: dict[str, Any] = super().get_connection_params()
         if params["prepare_threshold"] is None:
             params["prepare_threshold"] = USES_BEFORE_PREPARED
@@ -70,7 +72,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _configure_connection(self, connection: Any) -> bool:
         connection.prepared_max = KEPT
-        return bool(super()._configure_connection(connection))  # type: ignore[misc]  # the stubs leave it out
+        return bool(super()._configure_connection(connection))  # type: ignore[misc]  # missing in the stubs
 
     def make_cursor(self, cursor: Any) -> _Cursor:
         return _Cursor(cursor, self)
@@ -79,10 +81,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return _DebugCursor(cursor, self)
 
     def cursor_with_parameters(self) -> Any:
-        """Return a driver's cursor that sends values beside the statement."""
-        made: Any = base.ServerBindingCursor  # the stubs know psycopg2's, which is made otherwise
+        """Return a psycopg cursor that sends values separately from the statement."""
+        made: Any = base.ServerBindingCursor  # the stubs know psycopg2's, with another signature
         return made(self.connection)
 
     def forget_prepared(self) -> None:
-        """Make the server and psycopg forget the statements of this connection."""
+        """Deallocate the prepared statements of this connection on the server and in psycopg."""
         self.connection.execute("DEALLOCATE ALL")

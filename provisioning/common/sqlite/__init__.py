@@ -1,1 +1,1 @@
-"""Django's SQLite backend with a better way to wait for the one writer."""
+"""Django's SQLite backend with a faster way to wait for the single writer."""

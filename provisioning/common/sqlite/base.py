@@ -1,17 +1,18 @@
-"""SQLite with short waits: whoever finds the database locked looks again within milliseconds.
+"""SQLite backend with short waits: a statement that finds the database locked is retried within milliseconds.
 
-SQLite's own waiting sleeps for longer and longer, up to 100 ms, whatever the writer before it does.  With a web process
-and a few workers that all write a little, the lock may lie free for much of that time.  In WAL mode with immediate
-transactions only the beginning of a transaction, or a single statement outside one, ever has to wait, so that it can
-simply be tried again.
+SQLite's own busy handler sleeps for increasing times, up to 100 ms, regardless of the other writers. With a web process
+and a few workers that write short transactions, the lock may be free for much of that time. In WAL mode with immediate
+transactions only the beginning of a transaction, or a single statement outside one, ever has to wait, so that a simple
+retry is sufficient.
 
-The threads of one process do not even look: one at a time is in a transaction, and the next is woken when it ends.
-Threads that looked again and again took the interpreter from the one that all of them waited for.
+The threads of a process do not poll: one of them at a time is in a transaction, and the next one is woken when it ends.
+Polling threads would take the interpreter lock from the thread for which they wait.
 
-Measured against Django's own backend with the same options (immediate transactions, WAL, the same timeout), in turns on
-2 busy cores, medians of three runs of 150 short transactions in each thread.  Three processes of four threads, which is
-what a cloud is under load: 6.5 s against 8.7 s, and a longest wait of 0.8 s against 1.9 s.  One process of eight
-threads: 2.6 s against 2.7 s.  Four processes of one thread: 7.6 s against 6.1 s, for looking costs processor time.
+Measured against Django's backend with the same options (immediate transactions, WAL, the same timeout), alternating on
+2 busy cores, medians of three runs of 150 short transactions in each thread. Three processes of four threads, typical
+for
+a cloud under load: 6.5 s against 8.7 s, with a longest wait of 0.8 s against 1.9 s. One process of eight threads: 2.6 s
+against 2.7 s. Four processes of one thread: 7.6 s against 6.1 s, because polling costs processor time.
 """
 
 from __future__ import annotations
@@ -38,29 +39,27 @@ from provisioning.common.sqlite import remote_hosts
 from provisioning.common.sqlite.turns import Turn, Turns
 
 SHORTEST, LONGEST = 0.0005, 0.004
-"""Seconds between two looks; random, so that nobody is always second."""
+"""Seconds between two retries; random, so that no process always loses."""
 STATEMENTS = 512
-"""How many a connection keeps compiled; a launch alone sends more than the driver's 128, which then kept none for the
-next one.
-"""
+"""Compiled statements in a connection's cache; a launch alone uses more than the driver's default of 128."""
 LOOK_EVERY = 1.0
-"""Seconds between two looks whether there are hosts on other machines."""
+"""Seconds between two checks for hosts on other machines."""
 
 
 _turns = Turns()
 _converted: dict[Repeated, str] = {}
-"""`Repeated` statements as SQLite takes them: as many as there are in the program."""
+"""`Repeated` statements converted for SQLite; limited by their number in the program."""
 
 
 class PatientCursor(base.SQLiteCursorWrapper):
-    """Tries a statement again while another connection writes, up to the connection's timeout."""
+    """Retries a statement while another connection writes, up to the connection's timeout."""
 
     def execute(self, query: Any, params: Any = None) -> Any:
-        """Run one statement; raises OperationalError when the database stays locked."""
+        """Run a statement. Raises OperationalError when the database stays locked."""
         return self._patiently(super().execute, query, params)
 
     def convert_query(self, query: Any, *, param_names: Any = None) -> Any:
-        """Write the places of values as SQLite does; once for a statement that is `Repeated`."""
+        """Convert the placeholders for SQLite; once for a `Repeated` statement."""
         if type(query) is not Repeated:
             return super().convert_query(query, param_names=param_names)
         converted = _converted.get(query)
@@ -80,23 +79,23 @@ class PatientCursor(base.SQLiteCursorWrapper):
                 end = end or now + cast("PatientConnection", self.connection).patience
                 if now >= end:
                     raise
-                time.sleep(random.uniform(SHORTEST, LONGEST))  # noqa: S311 - spreads the waiting
+                time.sleep(random.uniform(SHORTEST, LONGEST))  # noqa: S311 - spreads the retries
 
 
 class PatientConnection(sqlite3.Connection):
-    """A connection that knows how long its statements may wait, in seconds."""
+    """A connection with the maximum waiting time of its statements, in seconds."""
 
     patience = 5.0
 
 
 @lru_cache(maxsize=8192)
 def _uuid(text: str) -> uuid.UUID:
-    """Read an id; in a list most are those of a few projects, users, images and hosts."""
+    """Parse an id with a cache, because most ids in a list belong to a few projects, users, images and hosts."""
     return uuid.UUID(text)
 
 
 class DatabaseOperations(QuickOperations, operations.DatabaseOperations):
-    """Django's, with quick ways for what stands in every row."""
+    """Django's operations with faster conversions of common values."""
 
     def convert_uuidfield_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return value if value is None else _uuid(value)
@@ -108,7 +107,7 @@ class DatabaseOperations(QuickOperations, operations.DatabaseOperations):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with that cursor.  ``OPTIONS["timeout"]`` is the longest wait, in seconds, as ever."""
+    """Django's backend with that cursor. ``OPTIONS["timeout"]`` is the maximum waiting time in seconds."""
 
     ops_class = DatabaseOperations
     transaction_mode: str | None
@@ -116,10 +115,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _look_at = 0.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Open the database, waiting in SQLite's way, then switch to ours.  A new file is its owner's only."""
+        """Open the database with SQLite's busy handler, then switch to the retries. A new file is readable by its owner
+        only.
+        """
         name = str(conn_params["database"])
         if not name.startswith((":", "file:")):
-            with contextlib.suppress(OSError):  # it is there, or SQLite says better what is wrong
+            with contextlib.suppress(OSError):  # it exists, or SQLite reports the error better
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL, 0o600))
         ours = {"factory": PatientConnection, "cached_statements": STATEMENTS}
         connection = super().get_new_connection({**ours, **conn_params})
@@ -130,13 +131,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """Return a cursor; the first one of a transaction comes before it begins, when the pragma may change."""
+        """Return a cursor. The first one of a transaction is created before it begins, when the pragma may change."""
         if self.settings_dict.get("SYNCHRONOUS_BY_HOSTS") and not self.in_atomic_block:
             self._follow_hosts()
         return self.connection.cursor(factory=PatientCursor)
 
     def _follow_hosts(self) -> None:
-        """Sync every commit as soon as hosts on other machines outlive a power failure of this one."""
+        """Sync every commit once there are hosts on other machines, which survive a power failure of this one."""
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -146,31 +147,31 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._look_at = math.inf
 
     def _start_transaction_under_autocommit(self) -> None:
-        """Begin when it is this thread's turn; an immediate transaction is the only one that writes."""
+        """Begin when it is this thread's turn; only immediate transactions write."""
         if self.transaction_mode == "IMMEDIATE" and self._turn is None:
             patience = cast("PatientConnection", self.connection).patience
             self._turn = _turns.take(str(self.settings_dict["NAME"]), patience)
             if self._turn is None:
                 raise OperationalError("database is locked by another thread")
         try:
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # missing in the stubs
         except BaseException:
             self._end_turn()
             raise
 
     def _commit(self) -> None:
-        super()._commit()  # type: ignore[misc]  # the stubs leave it out
+        super()._commit()  # type: ignore[misc]  # missing in the stubs
         self._end_turn()
 
     def _rollback(self) -> None:
         try:
-            super()._rollback()  # type: ignore[misc]  # the stubs leave it out
+            super()._rollback()  # type: ignore[misc]  # missing in the stubs
         finally:
             self._end_turn()
 
     def _close(self) -> None:
         try:
-            super()._close()  # type: ignore[misc]  # the stubs leave it out
+            super()._close()  # type: ignore[misc]  # missing in the stubs
         finally:
             self._end_turn()
 

@@ -1,7 +1,7 @@
-"""A file beside the database marks that hosts on other machines work with it.
+"""A file beside the database that records that hosts on other machines use the cloud.
 
-When the power of this machine fails, such hosts go on with what they were told.  So what they were told must be on the
-disk here.  Hosts on this machine fail with it.
+When this machine loses power, such hosts continue with the commands they have received, so these must be synced to disk
+here. Hosts on this machine fail together with it.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ MARK = "remote-hosts"
 
 
 def are_known(database: str) -> bool:
-    """Return whether a host on another machine has been heard of; ``database`` is the path of the file."""
-    return os.path.exists(os.path.join(os.path.dirname(database), MARK))  # noqa: PTH110, PTH118, PTH120 - asked often
+    """Whether a host on another machine has connected; ``database`` is the path of the file."""
+    return os.path.exists(os.path.join(os.path.dirname(database), MARK))  # noqa: PTH110, PTH118, PTH120 - hot path
 
 
 def heard_from(address: str) -> None:
-    """Hear that a host has this address: unless it is one of this machine, mark the database."""
+    """Record the address of a host: unless it belongs to this machine, mark the database."""
     database = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or database.startswith((":", "file:")):
         return
@@ -31,7 +31,7 @@ def heard_from(address: str) -> None:
 
 
 def _is_own(address: str) -> bool:
-    """Return whether an address is one of this machine; text that is no address counts as its own."""
+    """Whether an address belongs to this machine; True for text that is not an address."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Turns of the threads of one process at a database file."""
+"""Turns of a process's threads for transactions on a database file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import time
 from collections import deque
 
 STARVED = 0.2
-"""Seconds after which a thread that waits for its turn is next."""
+"""Seconds after which a waiting thread gets the next turn."""
 
 
 class Turn:
-    """A lock whose oldest waiter gets it once that has waited ``STARVED`` seconds.
+    """A lock that is passed to its oldest waiter once that has waited ``STARVED`` seconds.
 
-    Until then, whoever comes first takes it, which is quicker: the thread that ends a transaction has the interpreter
-    and often begins the next one before a waiter wakes up.  On a busy machine a waiter could lose that race for as long
-    as its timeout.
+    Until then the first thread to try gets it, which is faster: the thread that ends a transaction has the interpreter
+    lock
+    and often begins the next transaction before a waiter wakes up. On a busy machine a waiter could otherwise lose this
+    race
+    until its timeout.
     """
 
     def __init__(self) -> None:
@@ -25,7 +27,7 @@ class Turn:
         self._waiting: deque[_Waiter] = deque()
 
     def acquire(self, timeout: float) -> bool:
-        """Wait for the lock at most ``timeout`` seconds; return whether it was taken."""
+        """Wait for the lock at most ``timeout`` seconds; returns whether it was acquired."""
         with self._guard:
             if self._take():
                 return True
@@ -35,7 +37,7 @@ class Turn:
             left = waiter.since + timeout - time.monotonic()
             try:
                 woken = waiter.wake.acquire(timeout=max(left, 0))
-            except BaseException:  # of a signal
+            except BaseException:  # raised by a signal handler
                 self._forget(waiter)
                 raise
             with self._guard:
@@ -58,7 +60,7 @@ class Turn:
             self.release()
 
     def release(self) -> None:
-        """Give it to a starved waiter, or wake the oldest to try for it."""
+        """Pass the lock to a starved waiter, or wake the oldest waiter to compete for it."""
         with self._guard:
             first = self._waiting[0] if self._waiting else None
             if first is not None and time.monotonic() - first.since >= STARVED:
@@ -71,7 +73,7 @@ class Turn:
 
 
 class _Waiter:
-    """A thread that waits for its turn."""
+    """A waiting thread."""
 
     def __init__(self, since: float) -> None:
         self.since = since
@@ -81,13 +83,13 @@ class _Waiter:
 
 
 class Turns:
-    """Whose turn it is among the threads of this process: for each database file, one thread is in a transaction."""
+    """The turns of this process: for each database file, one thread at a time is in a transaction."""
 
     def __init__(self) -> None:
         self._locks: dict[str, Turn] = {}
-        os.register_at_fork(after_in_child=self._locks.clear)  # the child has none of the threads that hold them
+        os.register_at_fork(after_in_child=self._locks.clear)  # the child does not have the threads that hold them
 
     def take(self, name: str, timeout: float) -> Turn | None:
-        """Wait for the turn; None when it did not come in ``timeout`` seconds."""
+        """Wait for the turn; None after ``timeout`` seconds."""
         turn = self._locks.get(name) or self._locks.setdefault(name, Turn())
         return turn if turn.acquire(timeout) else None
