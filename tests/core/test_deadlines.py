@@ -92,7 +92,7 @@ def test_a_name_that_no_task_has_stops_the_start(settings: Any) -> None:
     settings.TASK_TIMEOUTS = {"rebuilding": 1}
     deadlines.check()
     settings.TASK_TIMEOUTS = {"rebuild": 1}
-    with pytest.raises(ImproperlyConfigured, match="NOVELLA_TASK_TIMEOUTS names rebuild, which is no task_state"):
+    with pytest.raises(ImproperlyConfigured, match="NOVELLA_TASK_TIMEOUTS names rebuild, which is not a task_state"):
         deadlines.check()
 
 
