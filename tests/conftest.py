@@ -8,6 +8,7 @@ import signal
 from collections.abc import Generator
 
 import pytest
+from django.conf import settings
 from django.core.cache import caches
 from django.test.signals import setting_changed
 
@@ -76,6 +77,15 @@ REAL_COSTS = {name: getattr(Argon2Hasher, name) for name in ("time_cost", "memor
 def _cheap_hashes() -> None:
     """Passwords are hashed as always, at the least cost there is: thousands of tests are not about that."""
     Argon2Hasher.time_cost, Argon2Hasher.memory_cost = 1, 8
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_with_hosts() -> None:
+    """Hosts of tests send no heartbeats: they are up for half an hour, also where a busy machine is slow.
+
+    A test whose host is down sets ``last_seen_at`` back by an hour.
+    """
+    settings.HOST_DOWN_AFTER = 1800
 
 
 @pytest.fixture(scope="session", autouse=True)

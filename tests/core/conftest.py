@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from tests.support import invariants
@@ -56,8 +55,7 @@ def cloud(db: None) -> Cloud:
 
 
 @pytest.fixture
-def shared_cloud(transactional_db: None, request: pytest.FixtureRequest, settings: Settings) -> Iterator[Cloud]:
-    """The same for tests whose threads must see each other's commits.  Their hosts are up, however long it takes."""
-    settings.HOST_DOWN_AFTER = 1800
+def shared_cloud(transactional_db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """The same for tests whose threads must see each other's commits."""
     yield Cloud.make()
     _examine(request)

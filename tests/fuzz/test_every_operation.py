@@ -43,9 +43,8 @@ REFUSALS = {service: Draft202012Validator(shape) for service, shape in SHAPES.it
 
 @pytest.fixture(autouse=True)
 def _quick(settings: Any, tmp_path: Path) -> None:
-    """Passwords that are wrong cost little, the host counts as up, and images go where they are thrown away."""
+    """Passwords that are wrong cost little, and images go where they are thrown away."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
-    settings.HOST_DOWN_AFTER = 3600
     settings.LOCKOUT_ATTEMPTS = 0
     settings.IMAGE_DIR = tmp_path
 

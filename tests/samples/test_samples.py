@@ -43,7 +43,6 @@ def test_answers_are_as_recorded(
     everywhere: bool,
 ) -> None:
     settings.IMAGE_DIR = tmp_path / "images"
-    settings.HOST_DOWN_AFTER = 3600
     settings.RECLAIM_INSTANCE_INTERVAL = 3600
     writes = bool(os.environ.get("WRITE_SAMPLES"))
     cloud = Cloud.make()

@@ -55,9 +55,8 @@ DATA = b"x" * 512
 
 @pytest.fixture(autouse=True)
 def _quick(settings: Settings) -> None:
-    """Passwords that are wrong cost little, and the host counts as up for the whole test."""
+    """Passwords that are wrong cost little."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
-    settings.HOST_DOWN_AFTER = 3600
 
 
 def _headers(row: Row, world: World, person: str) -> dict[str, str]:

@@ -55,6 +55,8 @@ class Client:
     def __init__(self, port: int, user: str, password: str, project: str) -> None:
         self._port, self._user, self._password, self._project = port, user, password, project
         self.token = ""
+        self.patient = True
+        """Whether a request that a busy cloud answers with 503, and has not carried out, is sent again for a while."""
 
     def sign_in(self) -> None:
         """Get a token.  Raises UnreachableError."""
@@ -79,11 +81,16 @@ class Client:
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         """Send a request.  Raises UnreachableError.
 
-        After a refused connection, which the cloud has not noticed, it is sent again; in no other case.
+        After a refused connection, which the cloud has not noticed, it is sent again.  A patient client sends it again
+        after 503, too; in no other case.
         """
         answer = self._call(method, path, body, content_type)
         if answer.status == 401:
             self.sign_in()
+            answer = self._call(method, path, body, content_type)
+        deadline = time.monotonic() + REACHED_WITHIN
+        while self.patient and answer.status == 503 and time.monotonic() < deadline:
+            time.sleep(1)
             answer = self._call(method, path, body, content_type)
         return answer
 

@@ -221,6 +221,7 @@ class Run:
 
     def _send(self, world: World, hosts: Hosts) -> None:
         """Send packets between the guests that there are, and compare with the records what passes."""
+        world.operator.patient = True
         self._stepping(lambda: networks.lead_across(world))
         self._stepping(lambda: networks.lead_in(world))
         if any(fault.kind in FAULTS_OF_HOSTS for fault in self.plan.faults):

@@ -48,6 +48,8 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
     _lead_out(world)
     _asked(volumes.prepare(operator))
     _prepare_ec2(world, port, seeded["image"]["id"])
+    for each in (operator, *clients):
+        each.patient = False
     return world
 
 

@@ -33,7 +33,7 @@ exit 0
 """
 
 
-def asks(interface: Interface, *wanted: str, tries: int = 30) -> dict[str, str]:
+def asks(interface: Interface, *wanted: str, tries: int = 120) -> dict[str, str]:
     """What DHCP tells the guest; nothing when it does not answer."""
     with tempfile.TemporaryDirectory() as folder:
         script, out = Path(folder, "script"), Path(folder, "out")
