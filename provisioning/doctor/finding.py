@@ -21,7 +21,7 @@ class Finding:
 
     * ``subject``: the resource, as ``instance <id>`` or ``host <name>``
     * ``sentence``: the fault
-    * ``repair``: what the repair does; None: an operator must act
+    * ``repair``: the effect of the repair; None: an operator must act
     * ``evidence``: must be equal in both runs; without it, the sentence must be equal
     """
 

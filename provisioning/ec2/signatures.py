@@ -19,7 +19,7 @@ class SignedAlikeError(TooManyRequestsError):
 
     def __init__(self, wait: timedelta) -> None:
         """``wait``: until a new signature differs."""
-        super().__init__("The same request was made within this second. Send it again.", retry_after=1)
+        super().__init__("The same request was received within this second. Send it again.", retry_after=1)
         self.wait = wait
 
 

@@ -77,7 +77,7 @@ class KeyFolder:
         return number
 
     def use_next(self) -> int | None:
-        """Make the key of ``add_next`` encrypt; return its number, or None if there is no such key."""
+        """Encrypt with the key of ``add_next`` from now on; return its number, or None if there is no such key."""
         number = max(_numbers(self.folder), default=0) + 1
         try:
             (self.folder / f"{number}{NEXT}").rename(self.folder / str(number))

@@ -21,7 +21,7 @@ class Image(models.Model):
         DELETED = "deleted"
 
     class Visibility(models.TextChoices):
-        """Who may see the image, as in Glance."""
+        """The visibility of images, as in Glance."""
 
         PUBLIC = "public"
         PRIVATE = "private"

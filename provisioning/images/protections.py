@@ -157,7 +157,7 @@ def _look(path: str, mark: _Mark, *, told: bool) -> _Known:
         return _Known(path, mark, settled, read(Path(path)))
     except ProtectionFileError as error:
         if not told:
-            logger.error("Property protections %s are invalid, so all is protected: %s", path, error)  # noqa: TRY400
+            logger.error("The property protections %s are invalid, all is denied: %s", path, error)  # noqa: TRY400
         return _Known(path, mark, settled, ())
 
 

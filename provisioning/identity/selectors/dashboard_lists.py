@@ -30,7 +30,7 @@ SHORT_LIST = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The filters of a list; an empty text is no filter.
+    """The filters of a list; an empty text does not filter.
 
     ``text`` is a part of the name (for users also of the e-mail address) or an id; ``state`` is ``enabled``,
     ``disabled``, or for users ``expired`` (the password has expired).
@@ -128,7 +128,7 @@ def inside(domain: Domain) -> dict[str, int]:
 
 
 def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
-    """Return the first matching users by name; ``within``: in this domain; ``beside``: who are not in this group."""
+    """Return the first matching users by name; ``within``: in this domain; ``beside``: not in this group."""
     found = _narrow(User.objects.order_by("name", "id"), Wanted(text, within), "email").select_related("domain")
     if beside is not None:
         found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))

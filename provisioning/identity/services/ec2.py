@@ -97,7 +97,7 @@ def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedT
 
 
 def _trust(record: Credential) -> Trust | None:
-    """Return the trust that the credential was created with; its trustee authenticates, whoever it acts for.
+    """Return the trust that the credential was created with; the trustee authenticates, even with impersonation.
 
     As in Keystone, uses of the trust are not counted. Raises NotAuthenticatedError if it has expired or has no uses
     left.

@@ -10,7 +10,7 @@ from provisioning.identity.tokens import Scope
 def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
     """Return the initial scope: the requested project, the user's default project, or the first by name.
 
-    For a user without projects, it is the own domain or the first by name, or else the system. Raises ForbiddenError if
+    For a user without projects, it is their own domain, the first domain by name, or the system. Raises ForbiddenError if
     the user has no role on the requested project, or no role at all.
     """
     if project_id is not None:
@@ -21,7 +21,7 @@ def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
             return next((each for each in found if each.id == first), found[0])
     if entries.system:
         return "system"
-    raise ForbiddenError("You have no role on a project, a domain or the system. Ask an operator.")
+    raise ForbiddenError("You have no role on any project, domain or the system. Ask an operator.")
 
 
 def project_to_enter(user: User, project_id: str) -> Project:

@@ -28,7 +28,7 @@ from provisioning.identity.tokens import KEPT_AFTER_END, TokenData
 MOST_BROWSERS = 25
 """Maximum number of concurrent browser sessions of one user; a new one ends the least recently used."""
 MOST_PROGRAMS = 75
-"""Maximum number of program sessions of one user; the last row is shared by all further programs."""
+"""Maximum number of program sessions of one user; the last row is shared by all other programs."""
 WRITTEN_EVERY = timedelta(minutes=1)
 OTHERS = "other programs"
 

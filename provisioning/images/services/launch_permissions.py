@@ -50,7 +50,7 @@ def change_permissions(
 
 @transaction.atomic
 def reset_permissions(context: RequestContext, image_id: uuid.UUID) -> Image:
-    """Make an image private and remove all members.  Raises NotFoundError, ForbiddenError."""
+    """Set an image to private and remove all members.  Raises NotFoundError, ForbiddenError."""
     image = owned(context, image_id, lock=True)
     if image.visibility != SHARED:
         image = records.update(context, image.id, {"visibility": SHARED.value})

@@ -150,7 +150,7 @@ def _is_new(volume: Volume) -> bool:
 
 
 def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
-    """Set the volume to an error after a failed restore, and make the backup available again."""
+    """Set the volume to an error after a failed restore, and its backup to ``available``."""
     new = _is_new(volume)
     state.move(volume, VolumeStatus.ERROR_RESTORING, changes={"progress_bytes": 0, "progress_total": 0})
     messages.of_volume(volume, messages.BACKUP_RESTORE, reason)

@@ -71,7 +71,7 @@ def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uui
 
 
 def follow_hold(volume: Volume) -> None:
-    """Make the host of a hold the daemon host of a locked volume, if no other host has it open."""
+    """Set the daemon host of a locked volume to the host of a hold, if no other host has it open."""
     held = holds.successor(volume)
     if held is None or (host_id := holds.holder(held)) is None:
         return
@@ -116,7 +116,7 @@ def settle_hold(volume: Volume) -> None:
 
 
 def end_at_holder(volume: Volume, attachment: Attachment) -> None:
-    """Make the host of a deleted hold the daemon host, so that no other host opens the volume before its daemon has
+    """Set the daemon host to the host of a deleted hold, so that no other host opens the volume before its daemon has
     ended.
 
     Not if another host has clients of the volume, or if the volume's key would be sent there.

@@ -219,7 +219,7 @@ def test_one_with_access_rules_passes_on_its_own_only(alice: Person) -> None:
     caller = context_for_token(token_of(record))
     other = RequestPattern("compute", "GET", "/v2.1/servers")
     for rules in ([], [other], [wide, other]):
-        with pytest.raises(Exception, match="rules of its own"):
+        with pytest.raises(Exception, match="its own access rules"):
             create_application_credential(alice.user, alice.project, "x", access_rules=rules, caller=caller)
     create_application_credential(alice.user, alice.project, "x", access_rules=[wide], caller=caller)
 

@@ -1,21 +1,21 @@
-"""Other sizes and other hosts for servers, and the records of both."""
+"""Cold and live migration, evacuation, and the records of migrations."""
 
 from provisioning.identity.policies.base import ADMIN, MANAGER, rule
 
 _ACTION = "POST /servers/{server_id}/action"
 
 RULES = (
-    rule("os_compute_api:os-migrate-server:migrate", MANAGER, "Move a server that is off to another host."),
-    rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, "Name the host it is to be moved to (2.56).", _ACTION),
-    rule("os_compute_api:os-migrate-server:migrate_live", MANAGER, "Move a server that runs to another host."),
+    rule("os_compute_api:os-migrate-server:migrate", MANAGER, "Migrate a stopped server to another host."),
+    rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, "Specify the host of a migration (2.56).", _ACTION),
+    rule("os_compute_api:os-migrate-server:migrate_live", MANAGER, "Migrate a running server to another host."),
     rule(
         "os_compute_api:os-migrate-server:migrate_live:host",
         ADMIN,
-        "Name the host that a running server is to be moved to.",
+        "Specify the host of a live migration.",
         _ACTION,
     ),
-    rule("os_compute_api:os-evacuate", ADMIN, "Build a server anew on another host when its own is down."),
-    rule("os_compute_api:os-migrations:index", MANAGER, "List migrations and resizes of the own project."),
+    rule("os_compute_api:os-evacuate", ADMIN, "Evacuate a server to another host when its own is down."),
+    rule("os_compute_api:os-migrations:index", MANAGER, "List migrations and resizes of the caller's project."),
     rule(
         "os_compute_api:os-migrations:index:all_projects",
         ADMIN,
@@ -25,11 +25,11 @@ RULES = (
     rule(
         "os_compute_api:os-migrations:index:host",
         ADMIN,
-        "See from which host to which.",
+        "Show the source and destination hosts of migrations.",
         "GET /os-migrations",
     ),
-    rule("os_compute_api:servers:migrations:index", MANAGER, "List a server's live migrations that go on."),
-    rule("os_compute_api:servers:migrations:show", ADMIN, "Show a live migration that goes on."),
-    rule("os_compute_api:servers:migrations:force_complete", MANAGER, "Let a live migration come to its end."),
-    rule("os_compute_api:servers:migrations:delete", MANAGER, "Break a live migration off."),
+    rule("os_compute_api:servers:migrations:index", MANAGER, "List a server's running live migrations."),
+    rule("os_compute_api:servers:migrations:show", ADMIN, "Show a running live migration."),
+    rule("os_compute_api:servers:migrations:force_complete", MANAGER, "Force a live migration to complete."),
+    rule("os_compute_api:servers:migrations:delete", MANAGER, "Abort a live migration."),
 )
