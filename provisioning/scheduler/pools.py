@@ -199,7 +199,7 @@ class SameBackendFilter(PoolFilter):
     """The pools of the volumes in ``same_host``, or of the source."""
 
     name = "SameBackendFilter"
-    kept = ("is the pool that was asked for", "are pools that were asked for")
+    kept = ("is the requested pool", "are requested pools")
 
     def applies(self, request: PoolRequest) -> bool:
         return request.same is not None

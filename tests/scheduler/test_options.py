@@ -154,8 +154,8 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"FILTERS": [f"{OWN}.LastLetter"]}, ["not a subclass of provisioning.scheduler.condition.Filter"]),
         ({"WEIGHERS": [f"{OWN}.NO_CLASS"]}, ["not a subclass of provisioning.scheduler.weighers.Weigher"]),
         ({"DRIVER": f"{OWN}.QuietHosts"}, ["not a subclass of provisioning.scheduler.driver.Driver"]),
-        ({"FILTERS": [f"{OWN}.WithArguments"]}, ["cannot be made", "most"]),
-        ({"FILTERS": ["provisioning.scheduler.resources.ResourceFilter"]}, ["cannot be made"]),
+        ({"FILTERS": [f"{OWN}.WithArguments"]}, ["cannot be created", "most"]),
+        ({"FILTERS": ["provisioning.scheduler.resources.ResourceFilter"]}, ["cannot be created"]),
         ({"PLACEMENT": "pile"}, ["NOVELLA_SCHEDULER_PLACEMENT", "'pile'", "spread or pack"]),
     ],
 )
