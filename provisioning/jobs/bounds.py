@@ -53,7 +53,7 @@ def _age(words: str, *limits: str) -> Bound:
 
 
 _DELETED = _age("after its end", "RETENTION_DAYS")
-_MANAGERS = Bound(By.OPERATORS, "written by those who manage identity")
+_MANAGERS = Bound(By.OPERATORS, "written by administrators of identity")
 _OPERATORS = Bound(By.OPERATORS, "written by operators")
 _HOSTS = Bound(By.OPERATORS, "written for hosts")
 _CLOUD = Bound(By.OPERATORS, "written by the cloud for itself")
@@ -103,7 +103,7 @@ BOUNDS: dict[str, Bound] = {
     "network.PortForwarding": _number("floating IP", "provisioning.network.services.port_forwardings.MOST_ELEMENTS"),
     "network.InternetGateway": Bound(
         By.PARENT,
-        "of each project, beside one of each router",
+        "of each project, in addition to one of each router",
         ("provisioning.network.services.internet_gateways.MOST_ON_THE_SHELF",),
     ),
     "network.Tag": _number("network, subnet, port and so on", "provisioning.network.services.tags.MOST"),
