@@ -79,7 +79,7 @@ def walk(
 ) -> Instance | None:
     """Apply several transitions in one update, with an event for each; otherwise as ``advance``."""
     if not TRANSITION_NAMES.issuperset(transitions):
-        raise ValueError(f"There is no transition called one of {list(transitions)}.")
+        raise ValueError(f"Unknown transition among {list(transitions)}.")
     instance = known if isinstance(known, Instance) else Instance.objects.filter(id=known).first()
     while instance is not None and instance.attempt == attempt:
         passed = _path(instance, transitions)

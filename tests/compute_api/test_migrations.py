@@ -21,7 +21,7 @@ from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
-NO_VALID_HOST = "No valid host was found. The server's disks are its own host's"
+NO_VALID_HOST = "No valid host was found. The server's disks are local to its host"
 
 
 def at(version: str) -> dict[str, str]:

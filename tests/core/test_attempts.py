@@ -61,7 +61,7 @@ def test_every_failed_host_and_its_reason_is_kept_and_told(
     assert [each.host for each in attempts_for(operator, instance.id)] == names
     fault = selectors.fault_of([cloud.fresh(instance)])[instance.id]
     assert fault.message == (
-        "The server could not be built: 3 hosts were tried. The last one said: QEMU does not start."
+        "The server could not be built: 3 hosts were tried. The last error: QEMU does not start."
         " Before that: The disk is full; The image did not come."
     )
     assert not [name for name in HOSTS if name in fault.message]

@@ -160,7 +160,7 @@ def test_three_failures_end_in_error(cloud: Cloud, alice: RequestContext) -> Non
     fault = selectors.fault_of([cloud.fresh(instance)])[instance.id]
     assert (
         fault.message
-        == "The server could not be built: 3 hosts were tried. The last one said: The hypervisor does not answer."
+        == "The server could not be built: 3 hosts were tried. The last error: The hypervisor does not answer."
     )
     assert drain() == 0
     assert not Allocation.objects.exists()

@@ -153,5 +153,5 @@ def test_a_move_from_a_stale_state_is_judged_anew(cloud: Cloud, alice: RequestCo
 
 @pytest.mark.django_db
 def test_an_unknown_move_is_a_mistake_of_ours(cloud: Cloud, alice: RequestContext) -> None:
-    with pytest.raises(ValueError, match="no transition"):
+    with pytest.raises(ValueError, match="Unknown transition"):
         state.advance(cloud.launch(alice), "fly", attempt=1)

@@ -21,8 +21,8 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
 NO_OTHER_HOST = (
-    "No valid host was found. The server's disks are its own host's, and are given to no other host: servers are not"
-    " moved between the hosts of this cloud."
+    "No valid host was found. The server's disks are local to its host, and this cloud does not move servers between"
+    " hosts."
 )
 _OFF = {VmState.ACTIVE, VmState.STOPPED}
 _ON = {VmState.ACTIVE, VmState.PAUSED}

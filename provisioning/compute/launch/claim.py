@@ -22,7 +22,7 @@ __all__ = ["find_place", "instance_waits", "spec_of"]
 ROUNDS = 8
 """Number of times the hosts are read and ranked, if all ranked hosts are claimed concurrently."""
 NO_VALID_HOST = "No valid host was found. "
-ALL_TAKEN = "All suitable hosts were taken by other servers at the same moment."
+ALL_TAKEN = "All suitable hosts were claimed by other servers concurrently."
 
 
 def find_place(instance: Instance, action: InstanceAction) -> HostState | None:

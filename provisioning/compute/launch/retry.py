@@ -90,7 +90,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         where = (
             f"{tried} hosts were tried" if tried == tries else f"it was tried {tries} times on {hosts_in_words(tried)}"
         )
-        message = f"The server could not be built: {where}. The last one said: {reason}"
+        message = f"The server could not be built: {where}. The last error: {reason}"
         failed = fail(instance, message, clean=clean)
         if failed is not None:
             build_failed(host_id)
