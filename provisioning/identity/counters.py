@@ -32,7 +32,7 @@ def lockouts() -> BaseCache:
 def counting() -> Iterator[None]:
     """Hold a lock while a count is read and written, so that concurrent attempts are all counted.
 
-    With a cache server, processes on other machines are not locked out.
+    With a cache server, processes on other machines do not share this lock.
     """
     counts = store()
     with _lock, counts.exclusive() if isinstance(counts, MachineCache) else contextlib.nullcontext():

@@ -61,7 +61,7 @@ def unknown_connection(volume: Volume) -> dict[str, Any]:
 
 
 def needs_proof(volume: Volume) -> bool:
-    """Return whether a host's report alone must not give it the key: the volume is encrypted and its pool is shared."""
+    """Return whether a host needs more than its own report to get the key: the volume is encrypted, its pool shared."""
     return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
 
 

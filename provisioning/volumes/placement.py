@@ -113,7 +113,7 @@ def place(request: PoolRequest) -> tuple[uuid.UUID | None, str]:
 
 
 def dry_run(request: PoolRequest) -> tuple[PoolDecision, str]:
-    """Return the pool that a volume would be placed in now, and the reason; nothing is claimed."""
+    """Return the decision for a new volume, with its explanation; nothing is claimed."""
     decision = decide_pool(pool_views(), request)
     return decision, explain_pool(decision)
 

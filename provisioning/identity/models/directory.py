@@ -142,7 +142,7 @@ class User(AbstractBaseUser):
         return self.enabled
 
     is_staff = False
-    """Set on ``request.user`` at each request by policy; False for a user without a token."""
+    """Set on ``request.user`` by the sign-in, which checks the policy; False for a user without a token."""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         """Operators may use all pages of the admin."""

@@ -10,7 +10,7 @@ from provisioning.identity.tokens import Scope
 def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
     """Return the initial scope: the requested project, the user's default project, or the first by name.
 
-    For a user without projects, it is their own domain, the first domain by name, or the system. Raises ForbiddenError if
+    For a user without projects: their own domain, the first domain by name, or the system. Raises ForbiddenError if
     the user has no role on the requested project, or no role at all.
     """
     if project_id is not None:

@@ -119,7 +119,7 @@ def end_at_holder(volume: Volume, attachment: Attachment) -> None:
     """Set the daemon host to the host of a deleted hold, so that no other host opens the volume before its daemon has
     ended.
 
-    Not if another host has clients of the volume, or if the volume's key would be sent there.
+    Does nothing if another host has clients of the volume, or if the volume's key would be sent there.
     """
     host_id = holds.holder(attachment)
     if host_id is None:

@@ -11,7 +11,7 @@ SERVICES = (
     rule(
         "os_compute_api:os-services:update",
         ADMIN,
-        "Enable or disable a host, force it down, and change its allocation ratios and limits.",
+        "Enable or disable a host, force it down, and change its ratios and reserved resources.",
         "POST /admin/hosts/host/{host_id}/change/",
     ),
     rule(
