@@ -1,1 +1,1 @@
-"""Bridges, DHCP, taps and filters of this host."""
+"""The host's network: bridges, DHCP, taps, filters and routers."""

@@ -1,4 +1,4 @@
-"""An interface inside a namespace: its addresses and the ranges that are reached through it."""
+"""An interface inside a namespace: its addresses and on-link ranges."""
 
 import contextlib
 import ipaddress
@@ -11,9 +11,9 @@ from compute_agent.virt.errors import RetryableHostError
 
 IPV6 = Path("/proc/sys/net/ipv6")
 QUIET_V6 = {"disable_ipv6": "0", "addr_gen_mode": "1", "accept_ra": "0", "dad_transmits": "0", "accept_dad": "0"}
-"""Settings of an interface whose addresses are the same on every host: none is made up, tried out, or taken over."""
+"""Settings of an interface whose addresses are the same on every host: no autoconfiguration, no duplicate detection."""
 IFA_F_NODAD = 0x02
-"""An address is used without asking first whether somebody has it (linux/if_addr.h)."""
+"""Use an address without duplicate address detection (linux/if_addr.h)."""
 SCOPE_LINK = 253
 RTPROT_BOOT = 3
 
@@ -21,10 +21,10 @@ RTPROT_BOOT = 3
 def ensure_addresses(
     interface: str, mac: str, mtu: int, addresses: Collection[str], on_link: Collection[str], *, new: bool = False
 ) -> None:
-    """Let an interface of the calling thread's namespace, and loopback, be up with exactly these addresses.
+    """Bring up an interface of the calling thread's namespace, and loopback, with exactly these addresses.
 
-    ``addresses`` have prefix lengths; ``on_link``: ranges that are reached through it whether it has an address in
-    them or not; ``new``: it has no address yet.  Raises RetryableHostError.
+    ``addresses`` have prefix lengths; ``on_link``: ranges that are reached through it even without an address in them;
+    ``new``: it has no address yet.  Raises RetryableHostError.
     """
     with_v6 = IPV6.exists()
     wanted = {each for each in addresses if with_v6 or ":" not in each}

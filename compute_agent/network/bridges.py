@@ -1,4 +1,4 @@
-"""A bridge for each network with its segment: the first layer of the host's network."""
+"""A bridge for each network, with its segment: the first layer of the host's network."""
 
 import logging
 import shutil
@@ -20,9 +20,9 @@ from compute_agent.virt.programs import ProgramError, run_program
 log = logging.getLogger(__name__)
 
 FILTERED = Path("/proc/sys/net/bridge")
-"""Is there when the kernel's module br_netfilter is."""
+"""Exists while the kernel module br_netfilter is loaded."""
 BRIDGED = tuple(f"net.bridge.bridge-nf-call-{family}" for family in ("iptables", "ip6tables", "arptables"))
-"""Settings that show bridged packets to the filters."""
+"""Settings that pass bridged packets to the filters."""
 UNFILTERED = (
     "This host's kernel does not show bridged packets to its filters, so that guests cannot be kept apart and get no"
     " network: load its module br_netfilter."
@@ -31,16 +31,16 @@ UNFORWARDED = "This host does not forward packets: its kernel does not let net.i
 
 
 class Made(Frozen, frozen=True):
-    """What was made for a network, known after its document is gone."""
+    """The kernel objects of a network, stored so that they can be deleted after its document."""
 
     bridge: str
     segment: Segment
 
 
 def lacks() -> list[str]:
-    """Show bridged packets to the filters, and let the host forward; return what it lacks for that, in sentences.
+    """Pass bridged packets to the filters and enable forwarding; return sentences about what the host lacks for this.
 
-    The kernel's module for filtering bridges may have to be loaded.
+    Loads the kernel module for bridge filtering if necessary.
     """
     found = []
     try:
@@ -60,17 +60,17 @@ def lacks() -> list[str]:
 
 
 class Bridges(Part):
-    """Makes bridges, joins them with those of other hosts, and puts guests' interfaces into them."""
+    """Creates bridges, connects them to those of other hosts, and attaches guests' interfaces."""
 
     def __init__(self, folder: Path, segments: Segments) -> None:
-        """``folder`` remembers what was made, with a folder for each network."""
+        """``folder`` stores the created objects, in a folder for each network."""
         self._folder = folder
         self._segments = segments
         self._brought: dict[str, NetworkDocument] = {}
-        """What the kernel was brought to by this process."""
+        """Networks as this process has applied them."""
 
     def prepare(self) -> None:
-        """Nothing: ``lacks`` is asked before."""
+        """Nothing to do: ``lacks`` is called before."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
         for_each(
@@ -112,7 +112,7 @@ class Bridges(Part):
 
 
 def remove_networks(folder: Path) -> list[str]:
-    """Remove what was made of all networks; ``folder`` is that of ``Bridges``.  Return a line for each."""
+    """Remove the kernel objects of all networks; ``folder`` is that of ``Bridges``.  Returns a line for each."""
     found = sorted(folder.glob("*"))
     for_each(found, _drop)
     return [f"network {path.name}" for path in found]
@@ -129,4 +129,4 @@ def _made(path: Path) -> Iterator[Made]:
     try:
         yield msgspec.json.decode((path / "made.json").read_bytes(), type=Made)
     except (OSError, msgspec.MsgspecError) as error:
-        log.warning("%s says not what was made: %s", path, error)
+        log.warning("%s cannot be read, so its network is not removed: %s", path, error)

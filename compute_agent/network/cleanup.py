@@ -1,4 +1,4 @@
-"""Remove every bridge, server, filter and namespace an agent made: part of ``bin/up --clean``."""
+"""Removes every bridge, server, filter and namespace that an agent created: part of ``bin/up --clean``."""
 
 import shutil
 from pathlib import Path
@@ -16,14 +16,14 @@ from compute_agent.network.uplink import Uplink
 from compute_agent.settings import AgentSettings
 
 OLD_TABLE = "novella"
-"""What version 0.1 filtered with, whose networks were bridges with a DHCP server each (``bridges/``)."""
+"""The filter table of version 0.1, whose networks were bridges with a DHCP server each (``bridges/``)."""
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:
-    """Remove the network of this agent; return a line for each thing done.  Idempotent.
+    """Remove the network of this agent; return a line for each removed object.  Idempotent.
 
-    Call it in the machine's own network namespace, with no agent on the folder, after the guests are gone: a process
-    inside keeps a namespace alive.  Raises RetryableHostError.
+    Call it in the machine's own network namespace, without a running agent and without guests, because a process inside
+    keeps a namespace alive.  Raises RetryableHostError.
     """
     folder = settings.state_dir.absolute() / "network"
     bridges = sorted(path for path in folder.glob("bridges/*") if path.is_dir())
@@ -48,7 +48,7 @@ def remove_everything(settings: AgentSettings) -> list[str]:
 
 
 def _remove_namespaces(folder: Path, settings: AgentSettings) -> list[str]:
-    """Remove the namespaces of services and routers, with what still runs inside."""
+    """Remove the namespaces of services and routers, with the processes that still run in them."""
     done = [f"advertisements of router {router_id}" for router_id in stop_advertisers(folder)]
     for kind in names.KINDS:
         for name in namespace.listed(names.namespace_prefix(settings.netns, kind)):
@@ -58,7 +58,7 @@ def _remove_namespaces(folder: Path, settings: AgentSettings) -> list[str]:
 
 
 def _remove_bridges(folder: Path, bridges: list[str]) -> list[str]:
-    """Remove what lies in the namespace we are in, when this agent ever made anything here."""
+    """Remove bridges and filters in the current namespace, if this agent ever created anything here."""
     if not folder.exists():
         return []
     old = [line for family in applying.FAMILIES for line in removal(family, OLD_TABLE)]

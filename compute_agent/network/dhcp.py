@@ -1,4 +1,4 @@
-"""One dnsmasq for each network: it answers the interfaces it knows with their fixed addresses, and no other."""
+"""A dnsmasq for each network, which answers only known interfaces, with their fixed addresses."""
 
 import contextlib
 import hashlib
@@ -28,14 +28,14 @@ RUN = Path("/run")
 START_SECONDS = 10.0
 FAILED = "The host could not start DHCP."
 MOST_SAID = 1 << 16
-"""Bytes of the file of what has happened to leases."""
+"""Limit of the file with lease events, in bytes."""
 BOOTP_RELEASE = 7
 RESOLV_CONFS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"))
-"""Where the machine's name servers are written; the second one where the first names a server on the machine itself."""
+"""Files with the machine's name servers; the second is used if the first names only a server on the machine."""
 
 
 def upstream_servers(resolv_conf: str) -> list[str]:
-    """Return the name servers of a ``resolv.conf`` that can be reached from another network namespace."""
+    """Return the name servers of a ``resolv.conf`` that are reachable from another network namespace."""
     servers = []
     for line in resolv_conf.splitlines():
         words = line.split()
@@ -48,7 +48,7 @@ def upstream_servers(resolv_conf: str) -> list[str]:
 
 
 def machine_servers() -> tuple[str, ...]:
-    """Return the machine's own name servers, as far as they can be asked from another network namespace."""
+    """Return the machine's name servers that are reachable from another network namespace."""
     for path in RESOLV_CONFS:
         with contextlib.suppress(OSError):
             if found := upstream_servers(path.read_text()):
@@ -58,28 +58,28 @@ def machine_servers() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What has happened to a lease: a guest has taken the address, or (``held`` False) has it no more."""
+    """A lease event: a guest has got the address, or (``held`` False) no longer has it."""
 
     address: str
     held: bool
 
 
 class DhcpServer:
-    """dnsmasq for one network, with its files in ``folder``; what it reads again and again lies where its account may.
+    """dnsmasq for one network, with its files in ``folder``, except those that it rereads as an unprivileged user.
 
-    It opens its settings and its leases as root, and then is root no more.
+    It opens its configuration and its leases as root, and then drops privileges.
     """
 
     def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
-        """Take the folder; it is made when the server is first wanted."""
+        """The folder is created when the server is first started."""
         self.folder = folder
         self._user = user or DhcpUser()
         self._starting: subprocess.Popen[bytes] | None = None
-        """dnsmasq until it has become a daemon, or has said why it cannot."""
+        """dnsmasq until it has become a daemon, or has reported an error."""
 
     @property
     def _shown(self) -> Path:
-        """The folder of the files that dnsmasq reads as ``user``: nobody else gets into the state folder."""
+        """The folder of the files that dnsmasq reads as ``user``; other users have no access to the state folder."""
         return RUN / f"novella-dhcp-{hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]}"
 
     @property
@@ -87,9 +87,9 @@ class DhcpServer:
         return self.folder / "dnsmasq.conf"
 
     def ensure(self, served: Served) -> None:
-        """Let the server run with exactly these leases and names; raises RetryableHostError.
+        """Run the server with exactly these leases and names; raises RetryableHostError.
 
-        One that did not run is only begun: ``started`` waits for it.
+        The server may still be starting afterwards: ``started`` waits for it.
         """
         try:
             self._ensure(served)
@@ -97,7 +97,7 @@ class DhcpServer:
             raise RetryableHostError(FAILED, detail=str(error)) from error
 
     def started(self) -> None:
-        """Return when a server that was begun answers; raises RetryableHostError when it could not start."""
+        """Wait until a starting server answers; raises RetryableHostError if it could not start."""
         process, self._starting = self._starting, None
         if process is None:
             return
@@ -111,7 +111,7 @@ class DhcpServer:
             raise RetryableHostError(FAILED, detail=said.decode(errors="replace").strip())
 
     def running(self) -> int | None:
-        """Return the server's process id, None when it does not run."""
+        """Return the server's process id, None if it does not run."""
         try:
             self.started()
         except RetryableHostError as error:
@@ -123,21 +123,21 @@ class DhcpServer:
         return None
 
     def end(self) -> bool:
-        """End the server and keep its files; say whether it ran."""
+        """Stop the server and keep its files; return whether it ran."""
         pid = self.running()
         return pid is not None and kill(pid, signal.SIGTERM)
 
     def stop(self) -> bool:
-        """End the server and remove its files; say whether it ran."""
+        """Stop the server and remove its files; return whether it ran."""
         stopped = self.end()
         for folder in (self.folder, self._shown):
             shutil.rmtree(folder, ignore_errors=True)
         return stopped
 
     def said(self, since: int) -> tuple[list[Said], int]:
-        """Return what has happened to leases after the byte ``since`` of what dnsmasq has said, and where that ends.
+        """Return the lease events after offset ``since`` of dnsmasq's event file, and the new offset.
 
-        All leases are said again at a start of the server; what is lost shows there.
+        The server reports all leases again when it starts, so lost events are repeated.
         """
         try:
             with (self._shown / dhcp_config.SAID).open("rb+") as file:
@@ -154,9 +154,9 @@ class DhcpServer:
         return [Said(each[1], held=each[0] != "del") for each in words if len(each) == 2], end
 
     def release(self, server: str, lease: Lease, within: str | None = None) -> None:
-        """Give an interface's IPv4 address back (RFC 2131 section 4.4.6), so that another one may get it at once.
+        """Release an interface's IPv4 address (RFC 2131 section 4.4.6), so that it can be allocated again immediately.
 
-        ``server`` is the server's address, ``within`` its network namespace when it is not the agent's.
+        ``server`` is the server's address, ``within`` its network namespace if it is not the agent's.
         """
         address = next((each for each in lease.addresses if ":" not in each), None)
         if self.running() is None or address is None:
@@ -197,7 +197,7 @@ class DhcpServer:
         self._start(served)
 
     def _let_say(self) -> None:
-        """Let dnsmasq's user run the program for leases, and write into the file that this one writes into."""
+        """Allow dnsmasq's user to run the lease script, and to write the event file."""
         program, text = self._shown / dhcp_config.SCRIPT, dhcp_config.script(self._shown)
         if not program.exists() or program.read_text() != text:
             self._write_shown(dhcp_config.SCRIPT, text)
@@ -207,7 +207,7 @@ class DhcpServer:
         self._show(said, 0o660)
 
     def _write_shown(self, name: str, text: str) -> bool:
-        """Write a file that dnsmasq reads as its user when its content changes; say whether it did."""
+        """Write a file that dnsmasq reads as its user if the content differs; return whether it did."""
         path = self._shown / name
         if path.exists() and path.read_text() == text:
             self._show(path, 0o640)
@@ -219,7 +219,7 @@ class DhcpServer:
         return True
 
     def _show(self, path: Path, mode: int) -> None:
-        """Let the user's group at a file or folder that stays root's; a folder is made."""
+        """Give the user's group access to a file or folder owned by root; the folder is created if needed."""
         if path == self._shown:
             path.mkdir(mode=0o700, exist_ok=True)
         os.chown(path, 0, self._user.gid)
@@ -243,14 +243,14 @@ class DhcpServer:
 
 
 def _holds(words: Sequence[str], wanted: set[tuple[str, str]], known: set[str]) -> bool:
-    """Say whether a line of the lease file is kept: IPv4 leases have a MAC, those of IPv6 the id of a guest."""
+    """Return whether to keep a line of the lease file: IPv4 leases contain a MAC, IPv6 leases the guest's client id."""
     if len(words) < 3:
         return words[:1] == ["duid"]  # the server's own id
     return tuple(words[1:3]) in wanted or (":" in words[2] and words[2] in known)
 
 
 def _write(path: Path, text: str) -> bool:
-    """Write the file when its content changes; say whether it did."""
+    """Write the file if its content differs; return whether it did."""
     if path.exists() and path.read_text() == text:
         return False
     part = path.with_name(path.name + ".part")

@@ -1,4 +1,4 @@
-"""What dnsmasq is told: the ranges and options of a network, the fixed addresses of its interfaces, names."""
+"""Configuration of dnsmasq: ranges and options of a network, fixed addresses of its interfaces, and names."""
 
 import functools
 import ipaddress
@@ -26,15 +26,15 @@ RESERVED = frozenset(
         "metadata", "instance-data", "wpad", "isatap", "autodiscover",
     }
 )  # fmt: skip
-"""Names that programs ask for by themselves, or that mean the network itself: no guest is answered for."""
+"""Names that programs look up by themselves, or that denote the network; guests' names are not served if equal."""
 LEASE = "86400"
-"""Seconds; a fixed address may be kept for long."""
+"""Seconds; long, because addresses are fixed."""
 METADATA = "169.254.169.254"
 FROM_DHCP = ("", "dhcpv6-stateful")
-"""IPv6 address modes in which DHCP gives addresses; in the others guests make them from what a router tells."""
+"""IPv6 address modes in which DHCP assigns addresses; in the others guests derive them from router advertisements."""
 TEST_SECONDS = 10.0
 SCRIPT, SAID = "on-lease", "said"
-"""The program that dnsmasq runs for each lease, and the file where that writes what has happened."""
+"""The script that dnsmasq runs for each lease, and the file to which it appends events."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Lease:
 
     mac: str
     addresses: tuple[str, ...]
-    """At most one of IPv4."""
+    """At most one IPv4 address."""
     hostname: str
     domain: str = ""
-    """On a network of several projects: where its name is, and what completes the short names that it asks for."""
+    """On a network of several projects: the domain of its name and its search domain."""
     options: tuple[DhcpOption, ...] = ()
 
     @property
@@ -56,7 +56,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Name:
-    """Whom an address belongs to."""
+    """The name of addresses."""
 
     hostname: str
     addresses: tuple[str, ...]
@@ -66,22 +66,22 @@ class Name:
 
 @dataclass(frozen=True)
 class Served:
-    """One network as its DHCP and name server knows it."""
+    """A network as its DHCP and name server serves it."""
 
     interface: str
     addresses: tuple[str, ...]
-    """The server's own, at most one in each subnet."""
+    """The server's own addresses, at most one in each subnet."""
     mtu: int
     domain: str
     subnets: Sequence[SubnetRef]
     leases: Sequence[Lease]
     names: Sequence[Name]
     upstream: tuple[str, ...] = ()
-    """Name servers that are asked on."""
+    """Name servers that queries are forwarded to."""
     metadata: bool = True
-    """Whether guests are told that their metadata is here."""
+    """Whether guests get a route to the metadata service here."""
     namespace: str | None = None
-    """Network namespace of the server; None: the agent's."""
+    """The server's network namespace; None: the agent's."""
 
     def own(self, subnet: SubnetRef) -> str | None:
         """Return the server's address in the subnet."""
@@ -89,12 +89,12 @@ class Served:
         return next((each for each in self.addresses if ipaddress.ip_address(each) in network), None)
 
     def serves(self) -> list[SubnetRef]:
-        """List the subnets with DHCP."""
+        """Return the subnets with DHCP."""
         return [subnet for subnet in self.subnets if subnet.enable_dhcp and self.own(subnet) is not None]
 
 
 def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[SubnetRef] = ()) -> list[Lease]:
-    """Return the fixed leases of one network, in a stable order; raises ValueError for bad addresses.
+    """Return the fixed leases of one network, in a stable order; raises ValueError for invalid addresses.
 
     ``named_ports``: each interface with its guest's host name.
     """
@@ -117,7 +117,7 @@ def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[Subn
 
 
 def checked_mac(port: PortRef) -> str:
-    """Return the port's hardware address in lower case; raises ValueError when it is none."""
+    """Return the port's MAC address in lower case; raises ValueError if it is invalid."""
     mac = port.mac_address.lower()
     if not MAC.fullmatch(mac):
         raise ValueError(f"not a hardware address: {port.mac_address!r}")
@@ -125,22 +125,22 @@ def checked_mac(port: PortRef) -> str:
 
 
 def served_name(hostname: str) -> str:
-    """Return the name if guests are answered for it, else nothing."""
+    """Return the name if it may be served for a guest, else an empty string."""
     return hostname if LABEL.fullmatch(hostname) and hostname.lower() not in RESERVED else ""
 
 
 def usable(option: DhcpOption) -> bool:
-    """Say whether dnsmasq understands the option: one that it does not would keep it from starting."""
+    """Return whether dnsmasq accepts the option: an unknown one would prevent its start."""
     if not OPTION_NAME.fullmatch(option.name) or not option.value.isprintable():
         return False
     if not _understood(_option_line(option)):
-        log.warning("DHCP option %s=%s is left out: dnsmasq does not take it", option.name, option.value)
+        log.warning("DHCP option %s=%s is left out: dnsmasq does not accept it", option.name, option.value)
         return False
     return True
 
 
 def config(served: Served, folder: Path, shown: Path, user: DhcpUser) -> str:
-    """Return the configuration; ``shown`` is where the files lie that the server's user reads.  Raises ValueError."""
+    """Return the configuration; ``shown`` is the folder of files that the server's user reads.  Raises ValueError."""
     if not DOMAIN.fullmatch(served.domain):
         raise ValueError(f"a domain that cannot be served: {served.domain!r}")
     lines = [
@@ -160,7 +160,7 @@ def config(served: Served, folder: Path, shown: Path, user: DhcpUser) -> str:
 
 
 def script(shown: Path) -> str:
-    """Return the program that dnsmasq runs for each lease: it adds a line to a file, and never more than 64 KiB."""
+    """Return the script that dnsmasq runs for each lease: it appends a line to a file of at most 64 KiB."""
     return f"""#!/bin/sh
 ulimit -f 128
 case $1 in
@@ -170,10 +170,10 @@ esac
 
 
 def _marks(served: Served) -> Iterator[str]:
-    """Mark the interfaces that are told something of their own.
+    """Tag the interfaces that get options of their own.
 
-    Not in the file of leases: dnsmasq 2.90 crashes when it reads a file again in which a lease that it has given sets a
-    tag.
+    The tags are not in the lease file, because dnsmasq 2.90 crashes when it rereads a file in which an active lease
+    sets a tag.
     """
     for lease in served.leases:
         if lease.domain or lease.options:
@@ -181,7 +181,7 @@ def _marks(served: Served) -> Iterator[str]:
 
 
 def hosts(served: Served) -> str:
-    """Give the leases.  One with a domain of its own is told its name by options: dnsmasq would answer it to all."""
+    """Return the leases.  A name in a domain of its own is sent as an option: dnsmasq would serve it to all guests."""
     lines = []
     for lease in served.leases:
         addresses = [f"[{each}]" if ":" in each else each for each in lease.addresses]
@@ -191,19 +191,19 @@ def hosts(served: Served) -> str:
 
 
 def options(served: Served) -> str:
-    """Give what guests are told besides their addresses: by subnet, then what is told to one of them only."""
+    """Return the DHCP options: those of subnets first, then those of single interfaces."""
     lines = [line for subnet in served.serves() for line in _subnet_options(served, subnet)]
     for lease in served.leases:
         if lease.domain:
             lines.append(f"tag:{lease.tag},option:domain-name,{lease.domain}")
-            if lease.hostname:  # dnsmasq knows no word for the host name's option
+            if lease.hostname:  # dnsmasq has no name for this option
                 lines.append(f"tag:{lease.tag},12,{lease.hostname}")
         lines += [f"tag:{lease.tag},{_option_line(option)}" for option in lease.options]
     return "".join(line + "\n" for line in lines)
 
 
 def names(served: Served) -> str:
-    """Give the names of the network's guests, in the form of ``/etc/hosts``."""
+    """Return the names of the network's guests, in the format of ``/etc/hosts``."""
     lines = []
     for name in served.names:
         both = f"{name.hostname}.{name.domain}" if name.domain else f"{name.hostname}.{served.domain} {name.hostname}"
@@ -212,7 +212,7 @@ def names(served: Served) -> str:
 
 
 def _ranges(served: Served) -> Iterator[str]:
-    """Give the ranges: fixed addresses only.  A range of IPv6 without a router is made known by this server."""
+    """Return the ranges, for fixed addresses only.  This server advertises an IPv6 range that has no router."""
     told = False
     for subnet in served.serves():
         network = ipaddress.ip_network(subnet.cidr)
@@ -229,7 +229,7 @@ def _ranges(served: Served) -> Iterator[str]:
             yield f"dhcp-range=set:{tag},{start},ra-stateless,{network.prefixlen},{LEASE}"
         else:
             yield f"dhcp-range=set:{tag},{start},static,{network.prefixlen},{LEASE}"
-    if told:  # never as a default router: a router tells of itself
+    if told:  # never as a default router: routers advertise themselves
         yield "enable-ra"
         yield f"ra-param={served.interface},mtu:{served.mtu},60,0"
 
@@ -239,7 +239,7 @@ def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
     given = [ipaddress.ip_address(server) for server in subnet.dns_nameservers]
     network = ipaddress.ip_network(subnet.cidr)
     servers = [each for each in given if each.version == network.version] or [ipaddress.ip_address(str(own))]
-    told = [str(each) for each in servers if not each.is_unspecified]  # none: the option without a value is left out
+    told = [str(each) for each in servers if not each.is_unspecified]  # without values, the option is left out
     if network.version == 6:
         yield ",".join([tag, "option6:dns-server", *(f"[{server}]" for server in told)])
         yield f"{tag},option6:domain-search,{served.domain}"
@@ -253,14 +253,14 @@ def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
         routes += [(each.cidr, "0.0.0.0") for each in served.subnets if each.id != subnet.id]  # noqa: S104 (on-link)
     checked = [(ipaddress.ip_network(to, strict=False), ipaddress.ip_address(via)) for to, via in routes]
     words = [f"{to},{via}" for to, via in checked if to.version == via.version == 4]
-    if words:  # who takes routes takes no router from the other option (RFC 3442)
+    if words:  # a client that accepts routes ignores the router option (RFC 3442)
         listed = ",".join([*words, *([f"0.0.0.0/0,{gateway}"] if gateway else [])])
         yield f"{tag},option:classless-static-route,{listed}"
         yield f"{tag},249,{listed}"
 
 
 def _option_line(option: DhcpOption) -> str:
-    """Return an option as dnsmasq reads it; one with an empty value is not sent at all."""
+    """Return an option in dnsmasq's syntax; an option with an empty value is not sent."""
     family = "option6" if option.ip_version == 6 else "option"
     word = option.name if option.name.isdecimal() and option.ip_version == 4 else f"{family}:{option.name}"
     return ",".join([word, *filter(None, [option.value])])

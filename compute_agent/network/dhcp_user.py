@@ -1,4 +1,4 @@
-"""The account that dnsmasq runs under: it reads what guests send."""
+"""The account that dnsmasq runs as, because it parses packets from guests."""
 
 import grp
 import pwd
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 AUTO = "auto"
 KNOWN = ("novella-dhcp", "dnsmasq", "nobody")
-"""Accounts that ``auto`` looks for: the one that bin/up makes, the distribution's own, and dnsmasq's own choice."""
+"""Accounts that ``auto`` looks for: the one that bin/up creates, the distribution's own, and dnsmasq's default."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class DhcpUser:
 
 
 def choose(wanted: str) -> DhcpUser:
-    """Return the account of a name, or for ``auto`` the first there is.  Raises ValueError when there is none."""
+    """Return the account of this name, or for ``auto`` the first that exists.  Raises ValueError if there is none."""
     for name in KNOWN if wanted == AUTO else (wanted,):
         try:
             gid = pwd.getpwnam(name).pw_gid

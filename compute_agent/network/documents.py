@@ -1,4 +1,4 @@
-"""What this host was told of networks, routers, floating IPs and security groups, kept on disk over restarts."""
+"""Documents of networks, routers, floating IPs and security groups that this host has received, stored on disk."""
 
 import contextlib
 import logging
@@ -33,7 +33,7 @@ TYPES: Mapping[str, type[Document]] = {
     FLOATING_IP: FloatingIpDocument,
     SECURITY_GROUP: SecurityGroupDocument,
 }
-"""What documents of each kind are made of."""
+"""Kind → type of its documents."""
 
 
 class _Kept(Frozen, frozen=True):
@@ -43,20 +43,20 @@ class _Kept(Frozen, frozen=True):
 
 
 class Version(NamedTuple):
-    """Which document of its subject is kept."""
+    """The version of a stored document."""
 
     generation: int
     digest: str = ""
-    """Empty: the portal gave none."""
+    """Empty if the portal sent none."""
 
 
 def kind_of(document: Document) -> str:
-    """Return the kind of subjects that the document is about."""
+    """Return the kind of the document's subject."""
     return next(kind for kind, made_of in TYPES.items() if isinstance(document, made_of))
 
 
 def needed_by(ports: Iterable[PortRef]) -> set[tuple[str, str]]:
-    """Return kind and id of the networks and the groups that guests with these interfaces need."""
+    """Return kind and id of the networks and groups that guests with these interfaces need."""
     ports = list(ports)
     return {(NETWORK, port.network.id) for port in ports} | {
         (SECURITY_GROUP, group_id) for port in ports for group_id in port.security_group_ids
@@ -64,17 +64,17 @@ def needed_by(ports: Iterable[PortRef]) -> set[tuple[str, str]]:
 
 
 def vni_of(document: Document | None) -> int | None:
-    """Return the number of a VXLAN network's segment; None for everything else."""
+    """Return the VNI of a VXLAN network; None for all other documents."""
     if isinstance(document, NetworkDocument) and document.segment.type == "vxlan":
         return document.segment.id
     return None
 
 
 class Documents:
-    """One JSON file for each document, ``<kind>/<id>.json`` in ``folder``, with its generation."""
+    """Stores each document with its generation in a JSON file, ``<kind>/<id>.json`` in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there; a file that cannot be read is left alone and logged: the portal sends it again."""
+        """Read the stored documents; an unreadable file is ignored and logged, because the portal sends it again."""
         self._folder = folder
         self._kept: dict[str, dict[str, Document]] = {kind: {} for kind in TYPES}
         self._versions: dict[tuple[str, str], Version] = {}
@@ -83,7 +83,7 @@ class Documents:
                 self._read(kind, path)
 
     def put(self, document: Document, generation: int, digest: str = "") -> bool:
-        """Keep the document in the place of the one before; say whether it is another one."""
+        """Store the document, replacing the previous version; return whether its content differs."""
         kind, subject_id = kind_of(document), str(UUID(document.id))
         known = self._kept[kind].get(subject_id)
         version = Version(generation, digest)
@@ -99,14 +99,14 @@ class Documents:
         return known != document
 
     def remove(self, kind: str, subject_id: str) -> bool:
-        """Forget the document; say whether it was there."""
+        """Delete the document; return whether it was stored."""
         with contextlib.suppress(FileNotFoundError):
             self._path(kind, str(UUID(subject_id))).unlink()
         self._versions.pop((kind, subject_id), None)
         return self._kept[kind].pop(subject_id, None) is not None
 
     def listed(self, ports: Iterable[PortRef] = ()) -> list[Owned]:
-        """Return what is kept, with the version of each; ``ports``: the interfaces of this host's guests."""
+        """Return the stored documents with their versions; ``ports``: the interfaces of this host's guests."""
         used = needed_by(ports)
         return [
             Owned(
@@ -121,7 +121,7 @@ class Documents:
         ]
 
     def holds(self, listed: Owned) -> bool:
-        """Return whether the document of that generation is still the one that is kept."""
+        """Return whether the stored document still has that generation."""
         version = self._versions.get((listed.subject_kind, listed.subject_id))
         return version is not None and version.generation == listed.generation
 

@@ -12,14 +12,14 @@ from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 class FakeNetwork(HostNetwork):
-    """Notes what would be plugged, and touches nothing but ``folder``, where it keeps what it was told as others do."""
+    """Records calls without touching the host, except ``folder``, where it stores documents as the others do."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder it forgets with its process what it was told."""
+        """Without a folder, documents are lost when the process ends."""
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
         self.interfaces: dict[str, list[str]] = {}
-        """Ids of the ports of each instance that is plugged, in order."""
+        """Ids of the ports of each plugged instance, in order."""
         self.told: dict[tuple[str, str], tuple[Document, int]] = {}
         """The documents with their generations, by kind and id."""
         self._digests: dict[tuple[str, str], str] = {}
@@ -32,7 +32,7 @@ class FakeNetwork(HostNetwork):
                 for key, document in self._kept.of(made_of).items():
                     self.told[kind, key] = document, listed[kind, key].generation
         self.listener: tuple[str, int] | None = None
-        """Where connections to guests lead; None: nowhere, a simulated guest runs no programs."""
+        """Target of connections to guests; None: they are refused, as simulated guests run no programs."""
 
     def init_host(self) -> None:
         return None
@@ -63,7 +63,7 @@ class FakeNetwork(HostNetwork):
             self._use(spec)
 
     def guest_socket(self, instance_id: str, port_id: str, address: str, port: int) -> Target:
-        """Lead every port of every guest to the ``listener``."""
+        """Connect every port of every guest to the ``listener``."""
         if port_id not in self.interfaces.get(instance_id, ()):
             raise InstanceNotFoundError(f"No guest has the address {address} here.")
         if self.listener is None:

@@ -1,4 +1,4 @@
-"""Work that brings all of something up to date: done once for everybody who asks while it is being done."""
+"""Coalesces work that updates a whole state: one run serves all callers that waited for it."""
 
 import threading
 import time
@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 
 QUICK = 0.25
-"""Seconds after the last time that ``patiently`` does the work again, for what is changed now and then."""
+"""Minimum seconds between runs of ``patiently``, for occasional changes."""
 WINDOW, MOST = 1.0, 2
-"""Seconds in which it begins no oftener than this, for what is changed all the time."""
+"""Within ``WINDOW`` seconds at most ``MOST`` runs begin, for continuous changes."""
 
 
 class Folded:
-    """Calling it does the work, or waits for one that began after the call: of many calls at a time two are done."""
+    """A call runs the work, or waits for a run that began after the call: many concurrent calls cause two runs."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
@@ -21,7 +21,7 @@ class Folded:
         self._asked = self._done = 0
 
     def __call__(self) -> None:
-        """Return when the work was done from its beginning; raises what it raises to whoever did it."""
+        """Return when a complete run has finished; its exception is raised only to the caller that ran it."""
         with self._counting:
             self._asked += 1
             mine = self._asked
@@ -35,7 +35,7 @@ class Folded:
             self._done = asked
 
     def patiently(self) -> None:
-        """The same, but not so soon after the last times: many calls one after the other are done together."""
+        """As a call, but delayed after recent runs, so that a series of calls shares a run."""
         begun = list(self._begun)
         if begun:
             wait = begun[-1] + QUICK - time.monotonic()

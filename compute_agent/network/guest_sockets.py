@@ -1,7 +1,7 @@
-"""Sockets from this host to its guests, for the connections that the portal has allowed and carries through a tunnel.
+"""Sockets from this host to its guests, for connections that the portal has authorized and tunnels.
 
-They are opened in the service namespace of the guest's network: the filters let in what that sends, whatever the
-security groups say, and no other program of the host is in there but DHCP and names.
+They are opened in the service namespace of the guest's network: the filters allow its traffic regardless of security
+groups, and of the host's programs only DHCP and DNS run there.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 def interface_of(ports: Iterable[PortRef], port_id: str, address: str) -> PortRef:
-    """Return the interface if the address is one of its fixed ones; nothing else is ever reached.
+    """Return the interface if the address is one of its fixed ones; no other address can be reached.
 
     Raises InstanceNotFoundError.
     """
@@ -26,9 +26,9 @@ def interface_of(ports: Iterable[PortRef], port_id: str, address: str) -> PortRe
 
 
 def open_in(space: str, address: str, port: int) -> Target:
-    """Open a socket in the service namespace of the guest's network, whose packets leave towards the network alone.
+    """Open a socket in the service namespace of the guest's network, whose packets are sent only to this network.
 
-    Raises UnsupportedError when the host may not, or knows no such namespace or family.
+    Raises UnsupportedError if the host may not, or if the namespace or the address family does not exist.
     """
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     opened = None

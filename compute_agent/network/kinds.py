@@ -1,4 +1,4 @@
-"""Networks, routers, floating IPs and security groups as the engine knows them: handlers of their commands."""
+"""Handlers of commands about networks, routers, floating IPs and security groups."""
 
 from compute_agent.contract.network import (
     FLOATING_IP,
@@ -29,7 +29,7 @@ BODIES: dict[str, type[ApplyRequest]] = {
 
 
 class Apply(CommandHandler[ApplyRequest]):
-    """Keeps a document and brings the host to it."""
+    """Stores a document and applies it to the host."""
 
     resumes_late = True
 
@@ -45,7 +45,7 @@ class Apply(CommandHandler[ApplyRequest]):
 
 
 class Forget(CommandHandler[ForgetRequest]):
-    """Removes what is here of a subject."""
+    """Deletes a document and the kernel objects of its subject."""
 
     removes = True
 
@@ -59,7 +59,7 @@ class Forget(CommandHandler[ForgetRequest]):
 
 
 class DocumentKind(SubjectKind):
-    """The subjects of one kind of documents."""
+    """Subjects of one kind of documents."""
 
     def __init__(self, kind: str, network: HostNetwork, threads: Threads) -> None:
         self.kind = kind
@@ -68,7 +68,7 @@ class DocumentKind(SubjectKind):
         self._threads = threads
 
     def settled(self, subject_id: str) -> None:
-        """Nothing waits for it."""
+        """Nothing to do."""
 
     async def sweep(self, record: SubjectRecord) -> bool:
         await in_thread(self._threads.network, lambda: self._network.forget(self.kind, record.subject.id))
@@ -76,5 +76,5 @@ class DocumentKind(SubjectKind):
 
 
 def document_kinds(network: HostNetwork, threads: Threads) -> list[DocumentKind]:
-    """Return the kinds of subjects that a host's network is told of."""
+    """Return the kinds of documents for a host's network."""
     return [DocumentKind(kind, network, threads) for kind in BODIES]

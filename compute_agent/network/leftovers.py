@@ -1,4 +1,4 @@
-"""What the host's network has that none of its guests accounts for."""
+"""Leftovers of the host's network that belong to none of its guests."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,13 +9,13 @@ from compute_agent.network import links
 from compute_agent.network.records import Records
 
 TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
-"""How the control plane names a guest's interface: "tap" and the first 11 characters of its port's id."""
+"""The control plane's names of guests' interfaces: "tap" and the first 11 characters of the port's id."""
 
 
 def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
-    """List interfaces on record without a guest, taps and DHCP leases that are no guest's; changes nothing.
+    """List recorded interfaces without a guest, and taps and DHCP leases that belong to no guest; changes nothing.
 
-    Whose something is, is known only while its interfaces are on record.  Raises RetryableHostError.
+    The owner is known only while its interfaces are recorded.  Raises RetryableHostError.
     """
     taps, macs = {}, {}
     for uuid in sorted(records.uuids()):
@@ -29,15 +29,15 @@ def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
 
 
 def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Leftover]:
-    """Return those whose owner is no guest; ``names``: name → what its owner is known by."""
+    """Return those whose owner is not a guest; ``names``: name → key of its owner."""
     pairs = [(name, owners.get(key, "")) for name, key in names.items()]
     return [Leftover(kind=kind, name=name, subject_id=owner) for name, owner in pairs if owner not in guests]
 
 
 def _leases(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each lease that a DHCP server has given, by network and address, with its interface's hardware address.
+    """Yield each lease of the DHCP servers, as network and address, with its interface's MAC address.
 
-    Leases of IPv6 do not name it, so they are left out.
+    IPv6 leases do not contain the MAC address and are omitted.
     """
     for path in sorted(folder.glob("networks/*/dhcp/leases")):
         for line in path.read_text().splitlines():

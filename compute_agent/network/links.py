@@ -1,4 +1,4 @@
-"""Bridges and interfaces of the kernel, through netlink; every function is idempotent."""
+"""Bridges and interfaces of the kernel, by netlink; every function is idempotent."""
 
 import errno
 import hashlib
@@ -16,21 +16,21 @@ from compute_agent.virt.errors import RetryableHostError
 IPV6 = Path("/proc/sys/net/ipv6/conf")
 IFF_UP = 1
 LOOPBACK = 1
-"""The number of each namespace's loopback interface (linux/net_namespace.h)."""
+"""The index of each namespace's loopback interface (linux/net_namespace.h)."""
 NTF_SELF, NTF_MASTER = 2, 4
 NUD_NOARP, NUD_PERMANENT = 0x40, 0x80
 DEAF = (
     ("net/ipv4/conf/{}/forwarding", "0"),
     ("net/ipv4/conf/{}/arp_ignore", "8"),  # answers for none of this host's addresses
-    ("net/ipv4/conf/{}/rp_filter", "1"),  # no route leads back to the bridge, so no packet is taken from it
+    ("net/ipv4/conf/{}/rp_filter", "1"),  # no return route uses the bridge, so its packets are dropped
 )
-"""Settings of a bridge that only carries frames from one port to another."""
+"""Settings of a bridge that only forwards frames between its ports."""
 INTERFACE = re.compile(r"^[A-Za-z0-9_.-]{1,15}$")
 
 
 @contextmanager
 def netlink(action: str) -> Iterator[Any]:
-    """Open netlink in the calling thread's namespace; its errors become RetryableHostError, ``action`` in the text."""
+    """Open netlink in the calling thread's namespace; errors become RetryableHostError with ``action`` in the text."""
     try:
         with IPRoute() as route:
             yield route
@@ -39,7 +39,7 @@ def netlink(action: str) -> Iterator[Any]:
 
 
 def index_of(route: Any, name: str) -> int:
-    """Return the number of an interface; NetlinkError when there is none: somebody else may take it away."""
+    """Return the index of an interface; NetlinkError if it does not exist, because it may be deleted concurrently."""
     found = route.link_lookup(ifname=name)
     if not found:
         raise NetlinkError(errno.ENODEV, f"there is no {name}")
@@ -47,22 +47,22 @@ def index_of(route: Any, name: str) -> int:
 
 
 def interface_name(name: str) -> str:
-    """Return ``name`` if the kernel and the filters can carry it; raises RetryableHostError."""
+    """Return ``name`` if it is valid for the kernel and the filters; raises RetryableHostError."""
     if not INTERFACE.fullmatch(name) or name in (".", ".."):
         raise RetryableHostError("The host cannot use the name of a network interface.", detail=repr(name))
     return name
 
 
 def bridge_mac(bridge: str) -> str:
-    """Return the bridge's own hardware address: always the same, whatever it joins, so guests may remember it."""
+    """Return the bridge's own MAC address, which never changes, because guests may cache it."""
     digest = hashlib.sha256(bridge.encode()).digest()
     return "fa:16:3f:" + ":".join(f"{byte:02x}" for byte in digest[:3])
 
 
 def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int) -> bool:
-    """Make the bridge with its address and MTU (bytes), up; say whether it was not there before."""
+    """Create the bridge with its address and MTU (bytes), up; return whether it is new."""
     interface_name(bridge)
-    with netlink("make the network's bridge") as route:
+    with netlink("create the network's bridge") as route:
         found = route.link_lookup(ifname=bridge)
         made = not found
         if made:
@@ -81,9 +81,9 @@ def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int
 
 
 def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
-    """Make a bridge that this host has no part in: without an address, it answers, routes and takes in nothing."""
+    """Create a bridge without an address, on which the host itself neither answers, routes nor accepts packets."""
     interface_name(bridge)
-    with netlink("make the network's bridge") as route:
+    with netlink("create the network's bridge") as route:
         found = route.link_lookup(ifname=bridge)
         if not found:
             route.link(
@@ -93,7 +93,7 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
         silence(bridge)
         for name, value in DEAF:
             write_sysctl(name.format(bridge), value)
-        for address in route.get_addr(index=index):  # of a version before
+        for address in route.get_addr(index=index):  # of an older version
             route.addr("del", index=index, address=address.get_attr("IFA_ADDRESS"), prefixlen=address["prefixlen"])
         link = route.get_links(index)[0]
         if link.get_attr("IFLA_MTU") != mtu or (link["flags"] & IFF_UP != 0) != up:
@@ -101,7 +101,7 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
 
 
 def join(bridge: str, interfaces: Collection[str]) -> None:
-    """Put those of the interfaces that are there into the bridge (a bridge made anew has lost its interfaces)."""
+    """Attach those interfaces that exist to the bridge (a recreated bridge has lost its interfaces)."""
     with netlink("put an interface into the network's bridge") as route:
         found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
         for link in (found[name] for name in interfaces if name in found and bridge in found):
@@ -110,21 +110,21 @@ def join(bridge: str, interfaces: Collection[str]) -> None:
             try:
                 route.link("set", index=link["index"], master=found[bridge]["index"], state="up")
             except NetlinkError as error:
-                if error.code != errno.ENODEV:  # it went meanwhile
+                if error.code != errno.ENODEV:  # deleted concurrently
                     raise
 
 
 def silence(interface: str) -> None:
-    """Let the kernel send nothing of its own (IPv6's questions for routers and groups) from a bridge or its port.
+    """Stop the kernel from sending its own packets (IPv6 router and group queries) from a bridge or its port.
 
-    An interface for packets too small for IPv6 has no such setting, and sends nothing.
+    An interface whose MTU is too small for IPv6 has no such setting and sends none.
     """
     if (IPV6 / interface).exists():
         write_sysctl(f"net/ipv6/conf/{interface}/disable_ipv6", "1")
 
 
 def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
-    """Put one end of a pair into a bridge; behind it is ``mac`` and nothing else, so nothing is learned or flooded.
+    """Attach one end of a pair to a bridge; only ``mac`` is behind it, so learning and flooding are disabled.
 
     ``route`` is an open ``netlink``.
     """
@@ -139,13 +139,13 @@ def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
 
 
 def names() -> list[str]:
-    """List the interfaces and bridges of the calling thread's namespace."""
+    """Return the interfaces and bridges of the calling thread's namespace."""
     with netlink("list its network interfaces") as route:
         return sorted(link.get_attr("IFLA_IFNAME") for link in route.get_links())
 
 
 def masters() -> dict[str, str]:
-    """Return the bridge of each interface that is a port of one, by name."""
+    """Return interface → bridge, for each interface that is a port of a bridge."""
     with netlink("list its network interfaces") as route:
         found = {link["index"]: link for link in route.get_links()}
         named = {index: link.get_attr("IFLA_IFNAME") for index, link in found.items()}
@@ -157,14 +157,14 @@ def masters() -> dict[str, str]:
 
 
 def delete(name: str) -> bool:
-    """Remove a bridge or interface; say whether it was there."""
+    """Remove a bridge or interface; return whether it existed."""
     with netlink("remove a network interface") as route:
         found = route.link_lookup(ifname=name)
         if found:
             try:
                 route.link("del", index=found[0])
             except NetlinkError as error:
-                if error.code != errno.ENODEV:  # it went by itself meanwhile
+                if error.code != errno.ENODEV:  # deleted concurrently
                     raise
     return bool(found)
 
@@ -172,7 +172,7 @@ def delete(name: str) -> bool:
 def write_sysctl(name: str, value: str) -> None:
     """Set a kernel setting of the calling thread's network namespace; raises RetryableHostError.
 
-    Parts of ``name`` are joined by dots, or by slashes when a part may hold a dot.
+    Parts of ``name`` are separated by dots, or by slashes if a part may contain a dot.
     """
     path = Path("/proc/sys") / (name if "/" in name else name.replace(".", "/"))
     try:

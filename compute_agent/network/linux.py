@@ -1,4 +1,4 @@
-"""The real network of a host: its parts, and what they are brought to."""
+"""The real network of a host: applies the wanted state by its parts."""
 
 import ipaddress
 import logging
@@ -41,16 +41,16 @@ log = logging.getLogger(__name__)
 
 
 class LinuxNetwork(HostNetwork):
-    """Keeps the contract of ``HostNetwork`` in the network namespace the process is in (see ``namespace.enter``).
+    """Implements ``HostNetwork`` in the process's network namespace (see ``namespace.enter``).
 
-    What is plugged and what was told is on disk under ``state_dir/network``; the kernel is brought to it by the parts,
-    never read as the truth.
+    Plugged instances and received documents are stored under ``state_dir/network``; the parts apply them to the kernel,
+    which is never read as the source of truth.
     """
 
     def __init__(self, settings: AgentSettings, metadata: Listeners | None = None) -> None:
-        """Keep the books in the state folder; call ``namespace.enter`` before when the settings name a namespace.
+        """Store state in the state folder; call ``namespace.enter`` before if the settings specify a namespace.
 
-        ``metadata`` answers guests who ask for their metadata.
+        ``metadata`` answers guests' metadata requests.
         """
         self._folder = settings.state_dir.absolute() / "network"
         self._settings = settings
@@ -62,13 +62,13 @@ class LinuxNetwork(HostNetwork):
         self._records = Records(self._folder / "instances")
         self._documents = Documents(self._folder / "documents")
         self._tracked: Tracking | None = None
-        """Connection tracking as it was measured last."""
+        """The last measurement of connection tracking."""
         self._lacking: list[str] = []
-        """What the host lacks for any network."""
+        """Requirements of any network that the host lacks."""
         self._failing = ""
-        """What could not be brought to what is wanted when it was tried last."""
+        """The last failure to apply the wanted state."""
         self._unfinished = False
-        """Whether the kernel is not what is wanted, because something failed; ``check`` tries again."""
+        """Whether a failure left the kernel in another state than wanted; ``check`` retries."""
         self._underlay = Underlay(settings, self._original)
         self._segments = Segments(self._underlay, settings.physical_networks)
         networks = self._folder / "networks"
@@ -87,7 +87,7 @@ class LinuxNetwork(HostNetwork):
                 try:
                     self._uplink.ensure(self._original, self._folder / "ip_forward", self.reached_at())
                 except RetryableHostError as error:
-                    log.warning("guests have no way out of this host: %s (%s)", error, error.detail)
+                    log.warning("guests have no external access from this host: %s (%s)", error, error.detail)
             self._lacking = bridges.lacks()
             for part in self._parts:
                 part.prepare()
@@ -97,11 +97,11 @@ class LinuxNetwork(HostNetwork):
             tracking.prepare_namespace()
 
     def reached_at(self) -> str:
-        """Return the address at which other hosts reach this one; empty while it does not know."""
+        """Return the address at which other hosts reach this one; empty while it is unknown."""
         try:
             return self._underlay.address()
         except RetryableHostError as error:
-            log.warning("other hosts do not reach the volumes of this one: %s (%s)", error, error.detail)
+            log.warning("other hosts cannot reach this host's volumes: %s (%s)", error, error.detail)
             return ""
 
     def warnings(self) -> list[str]:
@@ -160,9 +160,9 @@ class LinuxNetwork(HostNetwork):
         return open_in(space, address, port)
 
     def check(self) -> list[str]:
-        """Mend what died by itself (a DHCP server, a bridge, the filters); return a line for each thing mended.
+        """Repair what has failed (a DHCP server, a bridge, the filters); return a line for each repair.
 
-        Cheap enough for every few seconds.  Raises RetryableHostError when something cannot be mended.
+        Cheap enough to run every few seconds.  Raises RetryableHostError if a repair fails.
         """
         with self._lock:
             mended: list[str] = []
@@ -178,7 +178,7 @@ class LinuxNetwork(HostNetwork):
                 mended.append("filters")
             if self._unfinished:
                 self._bring(EVERYTHING)
-                mended.append("what had failed before")
+                mended.append("previous failures")
             wanted = self._wanted()
             for_each(self._parts, lambda part: mended.extend(part.check(wanted)))
             return mended
@@ -227,7 +227,7 @@ class LinuxNetwork(HostNetwork):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _wanted(self) -> Wanted:
-        """Draw the picture of what is to be."""
+        """Return the wanted state."""
         told = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         untold = {each.port.network.id: _document(each.port.network) for each in ports}
@@ -241,9 +241,9 @@ class LinuxNetwork(HostNetwork):
         )
 
     def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:
-        """Bring the kernel to what is wanted: what is right already is left alone.
+        """Apply the wanted state to the kernel; unchanged parts are left alone.
 
-        DHCP servers answer when it returns, or are only ``servers_begun``: then somebody asks ``Services.started``.
+        DHCP servers answer when it returns, unless ``servers_begun``: the caller must then call ``Services.started``.
         """
         wanted, unfinished = self._wanted(), self._unfinished
         if self._lacking:
@@ -265,9 +265,9 @@ class LinuxNetwork(HostNetwork):
             self._failing = ""
 
     def _bring_all(self) -> None:
-        """Bring the kernel to all that is wanted, the filters first; what fails is tried again by ``check``.
+        """Apply the whole wanted state, the filters first; ``check`` retries failures.
 
-        One network or router that this host cannot carry keeps no other guest waiting.
+        A network or router that fails does not hold up the others.
         """
         if self._lacking:
             return
@@ -278,7 +278,7 @@ class LinuxNetwork(HostNetwork):
             log.warning("the host's network is not whole: %s (%s)", error, error.detail)
 
     def _take_out(self, ports: list[PortRef]) -> None:
-        """Remove interfaces that are on record no more."""
+        """Remove interfaces that are no longer recorded."""
         for port in ports:
             links.delete(port.tap)
             self._release(port)
@@ -286,7 +286,7 @@ class LinuxNetwork(HostNetwork):
         self._bring(_networks_of(ports))
 
     def _floating(self, network_id: str, addresses: list[str]) -> str:
-        """Return the floating address of the first of these addresses on a network; empty: it has none."""
+        """Return the floating IP of the first of these addresses on a network; empty if it has none."""
         routers = self._documents.of(RouterDocument)
         for floating in self._documents.of(FloatingIpDocument).values():
             router = routers.get(floating.router_id)
@@ -306,7 +306,7 @@ class LinuxNetwork(HostNetwork):
 
     @staticmethod
     def _check_spec(spec: InstanceSpec) -> None:
-        """Refuse what the host cannot carry before it is on record: it would spoil the network of all others."""
+        """Reject interfaces that the host cannot apply, before they are recorded: they would break others' networks."""
         try:
             leases_of([(spec.hostname, port) for port in spec.ports])
             for port in spec.ports:
@@ -326,7 +326,7 @@ def _networks_of(ports: Iterable[PortRef]) -> Touched:
 
 
 def _document(ref: NetworkRef) -> NetworkDocument:
-    """Return what is known of a network by an interface on it: enough for its bridge and its segment."""
+    """Return a network's document built from an interface on it: sufficient for its bridge and its segment."""
     return NetworkDocument(
         id=ref.id, name=ref.name, bridge=ref.bridge, mtu=ref.mtu, segment=ref.segment, subnets=ref.subnets,
         dns_domain=ref.dns_domain,

@@ -1,4 +1,4 @@
-"""Names of what this host makes in the kernel: namespaces and interfaces."""
+"""Names of this host's kernel objects: namespaces and interfaces."""
 
 import hashlib
 import ipaddress
@@ -7,46 +7,46 @@ from compute_agent.contract.network import NetworkDocument
 
 SERVICE, ROUTER, EXTERNAL = "n", "r", "x"
 KINDS = (SERVICE, ROUTER, EXTERNAL)
-"""The kinds of namespaces: a network's services, a router, the way to an external network."""
+"""Kinds of namespaces: a network's services, a router, an external network."""
 NOBODYS = "novella"
-"""Stands for the agent's namespace in names where it has none."""
+"""Used in names instead of the agent's namespace if it has none."""
 INSIDE = "eth0"
-"""A namespace's interface in its network."""
+"""A namespace's interface to its network."""
 
 
 def namespace_name(agent: str | None, kind: str, subject_id: str) -> str:
-    """Return the namespace of a subject; ``agent`` is the agent's own namespace, None when it has none."""
+    """Return the namespace of a subject; ``agent`` is the agent's own namespace, None if it has none."""
     return f"{namespace_prefix(agent, kind)}{subject_id}"
 
 
 def namespace_prefix(agent: str | None, kind: str) -> str:
-    """Return what the names of all namespaces of a kind begin with."""
+    """Return the common prefix of all namespaces of a kind."""
     return f"{agent or NOBODYS}-{kind}-"
 
 
 def interface(prefix: str, *subjects: str) -> str:
-    """Return the name of an interface that follows from its subjects: at most 15 characters with ``prefix`` of 3."""
+    """Return an interface's name derived from its subjects: at most 15 characters with a ``prefix`` of 3."""
     return prefix + hashlib.sha256("/".join(subjects).encode()).hexdigest()[:12]
 
 
 def service_end(network_id: str) -> str:
-    """Return the name of the port of a network's bridge that its service namespace is behind."""
+    """Return the bridge port that connects a network's service namespace."""
     return interface("nvs", network_id)
 
 
 def service_mac(network: NetworkDocument) -> str:
-    """Return the hardware address of a network's services: the same on every host."""
+    """Return the MAC address of a network's services, the same on every host."""
     return network.service.mac_address if network.service is not None else own_mac("service", network.id)
 
 
 def link_local(mac: str) -> str:
-    """Return the link-local address that follows from a hardware address (RFC 4291, appendix A)."""
+    """Return the link-local address derived from a MAC address (RFC 4291, appendix A)."""
     first, *rest = bytes.fromhex(mac.replace(":", ""))
     suffix = bytes([first ^ 2, *rest[:2], 0xFF, 0xFE, *rest[2:]])
     return str(ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + suffix))
 
 
 def own_mac(*subjects: str) -> str:
-    """Return a hardware address that follows from its subjects, outside of the range of ports (``fa:16:3e``)."""
+    """Return a MAC address derived from its subjects, outside the range of ports (``fa:16:3e``)."""
     digest = hashlib.sha256("/".join(subjects).encode()).digest()
     return "fa:16:3f:" + ":".join(f"{byte:02x}" for byte in digest[:3])

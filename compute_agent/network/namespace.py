@@ -1,4 +1,4 @@
-"""Network namespaces: enter one for good, and open a single socket in the one the process came from."""
+"""Network namespaces: create, enter and remove them, and open sockets in another one."""
 
 import ctypes
 import os
@@ -24,8 +24,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def enter(name: str) -> int:
     """Move this process into the network namespace ``name``; return an open descriptor of the one it leaves.
 
-    The namespace is made when absent, by the name that ``ip netns`` uses.  Only the calling thread moves, and the
-    threads it starts later: call it before the process has any.  Raises OSError, RuntimeError when there are threads.
+    The namespace is created if it does not exist, with a name as ``ip netns`` uses.  Only the calling thread moves, and
+    threads that it starts later: call it before the process has threads.  Raises OSError, RuntimeError if there are
+    threads.
     """
     if threading.active_count() > 1:
         raise RuntimeError("A process with threads cannot change its network namespace.")
@@ -42,12 +43,12 @@ def enter(name: str) -> int:
 
 
 def left() -> int | None:
-    """Return the descriptor of the namespace that ``enter`` moved this process out of; None when it never moved."""
+    """Return the descriptor of the namespace that ``enter`` moved this process out of; None if it never moved."""
     return _left
 
 
 def ensure(name: str) -> bool:
-    """Make the namespace ``name`` unless it is there, and say so; a name that stands for none any more is made anew."""
+    """Create the namespace ``name`` unless it exists; return whether it is new.  A stale name is replaced."""
     path = FOLDER / name
     if path.exists():
         if path.stat().st_dev == Path("/proc/self/ns/net").stat().st_dev:
@@ -64,7 +65,7 @@ def ensure(name: str) -> bool:
 
 
 def _share(folder: Path) -> None:
-    """Let what is mounted in the folder be seen by all mount namespaces that have it, as ``ip netns`` does."""
+    """Make mounts in the folder visible in all mount namespaces that have it, as ``ip netns`` does."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     at = os.fsencode(folder)
     if _libc.mount(None, at, None, MS_SHARED | MS_REC, None) != 0:  # it is no mount point yet
@@ -73,10 +74,10 @@ def _share(folder: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Make a namespace and give it a name.
+    """Create a namespace and mount it at its name.
 
-    The calling thread does so itself: a process of its own takes twenty times as long, and a fork copies this process's
-    locks as its other threads hold them.
+    The calling thread does this itself: a separate process takes twenty times as long, and a fork copies the locks held
+    by other threads.
     """
     with held() as here:
         _checked(_libc.unshare(CLONE_NEWNET))
@@ -105,7 +106,7 @@ def move(descriptor: int) -> None:
 
 @contextmanager
 def held() -> Iterator[int]:
-    """Give an open descriptor of the calling thread's namespace, for as long as the block lasts."""
+    """Yield an open descriptor of the calling thread's namespace."""
     descriptor = current()
     try:
         yield descriptor
@@ -115,7 +116,7 @@ def held() -> Iterator[int]:
 
 @contextmanager
 def opened(name: str) -> Iterator[int]:
-    """Give an open descriptor of the namespace ``name``, for as long as the block lasts; raises OSError."""
+    """Yield an open descriptor of the namespace ``name``; raises OSError."""
     descriptor = os.open(FOLDER / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -125,9 +126,9 @@ def opened(name: str) -> Iterator[int]:
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Let the calling thread be in the namespace ``name``, and bring it back; raises OSError when there is none.
+    """Move the calling thread into the namespace ``name`` for the block; raises OSError if it does not exist.
 
-    What it opens or starts meanwhile stays there.
+    Sockets and processes that it creates there stay in the namespace.
     """
     with held() as here, opened(name) as there:
         move(there)
@@ -138,12 +139,12 @@ def inside(name: str) -> Iterator[None]:
 
 
 def listed(prefix: str) -> list[str]:
-    """List the namespaces that ``ip netns`` knows and whose names begin with ``prefix``."""
+    """Return the namespaces of ``ip netns`` whose names begin with ``prefix``."""
     return sorted(path.name for path in FOLDER.glob("*") if path.name.startswith(prefix))
 
 
 def remove(name: str) -> bool:
-    """Let go of the namespace; it ends with the last process in it.  Say whether it was there."""
+    """Remove the namespace's name; the namespace ends with the last process in it.  Return whether it existed."""
     if not (FOLDER / name).exists():
         return False
     netns.remove(name)
@@ -151,9 +152,9 @@ def remove(name: str) -> bool:
 
 
 def open_in(original: int, factory: Callable[[], T]) -> T:
-    """Call ``factory`` with the calling thread in the namespace ``original``, and come back.
+    """Call ``factory`` with the calling thread in the namespace ``original``, and move back.
 
-    What it opens (a socket) stays in that namespace.  ``factory`` must not switch threads, so it must not await.
+    A socket that it opens stays in that namespace.  ``factory`` must not switch threads, so it must not await.
     """
     here = current()
     try:

@@ -1,7 +1,7 @@
-"""nftables: a ruleset into the kernel, in one transaction, in the calling thread's network namespace.
+"""nftables: loads a ruleset in one transaction, in the calling thread's network namespace.
 
-Small texts go through the library that the program ``nft`` itself is made of, which takes a millisecond where the
-program takes ten; large ones, and all where there is no such library, go through the program within its limits.
+Small texts are loaded by libnftables, which takes a millisecond where the program ``nft`` takes ten; large texts, and
+all if the library is missing, by the program within its limits.
 """
 
 import ctypes
@@ -22,20 +22,20 @@ from compute_agent.virt.programs import ProgramError, run_program
 
 LIBRARY = "libnftables.so.1"
 SMALL = 1 << 16
-"""Bytes of a text that the library is given."""
+"""Limit of a text that is loaded by the library, in bytes."""
 FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
-"""By their numbers in the kernel (NFPROTO)."""
+"""By the kernel's numbers (NFPROTO)."""
 _ONE_AT_A_TIME = threading.Lock()
 _SEEN: dict[int, int] = {}
-"""Network namespace, by its inode → the generation of its rules that this process made."""
+"""Inode of a network namespace → generation of its rules after this process's last change."""
 
 
 class NftError(Exception):
-    """The kernel or nft did not take it, and nothing has changed; the text is for the operator."""
+    """The kernel or nft rejected the text, and nothing has changed; the message is for operators."""
 
 
 def load(ruleset: str) -> None:
-    """Put a text in place, all of it or nothing; raises NftError."""
+    """Load a text, all or nothing; raises NftError."""
     before = generation()
     _run(ruleset)
     if _SEEN.get(_namespace(), before) == before:
@@ -43,7 +43,7 @@ def load(ruleset: str) -> None:
 
 
 def untouched() -> bool:
-    """Return whether this process alone has changed rules in the calling thread's namespace since ``settle``, or its
+    """Return whether only this process has changed rules in the calling thread's namespace since ``settle`` or its
     first change; raises NftError.
     """
     now = generation()
@@ -51,12 +51,12 @@ def untouched() -> bool:
 
 
 def settle() -> None:
-    """Take the rules of the calling thread's namespace for what they are meant to be; raises NftError."""
+    """Accept the current rules of the calling thread's namespace as intended; raises NftError."""
     _SEEN[_namespace()] = generation()
 
 
 def generation() -> int:
-    """Return the kernel's number of the namespace's rules, which every change of any of them makes another."""
+    """Return the kernel's generation of the namespace's rules, which every change of a rule changes."""
     try:
         with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
             (row,) = asked.request_get(nfgen_msg(), NFT_MSG_GETGEN, NLM_F_REQUEST)
@@ -66,7 +66,7 @@ def generation() -> int:
 
 
 def contents(family: str, table: str) -> list[dict[str, Any]]:
-    """Return what is in a table, as nft's JSON says it (libnftables-json(5)); raises NftError."""
+    """Return the contents of a table in nft's JSON (libnftables-json(5)); raises NftError."""
     try:
         said = run_program("nft", "-j", "list", "table", family, table)
     except ProgramError as error:
@@ -75,9 +75,9 @@ def contents(family: str, table: str) -> list[dict[str, Any]]:
 
 
 def apply(ruleset: str, *, alone: bool = False) -> None:
-    """Put a text in place, all of it or nothing; raises RetryableHostError.
+    """Load a text, all or nothing; raises RetryableHostError.
 
-    ``alone``: nothing else is meant to be in the namespace, so that it is settled then.
+    ``alone``: no other rules are intended in the namespace, so its rules are settled.
     """
     try:
         load(ruleset)
@@ -88,7 +88,7 @@ def apply(ruleset: str, *, alone: bool = False) -> None:
 
 
 def takes(ruleset: str) -> bool:
-    """Say whether a text could be put in place; changes nothing."""
+    """Return whether a text could be loaded; changes nothing."""
     try:
         _run(ruleset, check=True)
     except NftError:
@@ -97,7 +97,7 @@ def takes(ruleset: str) -> bool:
 
 
 def tables() -> set[tuple[str, str]]:
-    """Return family and name of each table, without a look at what is in them; raises NftError."""
+    """Return family and name of each table, without reading the contents; raises NftError."""
     try:
         with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
             rows = [(row["nfgen_family"], row.get_attr("NFTA_TABLE_NAME")) for row in asked.get_tables()]
@@ -138,7 +138,7 @@ def _run(text: str, *, check: bool = False) -> str:
 
 @functools.cache
 def _library() -> Any:
-    """Return the library, None when this machine has none."""
+    """Return the library, None if it is not installed."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:

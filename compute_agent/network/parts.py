@@ -1,4 +1,4 @@
-"""What the parts of a host's network have in common: each brings its share of the kernel to what is wanted."""
+"""Common interface of the parts of a host's network, each of which applies its share of the wanted state."""
 
 import abc
 from collections.abc import Callable, Iterable
@@ -11,31 +11,31 @@ T = TypeVar("T")
 
 
 class Part(abc.ABC):
-    """One share of the network: bridges, services, routers.  Calls come one at a time; failures of this host raise
-    RetryableHostError, after everything else of the share is done.
+    """A layer of the network: bridges, services or routers.  Calls are serialized; failures of this host raise
+    RetryableHostError, after the rest of the layer is done.
 
-    What is right already is left alone, so that a restart cuts no connection.
+    Unchanged objects are left alone, so that a restart interrupts no connection.
     """
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Make what all subjects share; called once when the agent starts, before anything else."""
+        """Create what all subjects share; called once when the agent starts, before anything else."""
 
     @abc.abstractmethod
     def bring(self, wanted: Wanted, touched: Touched) -> None:
-        """Make and change what is wanted of the touched subjects; parts are called in the order of their layers."""
+        """Create and update the touched subjects; parts are called in the order of their layers."""
 
     @abc.abstractmethod
     def drop(self, wanted: Wanted) -> None:
-        """Remove what is not wanted; parts are called in the opposite order, after all have brought theirs."""
+        """Remove what is not wanted; parts are called in reverse order, after all have been brought up to date."""
 
     @abc.abstractmethod
     def check(self, wanted: Wanted) -> list[str]:
-        """Mend what died by itself and return a line for each thing mended; cheap enough for every few seconds."""
+        """Repair what has failed and return a line for each repair; cheap enough to run every few seconds."""
 
 
 def for_each(items: Iterable[T], work: Callable[[T], object]) -> None:
-    """Do the work for every item, although it fails for some; then raise the first RetryableHostError."""
+    """Do the work for every item even if some fail; then raise the first RetryableHostError."""
     failed: list[RetryableHostError] = []
     for item in items:
         try:

@@ -1,7 +1,7 @@
-"""Which networks guests may not reach through this host: by default link-local addresses and the host's own networks.
+"""Networks that guests may not reach through this host: by default link-local addresses and the host's own networks.
 
-A cloud that the machine itself is in gives out credentials at 169.254.169.254, and the networks a host is connected to
-are its operator's: portal, database, other hosts.
+A cloud that the machine runs in serves credentials at 169.254.169.254, and the networks of a host contain its
+operator's systems: portal, database, other hosts.
 """
 
 import ipaddress
@@ -12,25 +12,25 @@ from compute_agent.network import links, namespace
 from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
 
 LINK_SCOPE = 253
-"""Of addresses that mean something on their own link only (rtnetlink's ``rt_scope``)."""
+"""The scope of addresses that are valid only on their own link (rtnetlink's ``rt_scope``)."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Networks in CIDR notation, IPv4 and apart from them IPv6."""
+    """Networks in CIDR notation, separately for IPv4 and IPv6."""
 
     blocked: tuple[str, ...] = ()
     reachable: tuple[str, ...] = ()
-    """Reached although they lie in a blocked network."""
+    """Allowed although they are inside a blocked network."""
     blocked_six: tuple[str, ...] = ()
     reachable_six: tuple[str, ...] = ()
 
 
 def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[str]) -> Reach:
-    """Resolve the settings' words now: the host's addresses may change.
+    """Resolve the words of the settings now, because the host's addresses may change.
 
-    ``original`` is the machine's own network namespace when the agent has left it; ``bridges`` are Novella's own.
-    Raises RetryableHostError.
+    ``original`` is the machine's own network namespace if the agent has left it; ``bridges`` are Novella's own.  Raises
+    RetryableHostError.
     """
 
     def resolve(words: Iterable[str]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What is plugged on this host, kept on disk so that a restarted agent knows it."""
+"""Plugged instances of this host, stored on disk so that a restarted agent knows them."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ class Records:
     """One JSON file for each instance in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there; a file that cannot be read is left alone and logged."""
+        """Read the stored records; an unreadable file is ignored and logged."""
         self._folder = folder
         self._plugged: dict[str, Plugged] = {}
         for path in sorted(folder.glob("*.json")):
@@ -37,7 +37,7 @@ class Records:
             self._plugged[record.uuid] = record
 
     def put(self, spec: InstanceSpec) -> None:
-        """Keep the instance's interfaces."""
+        """Store the instance's interfaces."""
         record = Plugged(uuid=str(UUID(spec.uuid)), hostname=spec.hostname, ports=spec.ports)
         if self._plugged.get(record.uuid) == record:
             return
@@ -49,23 +49,23 @@ class Records:
         self._plugged[record.uuid] = record
 
     def remove(self, uuid: str) -> Plugged | None:
-        """Forget the instance; return what was known of it."""
+        """Delete the instance's record and return it."""
         record = self._plugged.pop(uuid, None)
         with contextlib.suppress(FileNotFoundError):
             (self._folder / f"{UUID(uuid)}.json").unlink()
         return record
 
     def uuids(self) -> set[str]:
-        """Return the ids of the instances that are plugged."""
+        """Return the ids of the plugged instances."""
         return set(self._plugged)
 
     def ports_of(self, uuid: str) -> list[PortRef]:
-        """List the interfaces of one instance."""
+        """Return the interfaces of one instance."""
         record = self._plugged.get(uuid)
         return record.ports if record is not None else []
 
     def local_ports(self) -> list[LocalPort]:
-        """List the interfaces of all instances; from any thread."""
+        """Return the interfaces of all instances; callable from any thread."""
         return [
             LocalPort(record.uuid, port.dns_name or record.hostname, port)
             for record in list(self._plugged.values())

@@ -1,4 +1,4 @@
-"""What joins a network's bridges on different hosts: a VXLAN device, or an interface of a physical network."""
+"""Segments connect a network's bridges on different hosts: a VXLAN device, or an interface to a physical network."""
 
 import errno
 import ipaddress
@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 VXLAN_PORT = 4789
 """IANA's port of VXLAN (RFC 7348)."""
 EVERYONE = "00:00:00:00:00:00"
-"""Stands in a VXLAN device's forwarding table for broadcasts and addresses that are not known."""
+"""The entry for broadcasts and unknown addresses in a VXLAN device's forwarding table."""
 MACHINE = "machine"
-"""The physical network that is this machine itself: a pair of interfaces leads to its own namespace."""
+"""The physical network that is this machine itself: a pair of interfaces connects it to the machine's namespace."""
 
 
 class UnreachablePeerError(RetryableHostError):
-    """Some other hosts of a network cannot be sent to; the others are reached."""
+    """Some other hosts of a network cannot be reached; the network works with the others."""
 
 
 def port_of(segment: Segment, network_id: str) -> str:
-    """Return the name of a bridge's port towards other hosts or the physical network."""
+    """Return the name of the bridge's port towards other hosts or the physical network."""
     return f"vx{segment.id}" if segment.type == "vxlan" else names.interface("nvp", network_id)
 
 
 def machine_end(agent: str | None, network_id: str) -> str:
-    """Return the name of the other end of that port in the machine's own namespace, where the port is a pair.
+    """Return the name of the port's other end in the machine's own namespace, if the port is a pair.
 
     ``agent`` is the agent's own namespace: a machine may have several agents.
     """
@@ -43,17 +43,17 @@ def machine_end(agent: str | None, network_id: str) -> str:
 
 
 class Segments:
-    """Makes a bridge's port towards other hosts; everything it makes is deleted with ``links.delete``."""
+    """Creates a bridge's port towards other hosts; ``links.delete`` removes it."""
 
     def __init__(self, underlay: Underlay, physical_networks: Mapping[str, str]) -> None:
         """``physical_networks``: name → interface or bridge of the machine's own namespace."""
         self._underlay = underlay
         self._physical = physical_networks
         self._unreachable: dict[str, list[str]] = {}
-        """Peers that nothing can be sent to, by their network."""
+        """Unreachable peers, by network."""
 
     def ensure(self, network: NetworkDocument) -> None:
-        """Let the network's bridge have its segment; raises RetryableHostError in words for an operator."""
+        """Create the segment of the network's bridge; raises RetryableHostError with a message for operators."""
         kind = network.segment.type
         if kind == "vxlan":
             self._vxlan(network)
@@ -63,7 +63,7 @@ class Segments:
             raise RetryableHostError(f"This host knows no segments of type {kind}.")
 
     def check_network(self, network_id: str) -> None:
-        """Raise UnreachablePeerError when other hosts of a network cannot be reached."""
+        """Raise UnreachablePeerError if other hosts of a network cannot be reached."""
         if wrong := self._unreachable.get(network_id):
             raise UnreachablePeerError(
                 "The host cannot send to some other hosts of this network; it reaches the others.",
@@ -82,11 +82,11 @@ class Segments:
             if not found:
                 self._make_vxlan(name, network, local)
             index = _join(route, name, network)
-            route.brport("set", index=index, learning=0)  # who is where is told, and what is not known goes to all
+            route.brport("set", index=index, learning=0)  # addresses come from documents; unknown ones are flooded
             self._unreachable[network.id] = _bring_forwarding(route, index, network, local)
 
     def _make_vxlan(self, name: str, network: NetworkDocument, local: str) -> None:
-        """Make the device in the machine's namespace, which its packets travel through, and move it to the agent's."""
+        """Create the device in the machine's namespace, which carries its packets, and move it to the agent's."""
         room = self._underlay.room(local)
         if room is not None and room < network.mtu:
             log.warning("network %s: packets of %s bytes do not fit between hosts, which have room for %s",
@@ -110,10 +110,10 @@ class Segments:
             _join(route, name, network)
 
     def _make_physical(self, name: str, network: NetworkDocument, agent: int) -> None:
-        """Make the port, in the machine's namespace, and put it into the agent's.
+        """Create the port in the machine's namespace, and move it to the agent's.
 
-        A bridge of the machine gets a pair of interfaces; another interface is given away whole (macvlan in passthru
-        mode), so that it must serve nothing else.
+        A bridge of the machine is connected by a pair of interfaces; another interface is used exclusively (macvlan in
+        passthru mode).
         """
         physical = network.segment.physical_network
         given = self._physical.get(physical, "")
@@ -139,7 +139,7 @@ class Segments:
 
 
 def _join(route: Any, name: str, network: NetworkDocument) -> int:
-    """Put the interface into the network's bridge, up; return its index."""
+    """Attach the interface to the network's bridge, up; return its index."""
     index, bridge = links.index_of(route, name), links.index_of(route, network.bridge)
     link = route.get_links(index)[0]
     if link.get_attr("IFLA_MASTER") != bridge or link.get_attr("IFLA_MTU") != network.mtu:
@@ -162,7 +162,7 @@ def _add_vlan(route: Any, facts: dict[str, Any]) -> None:
 
 
 def _add_link(facts: dict[str, Any]) -> None:
-    with links.netlink("make the network's interface towards other hosts") as route:
+    with links.netlink("create the network's interface towards other hosts") as route:
         route.link("add", **facts)
 
 
@@ -180,9 +180,9 @@ def _is_vxlan(link: Any, number: int | None, local: str) -> bool:
 
 
 def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: str) -> list[str]:
-    """Let the device's forwarding table hold the peers and the remote ports, and nothing else.
+    """Set the device's forwarding table to exactly the peers and the remote ports.
 
-    Peers that nothing can be sent to from ``local`` are left out; returns what is wrong with them.
+    Peers that cannot be reached from ``local`` are omitted; returns the reasons.
     """
     told = {(EVERYONE, peer) for peer in network.peers}
     told |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
@@ -214,7 +214,7 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
 
 
 def _is_reached(peer: str, local: str) -> bool:
-    """Return whether packets from the address ``local`` can be sent to a peer: both are of one kind."""
+    """Return whether a peer is reachable from the address ``local``: same IP version, and both or neither loopback."""
     try:
         here, there = ipaddress.ip_address(local), ipaddress.ip_address(peer)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A namespace for each network that guests here lie on, where this host answers them: DHCP, names, metadata.
+"""A service namespace for each network of guests here, in which this host serves DHCP, DNS and metadata.
 
-It has the DHCP port's MAC and addresses, the same on every host, and forwards nothing.  Its name server asks others
-through the uplink, whatever routers the network has.
+It has the DHCP port's MAC and addresses, the same on every host, and forwards no packets.  Its name server forwards
+queries through the uplink, independently of the network's routers.
 """
 
 import contextlib
@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 
 METADATA_V6 = "fe80::a9fe:a9fe"
 LEAST_MTU_OF_IPV6 = 1280
-"""Bytes (RFC 8200): the kernel gives interfaces for less no IPv6."""
-"""Where guests of IPv6 read their metadata, as in OpenStack."""
+"""Bytes (RFC 8200): the kernel disables IPv6 below it.  ``METADATA_V6`` is OpenStack's address of metadata."""
 METADATA_PORT = 80
 UPSTREAM = "upstream"
 """The service namespace's interface towards the machine."""
@@ -40,27 +39,27 @@ SEALED = (
     ("net.ipv4.conf.all.arp_ignore", "1"),
     ("net.ipv6.conf.all.forwarding", "0"),
 )
-"""Settings of a namespace that answers and passes nothing on."""
+"""Settings of a namespace that answers but does not forward."""
 
 
 class Listeners(Protocol):
-    """Who answers requests for metadata."""
+    """Server of guests' metadata requests."""
 
     def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
-        """Take a network's listening sockets in the place of older ones."""
+        """Use these listening sockets of a network instead of older ones."""
 
     def closed(self, network_id: str) -> None:
-        """Listen on the network no more."""
+        """Stop listening on the network."""
 
 
 class Services(Part):
-    """Keeps the service namespaces of this host."""
+    """Maintains the service namespaces of this host."""
 
     def __init__(
         self, folder: Path, agent: str | None, user: DhcpUser, uplink: Uplink | None, metadata: Listeners | None
     ) -> None:
-        """``folder`` has a folder for each network; ``agent`` is the agent's own namespace; no ``uplink``: no names
-        of the world; no ``metadata``: nobody answers for it.
+        """``folder`` contains a folder for each network; ``agent`` is the agent's own namespace.  Without ``uplink``
+        external names are not resolved; without ``metadata`` no metadata is served.
         """
         self._folder = folder
         self._agent = agent
@@ -69,14 +68,14 @@ class Services(Part):
         self._metadata = metadata
         self._listening: set[str] = set()
         self._brought: dict[str, NetworkDocument] = {}
-        """What the kernel was brought to by this process."""
+        """Networks as this process has applied them."""
         self._heard: dict[str, int] = {}
-        """Up to where it was read what the networks' servers say of leases."""
+        """Offset read in the lease events of each network's server."""
         self._servers: dict[str, DhcpServer] = {}
         """By network."""
 
     def prepare(self) -> None:
-        """Nothing: networks share nothing."""
+        """Nothing to do: networks share nothing."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
         found = [network for network in touched.networks(wanted) if _is_served(network, wanted)]
@@ -104,11 +103,11 @@ class Services(Part):
         return mended
 
     def started(self) -> None:
-        """Return when all DHCP servers that were begun answer; raises RetryableHostError."""
+        """Wait until all starting DHCP servers answer; raises RetryableHostError."""
         for_each(list(self._servers.values()), DhcpServer.started)
 
     def leases(self, wanted: Wanted) -> list[Leased]:
-        """Return what has happened to leases of guests here since the last call."""
+        """Return lease events of guests here since the last call."""
         found: dict[tuple[str, str], Leased] = {}
         for network in wanted.networks.values():
             if network.service is None or not _is_served(network, wanted):
@@ -127,7 +126,7 @@ class Services(Part):
         return names.namespace_name(self._agent, names.SERVICE, network_id)
 
     def release(self, network: NetworkDocument, port: PortRef) -> None:
-        """Let the DHCP server, where there is one, give the interface's address to others."""
+        """Release the interface's address at the DHCP server, if there is one."""
         for lease in leases_of([("", port)]):
             for server in network.service.addresses if network.service is not None else ():
                 if ":" not in server:
@@ -149,16 +148,16 @@ class Services(Part):
         self._serve(name, network, wanted)
 
     def _make(self, name: str, network: NetworkDocument) -> None:
-        """Let the namespace be there with its interfaces and addresses, and its requests for metadata be heard."""
+        """Create the namespace with its interfaces and addresses, and listen for metadata requests."""
         try:
             made = namespace.ensure(name)
-            if made:  # what belonged to one before has lost its name
+            if made:  # a server in a previous namespace is unusable
                 self._dhcp(network.id).end()
             self._connect(name, network, made=made)
             with namespace.inside(name):
                 self._configure(network, made=made)
         except OSError as error:
-            raise RetryableHostError("The host could not make the network's services.", detail=str(error)) from error
+            raise RetryableHostError("The host could not create the network's services.", detail=str(error)) from error
         if self._metadata is not None and (made or network.id not in self._listening):
             with namespace.inside(name):
                 listening = _metadata_sockets()
@@ -166,7 +165,7 @@ class Services(Part):
             self._listening.add(network.id)
 
     def _connect(self, name: str, network: NetworkDocument, *, made: bool) -> None:
-        """Let the namespace have its interface in the network's bridge, and one towards the machine."""
+        """Connect the namespace to the network's bridge and to the machine."""
         outer, mac = names.service_end(network.id), names.service_mac(network)
         with links.netlink("connect the network's services") as route:
             found = route.link_lookup(ifname=outer)
@@ -181,7 +180,7 @@ class Services(Part):
             self._uplink.lend(name, UPSTREAM, self._number(network.id))
 
     def _configure(self, network: NetworkDocument, *, made: bool) -> None:
-        """Give the namespace that the thread is in its addresses."""
+        """Assign the addresses, in the calling thread's namespace."""
         if made:
             for setting, value in SEALED:
                 with contextlib.suppress(RetryableHostError):  # without IPv6
@@ -223,7 +222,7 @@ class Services(Part):
         )
 
     def _upstream(self, network: NetworkDocument) -> tuple[str, ...]:
-        """Return where the network's name server asks on: the subnets' servers, else the machine's."""
+        """Return the servers for forwarded queries: the subnets' name servers, else the machine's."""
         if self._uplink is None:
             return ()
         given = [ipaddress.ip_address(each) for subnet in network.subnets for each in subnet.dns_nameservers]
@@ -244,7 +243,7 @@ class Services(Part):
         (self._folder / network_id / UPSTREAM).unlink(missing_ok=True)
 
     def _number(self, network_id: str) -> int:
-        """Return the number of the network's address on the uplink, kept for as long as the namespace is there."""
+        """Return the network's address number on the uplink, which is stored while the namespace exists."""
         path = self._folder / network_id / UPSTREAM
         if path.exists():
             return int(path.read_text())
@@ -256,12 +255,12 @@ class Services(Part):
 
 
 def _is_served(network: NetworkDocument, wanted: Wanted) -> bool:
-    """Say whether guests here need the network's services: then its document is here too."""
+    """Return whether guests here need the network's services; this requires its document."""
     return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
 
 
 def _metadata_sockets() -> list[socket.socket]:
-    """Open the sockets where guests ask for their metadata, in the namespace that the thread is in."""
+    """Open the listening sockets for metadata, in the calling thread's namespace."""
     found = [socket.create_server((METADATA, METADATA_PORT))]
     with contextlib.suppress(OSError):  # without IPv6
         listening = socket.socket(socket.AF_INET6)

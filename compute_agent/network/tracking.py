@@ -1,9 +1,9 @@
-"""Connection tracking: how much room a host's guests have in the kernel's table, and how much of it each may use.
+"""Connection tracking: the size of the kernel's table for a host's guests, and each guest's share.
 
-The kernel bounds the connections that it tracks in each network namespace, and new ones of everybody fail when the
-bound is reached.  So each interface has a share of the table, and connections that ended in silence are forgotten soon.
-It also bounds the memory of fragments that wait for the rest of their packets: that is larger here, and they wait for
-seconds (``rates`` bounds how many a guest sends).
+The kernel limits the tracked connections of each network namespace; at the limit, new connections of all guests fail.
+Therefore each interface has a share of the table, and silent connections expire soon.  The kernel also limits the
+memory of incomplete fragments: the limit is raised here, and their timeout reduced to seconds (``rates`` limits how
+many a guest sends).
 """
 
 import logging
@@ -18,49 +18,49 @@ log = logging.getLogger(__name__)
 FOLDER = Path("/proc/sys/net/netfilter")
 ESTABLISHED = "net.netfilter.nf_conntrack_tcp_timeout_established"
 IDLE = "3600"
-"""Seconds after which a silent TCP connection is forgotten; the kernel's default is five days."""
+"""Seconds after which a silent TCP connection is no longer tracked; the kernel's default is five days."""
 KIB_PER_ENTRY = 32
-"""Of the host's memory, for each connection: an entry takes some 0.3 KiB, so a full table has a hundredth of it."""
+"""KiB of the host's memory for each connection: an entry takes some 0.3 KiB, a full table a hundredth of it."""
 DEFAULT = 262_144
 """Connections that the kernel tracks on a machine with more than 4 GiB."""
 LARGEST_PART = 20
-"""An interface has a 20th of the table at most."""
+"""An interface gets at most a 20th of the table."""
 FULL = 0.8
-"""The part of the table above which operators are warned; all shares together do not exceed it."""
+"""The fraction of the table above which operators are warned; all shares together do not exceed it."""
 LEAST = 256
-"""Connections that an interface has in any case."""
+"""Minimum share of an interface, in connections."""
 NEIGHBOURS = (
     ("net.{}.neigh.default.gc_thresh2", 16_384),
     ("net.{}.neigh.default.gc_thresh3", 65_536),
 )
-"""Neighbours that the kernel keeps; all namespaces of a machine share the table."""
+"""Limits of the kernel's neighbour table, which all namespaces of a machine share."""
 FRAGMENTS = (
     "net.ipv4.ipfrag_high_thresh",
     "net.ipv6.ip6frag_high_thresh",
     "net.netfilter.nf_conntrack_frag6_high_thresh",
 )
-"""Bytes of fragments that wait in a namespace."""
+"""Settings for bytes of incomplete fragments in a namespace."""
 FRAGMENTS_PART, LEAST_FRAGMENTS, MOST_FRAGMENTS = 64, 4 << 20, 1 << 30
-"""Of the host's memory; the kernel's default is the least."""
+"""Fraction of the host's memory, with bounds in bytes; the minimum is the kernel's default."""
 WAITS = ("net.ipv4.ipfrag_time", "net.ipv6.ip6frag_time", "net.netfilter.nf_conntrack_frag6_timeout")
 WAITS_SECONDS = 5
-"""How long fragments wait; the kernel's defaults are 30 and 60 s."""
+"""Timeout of fragments; the kernel's defaults are 30 and 60 s."""
 
 
 def prepare_machine() -> None:
-    """Give guests room in tables of the calling thread's namespace, the machine's; what is larger is left alone."""
+    """Enlarge tables in the calling thread's namespace, the machine's, for guests; larger values are kept."""
     rows = [("net.netfilter.nf_conntrack_max", _memory_kib() // KIB_PER_ENTRY)]
     rows += [(name.format(family), least) for family in ("ipv4", "ipv6") for name, least in NEIGHBOURS]
     for name, least in rows:
         try:
             if 0 < _read(Path("/proc/sys") / name.replace(".", "/")) < least:
                 links.write_sysctl(name, str(least))
-        except (OSError, RetryableHostError) as error:  # the machine of a container is somebody else's
+        except (OSError, RetryableHostError) as error:  # in a container, the machine may be read-only
             log.info("%s is left as it is: %s", name, error)
 
 
 def prepare_namespace() -> None:
-    """Let the calling thread's namespace forget idle connections, and have room for fragments."""
+    """Shorten the timeout of idle connections in the calling thread's namespace, and prepare it for fragments."""
     prepare_fragments()
     if 0 < entries("nf_conntrack_tcp_timeout_established", int(IDLE)) <= int(IDLE):
         return
@@ -71,7 +71,7 @@ def prepare_namespace() -> None:
 
 
 def prepare_fragments() -> None:
-    """Give the calling thread's namespace memory for fragments, and let them wait for seconds only."""
+    """Raise the memory for fragments in the calling thread's namespace, and reduce their timeout to seconds."""
     memory = min(max(_memory_kib() * 1024 // FRAGMENTS_PART, LEAST_FRAGMENTS), MOST_FRAGMENTS)
     wanted = [(name, memory, 1) for name in FRAGMENTS] + [(name, WAITS_SECONDS, -1) for name in WAITS]
     for name, value, way in wanted:
@@ -83,21 +83,21 @@ def prepare_fragments() -> None:
 
 
 def limit() -> int:
-    """Return how many connections the calling thread's namespace can have."""
+    """Return the limit of tracked connections in the calling thread's namespace."""
     return entries("nf_conntrack_max", DEFAULT) or DEFAULT
 
 
 def share(ports: int) -> int:
-    """Return how many connections each of so many interfaces may begin, and as many that others begin with it.
+    """Return how many connections each of ``ports`` interfaces may begin, and how many others may begin with it.
 
-    It changes only when the number of interfaces passes a power of two, because counting begins again then.
+    It changes only at powers of two, because a change restarts the counting.
     """
     table, rounded = limit(), 1 << max(0, ports - 1).bit_length()
     return max(LEAST, min(table // LARGEST_PART, int(table * FULL / 2) // rounded))
 
 
 def warnings(now: Tracking | None) -> list[str]:
-    """Return a sentence for operators when a namespace tracks nearly as much as it can."""
+    """Return a sentence for operators if a namespace is close to its limit of tracked connections."""
     if now is None or now.entries < now.limit * FULL:
         return []
     said = f"This host tracks {now.entries} connections of guests, and its kernel has room for {now.limit}"
@@ -106,7 +106,7 @@ def warnings(now: Tracking | None) -> list[str]:
 
 
 def entries(name: str, unknown: int) -> int:
-    """Return a number of connection tracking in the calling thread's namespace, ``unknown`` without the module."""
+    """Return a value of connection tracking in the calling thread's namespace, ``unknown`` without the module."""
     try:
         return _read(FOLDER / name)
     except OSError:

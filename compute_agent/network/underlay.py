@@ -1,4 +1,4 @@
-"""The network between hosts that carries the networks of guests."""
+"""The underlay: the network between hosts that carries guests' networks."""
 
 import contextlib
 import ipaddress
@@ -14,22 +14,23 @@ from compute_agent.virt.errors import RetryableHostError
 T = TypeVar("T")
 
 VXLAN_OVERHEAD = {4: 50, 6: 70}
-"""Bytes that the outer Ethernet, IP, UDP and VXLAN headers take of the underlay's MTU, by IP version (RFC 7348)."""
+"""Bytes of the outer Ethernet, IP, UDP and VXLAN headers, by IP version (RFC 7348)."""
 
 
 class Underlay:
     """This host's address on the underlay, in the machine's own namespace."""
 
     def __init__(self, settings: AgentSettings, original: int | None) -> None:
-        """``original`` is the machine's namespace when the agent has left it."""
+        """``original`` is the machine's namespace if the agent has left it."""
         self._settings = settings
         self.namespace = original
         self.agent = settings.netns
 
     def address(self) -> str:
-        """Return the address that other hosts reach this one at: the setting, else the one that faces the portal.
+        """Return the address at which other hosts reach this one: the setting, or else the address that faces the
+        portal.
 
-        Raises RetryableHostError when there is none.
+        Raises RetryableHostError if there is none.
         """
         if self._settings.underlay_address:
             return self._settings.underlay_address
@@ -39,7 +40,7 @@ class Underlay:
             raise RetryableHostError("The host does not know its address between hosts.", detail=str(error)) from error
 
     def room(self, address: str) -> int | None:
-        """Return the MTU that is left for a guest's packet, None when no interface has the address."""
+        """Return the MTU for guests' packets, None if no interface has the address."""
         version = ipaddress.ip_address(address).version
         mtu = self.inside(lambda: _mtu_of(address))
         return None if mtu is None else mtu - VXLAN_OVERHEAD[version]

@@ -1,4 +1,4 @@
-"""The way out of this host's own namespaces: a pair of interfaces to the machine's network, with NAT there."""
+"""The uplink of this host's namespaces: a pair of interfaces to the machine's network, with NAT there."""
 
 import hashlib
 import ipaddress
@@ -15,19 +15,19 @@ log = logging.getLogger(__name__)
 
 INSIDE = "uplink"
 POOL = ipaddress.IPv4Network("100.64.0.0/10")
-"""Shared address space (RFC 6598): used by no private network that a machine is likely to be in."""
+"""Shared address space (RFC 6598), which is unlikely to be in use on the machine's networks."""
 PREFIX_LENGTH = 20
-"""Room for the services of 4,000 networks."""
-LEND = "make the way out of the network's services"
+"""Sufficient for the services of 4,000 networks."""
+LEND = "create the uplink of the network's services"
 
 
 @dataclass(frozen=True)
 class Uplink:
-    """The pair of one agent; everything about it follows from the name of the agent's namespace, or its stand-in."""
+    """The uplink of one agent; everything is derived from the name of the agent's namespace, or its substitute."""
 
     netns: str
     volume_ports: tuple[int, int] | None = None
-    """TCP ports of the machine that lead to storage daemons in the namespace; None: no port leads there."""
+    """TCP ports of the machine that are forwarded to storage daemons in the namespace; None: none are forwarded."""
 
     @property
     def _digest(self) -> str:
@@ -45,7 +45,7 @@ class Uplink:
 
     @property
     def outside_address(self) -> str:
-        """The gateway of the namespace."""
+        """The default gateway of the namespace."""
         return str(self._subnet[1])
 
     @property
@@ -59,17 +59,17 @@ class Uplink:
         return ipaddress.IPv4Network((int(POOL[0]) + (number << (32 - PREFIX_LENGTH)), PREFIX_LENGTH))
 
     def ensure(self, original: int | None, state: Path, underlay: str = "") -> None:
-        """Make the pair, the routes and the NAT; ``original`` is the machine's namespace, None when the agent is in it.
+        """Create the pair, routes and NAT; ``original`` is the machine's namespace, None if the agent runs in it.
 
-        ``state`` is a file that remembers whether the machine forwarded packets before us; ``underlay`` the machine's
-        address at which other hosts reach it.  Raises RetryableHostError.
+        ``state`` is a file that stores whether the machine forwarded packets before; ``underlay`` is the machine's
+        address for other hosts.  Raises RetryableHostError.
         """
         with namespace.held() as here:
-            if original is None:  # daemons are at the machine's ports already
+            if original is None:  # daemons listen on the machine's ports already
                 self._ensure_outside(here, state, "")
             else:
                 namespace.open_in(original, lambda: self._ensure_outside(here, state, underlay))
-        with links.netlink("make the way out of its networks") as route:
+        with links.netlink("create the uplink of its networks") as route:
             index = links.index_of(route, INSIDE)
             route.link("set", index=index, state="up")
             if original is not None:
@@ -77,10 +77,9 @@ class Uplink:
                 route.route("replace", dst="default", gateway=self.outside_address)
 
     def lend(self, space: str, interface: str, number: int) -> None:
-        """Give another namespace of this host an interface, an address and a default route to the machine.
+        """Connect another namespace of this host to the machine, with an interface, an address and a default route.
 
-        ``number`` is 3 or more and nobody else's.  Those who have one do not see each other.  Raises
-        RetryableHostError.
+        ``number`` is 3 or more and unique.  These namespaces cannot reach each other.  Raises RetryableHostError.
         """
         address = str(self._subnet[number])
         with (
@@ -99,7 +98,7 @@ class Uplink:
                 route.route("replace", dst="default", gateway=self.outside_address)
 
     def remove(self, state: Path) -> bool:
-        """Remove what lies in the machine's own namespace, where the caller is; say whether there was anything."""
+        """Remove the objects in the machine's own namespace, which must be the caller's; return whether any existed."""
         found = links.delete(self.outside)
         try:
             run_program("nft", "-f", "-", stdin=f"table ip {self.table}\ndelete table ip {self.table}\n".encode())
@@ -113,7 +112,7 @@ class Uplink:
         return found
 
     def _ensure_outside(self, inside: int, state: Path, underlay: str) -> None:
-        with links.netlink("make the way out of its networks") as route:
+        with links.netlink("create the uplink of its networks") as route:
             found = route.link_lookup(ifname=self.outside)
             if not found:
                 route.link("add", ifname=self.outside, kind="veth", peer={"ifname": INSIDE, "net_ns_fd": inside})
@@ -128,7 +127,7 @@ class Uplink:
         try:
             run_program("nft", "-f", "-", stdin=self._ruleset(underlay).encode())
         except ProgramError as error:
-            raise RetryableHostError("The host could not give guests a way out.", detail=str(error)) from error
+            raise RetryableHostError("The host could not create the uplink of guests.", detail=str(error)) from error
 
     def _ruleset(self, underlay: str) -> str:
         interface, table = self.outside, self.table
@@ -185,7 +184,7 @@ def _make_macvlan(interface: str, space: int) -> None:
 
 
 def _only_address(route: Any, index: int, address: str) -> bool:
-    """Let an interface have this IPv4 address and no other; say whether it had not."""
+    """Set the interface's only IPv4 address; return whether this was a change."""
     have = {(row.get_attr("IFA_ADDRESS"), row["prefixlen"]) for row in route.get_addr(family=2, index=index)}
     if have == {(address, PREFIX_LENGTH)}:
         return False

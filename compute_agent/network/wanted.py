@@ -1,4 +1,4 @@
-"""What this host's network is to be, as one picture: what is plugged here, and what the host was told."""
+"""The wanted state of this host's network, from plugged instances and received documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class LocalPort:
 
     instance_id: str
     hostname: str
-    """What it is called in the DNS and told by DHCP."""
+    """Its name in DNS and DHCP."""
     port: PortRef
 
     @property
@@ -30,36 +30,36 @@ class LocalPort:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Everything that the parts of the network bring the kernel to; mappings are by id."""
+    """The state that the parts of the network apply to the kernel; mappings are by id."""
 
     ports: tuple[LocalPort, ...] = ()
     networks: Mapping[str, NetworkDocument] = field(default_factory=dict)
-    """Those of documents and those that guests here lie on; the latter have no peers and no services yet."""
+    """Networks with documents, and those of guests' interfaces; the latter have no peers and no services yet."""
     routers: Mapping[str, RouterDocument] = field(default_factory=dict)
     floating_ips: Mapping[str, FloatingIpDocument] = field(default_factory=dict)
     security_groups: Mapping[str, SecurityGroupDocument] = field(default_factory=dict)
     untold: frozenset[str] = frozenset()
-    """Networks whose document is not here: they are known by their guests' interfaces alone."""
+    """Networks without a document, which are known only from their guests' interfaces."""
 
     def ports_on(self, network_id: str) -> list[LocalPort]:
-        """List the interfaces on a network."""
+        """Return the interfaces on a network."""
         return [each for each in self.ports if each.port.network.id == network_id]
 
 
 @dataclass(frozen=True)
 class Touched:
-    """What may have changed since the kernel was last brought to what is wanted."""
+    """Subjects that may have changed since the wanted state was last applied."""
 
     subjects: frozenset[tuple[str, str]] = frozenset()
     """Pairs of kind and id."""
     everything: bool = False
 
     def includes(self, kind: str, subject_id: str) -> bool:
-        """Say whether the subject may have changed."""
+        """Return whether the subject may have changed."""
         return self.everything or (kind, subject_id) in self.subjects
 
     def networks(self, wanted: Wanted) -> list[NetworkDocument]:
-        """List the wanted networks that may have changed, or whose interfaces on this host did."""
+        """Return the wanted networks that may have changed, or whose interfaces on this host may have."""
         return [network for network in wanted.networks.values() if self.includes(NETWORK, network.id)]
 
 

@@ -1,4 +1,4 @@
-"""Brings the kernel's filters to a plan, in one transaction, and ends what they allow no more."""
+"""Applies a plan to the kernel's filters, in one transaction, and ends connections that are no longer allowed."""
 
 import ipaddress
 import logging
@@ -27,42 +27,41 @@ log = logging.getLogger(__name__)
 
 FAMILIES = ("bridge", "inet")
 PROBE = f"{TABLE}_probe"
-"""A table that is never there: rules are tried in it."""
+"""A table that never exists: rules are tested in it."""
 
 
 class RefusedGroupError(RetryableHostError):
-    """Some rules of a security group cannot be put in place; they allow nothing, and everything else is in place."""
+    """Some rules of a security group cannot be applied; they allow nothing, and all other rules are in place."""
 
 
 class Filters:
-    """What guests may send and receive; every method is for any thread, one at a time.
+    """Filters of guests' traffic; every method is thread-safe.
 
-    Ports' and zones' numbers stay the same as long as they are in use: packets are on their way while the tables
+    Numbers of ports and zones do not change while they are in use, because packets are under way when the tables
     change.
     """
 
     def __init__(self, folder: Path, share: Callable[[int], int] = tracking.share) -> None:
-        """``folder`` keeps the numbers over restarts; ``share``: the tracked connections of each of so many ports."""
+        """``folder`` stores the numbers across restarts; ``share``: number of ports → tracked connections of each."""
         self._share = share
         self._ports = Numbers(folder / "ports.json")
         self._zones = Numbers(folder / "zones.json")
         self._lock = threading.Lock()
         self._plan: Plan | None = None
         self._tables: Sequence[Table] = ()
-        """What is in place, as far as this process knows."""
+        """The loaded tables, as far as this process knows."""
         self._refused: set[str] = set()
-        """Rules, as text, that the kernel does not take."""
+        """Rules, as text, that the kernel rejects."""
         self.unfinished = False
-        """Whether connections that are allowed no more could not be ended; the next ``apply`` ends them."""
+        """Whether connections that are no longer allowed are still to be ended, by the next ``apply``."""
         self.renders = 0
         """How often the kernel's tables were changed."""
 
     def apply(self, wanted: Wanted) -> None:
-        """Bring the filters to what is wanted; raises RetryableHostError when something was not done.
+        """Apply the wanted filters; raises RetryableHostError if something could not be applied.
 
-        Only what is another than before is loaded, in one transaction.  A rule that the kernel does not take allows
-        nothing, an interface whose own rules it does not take passes nothing, and everything else is in place
-        (``check_group``).
+        Only differences are loaded, in one transaction.  A rule that the kernel rejects allows nothing, an interface
+        whose own rules are rejected passes no traffic, and everything else is in place (``check_group``).
         """
         with self._lock:
             self._ports.keep_only([each.port.id for each in wanted.ports])
@@ -79,11 +78,11 @@ class Filters:
             left = dict.fromkeys(self._zones.others(wanted.networks), everything)
             if refused := {**refusals(self._plan, plan), **left}:
                 forget_flows(refused)
-            self._zones.keep_only(wanted.networks)  # not before: the next network has none of these connections
+            self._zones.keep_only(wanted.networks)  # last: a new network must not inherit these connections
             self._plan, self.unfinished = plan, False
 
     def tracking(self) -> Tracking | None:
-        """Measure the connection tracking of the calling thread's namespace; None when nothing is tracked there."""
+        """Measure the connection tracking of the calling thread's namespace; None if nothing is tracked there."""
         entries, plan = tracking.entries("nf_conntrack_count", -1), self._plan
         if entries < 0:
             return None
@@ -93,7 +92,7 @@ class Filters:
         try:
             begun, looked = owners.count(self._owners(plan))
         except OSError as error:
-            log.info("Who has begun connections cannot be counted: %s", error)
+            log.info("Connections cannot be counted by their owners: %s", error)
             return measured
         for port, many in begun.most_common(1):
             estimated = many * max(entries, looked) // looked
@@ -111,9 +110,9 @@ class Filters:
         }
 
     def intact(self) -> bool:
-        """Return whether the kernel has what was put there; when not, the next ``apply`` replaces all of it.
+        """Return whether the kernel still has what was loaded; if not, the next ``apply`` replaces everything.
 
-        It is looked into only after somebody else has changed rules, and rules and elements are counted.
+        Only after another process has changed rules, rules and elements are counted.
         """
         with self._lock:
             try:
@@ -125,12 +124,12 @@ class Filters:
                     nft.settle()
                     return True
             except NftError as error:
-                log.warning("The filters cannot be looked at: %s", error)
+                log.warning("The filters cannot be read: %s", error)
             self._tables = ()
             return False
 
     def check_group(self, group_id: str) -> None:
-        """Raise RefusedGroupError when some of the group's rules are not in place."""
+        """Raise RefusedGroupError if some of the group's rules are not in place."""
         plan, key = self._plan, group_key(group_id)
         if plan is None:
             return
@@ -152,19 +151,19 @@ class Filters:
             self._load(without(wanted, self._refused))
         except NftError as error:
             self._refused |= _refused(wanted)
-            log.warning("The kernel does not take filters: %s. Left out: %s", error, sorted(self._refused))
+            log.warning("The kernel rejects filters: %s. Left out: %s", error, sorted(self._refused))
             try:
                 self._load(without(wanted, self._refused))
             except NftError as again:
                 raise RetryableHostError("The host could not set the guests' filters.", detail=str(again)) from again
 
     def _load(self, wanted: Sequence[Table]) -> None:
-        """Put tables in place: by what changes, or all anew when the kernel has others than this process believes."""
+        """Load tables: their differences, or all if the kernel's tables differ from what this process expects."""
         before, self._tables = self._tables, ()
         differing = [changes(old, new) for old, new in zip(before, wanted, strict=False)]
         texts = [text for text in differing if text is not None]
         text = "".join(texts)
-        # A change fails when the tables are gone; whether they are has to be asked when there is none.
+        # A change fails if the tables are missing; without a change, this has to be checked.
         if before and len(texts) == len(wanted) and (text or installed()):
             try:
                 nft.load(text)
@@ -179,7 +178,7 @@ class Filters:
 
 
 def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
-    """Leave rules out: a group is without them, and an interface whose own rules are among them passes nothing."""
+    """Remove rejected rules from groups; an interface whose own rules were rejected passes no traffic."""
 
     def kept(name: str, chain: Chain) -> Chain:
         if chain.hook or not any(rule in refused for rule in chain.rules):
@@ -194,7 +193,7 @@ def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
 
 
 def _refused(tables: Sequence[Table]) -> set[str]:
-    """Find the rules that the kernel does not take, by trying each alone, with the sets and chains that it names."""
+    """Find the rules that the kernel rejects, by testing each alone, with the sets and chains that it refers to."""
     found = set()
     for table in tables:
         for rule in {rule for chain in table.chains.values() if not chain.hook for rule in chain.rules}:
@@ -208,7 +207,7 @@ def _refused(tables: Sequence[Table]) -> set[str]:
 
 
 def _counts(table: Table) -> Counter[tuple[str, str]]:
-    """Count the rules of each chain and the elements of each set as the kernel has them, which may share a name."""
+    """Count the rules of each chain and the elements of each set in the kernel; chains and sets may share a name."""
     found: Counter[tuple[str, str]] = Counter()
     for entry in nft.contents(table.family, table.name):
         ((kind, said),) = entry.items()
@@ -225,7 +224,7 @@ def _meant(table: Table) -> Counter[tuple[str, str]]:
 
 
 def installed() -> bool:
-    """Return whether both tables are there."""
+    """Return whether both tables exist."""
     try:
         return nft.tables() >= {(family, TABLE) for family in FAMILIES}
     except NftError:

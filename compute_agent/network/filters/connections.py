@@ -1,4 +1,4 @@
-"""Ends tracked connections that are allowed no more: what is established passes without asking the rules again."""
+"""Ends tracked connections that are no longer allowed: established ones bypass the rules."""
 
 import errno
 import socket
@@ -16,15 +16,15 @@ VERSIONS = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 @dataclass(frozen=True)
 class Flow:
-    """A tracked connection, as its first packet was."""
+    """A tracked connection, described by its first packet."""
 
     version: int
-    """Of IP: 4 or 6."""
+    """IP version: 4 or 6."""
     source: str
     target: str
     protocol: int
     port: int | None = None
-    """The target's, of protocols that have ports."""
+    """The target port, for protocols with ports."""
     icmp: tuple[int, int] | None = None
     """Type and code."""
 
@@ -33,11 +33,10 @@ Judge = Callable[[Flow], bool]
 
 
 def forget_flows(refused: Mapping[int, Judge]) -> int:
-    """Forget those flows that their zone's function refuses; return how many.
+    """Delete those flows from tracking that their zone's function refuses; return their number.
 
-    The others stay tracked: an answer that is on its way would belong to nothing if its flow were forgotten for a
-    moment, and a guest that only receives would never send the packet that begins it anew.  Raises
-    RetryableHostError.
+    Other flows must stay tracked: an answer that is under way would be dropped if its flow were deleted even for a
+    moment, and a guest that only receives would never send the packet that restarts it.  Raises RetryableHostError.
     """
     many = 0
     try:
@@ -51,7 +50,7 @@ def forget_flows(refused: Mapping[int, Judge]) -> int:
 
 
 def _refused(entry: Any, version: int, refused: Mapping[int, Judge]) -> tuple[int, NFCTAttrTuple] | None:
-    """Return zone and key of an entry that is to be forgotten."""
+    """Return zone and key of an entry that is to be deleted."""
     zone = entry.get_attr("CTA_ZONE") or 0
     first = entry.get_attr("CTA_TUPLE_ORIG")
     if zone not in refused or first is None:

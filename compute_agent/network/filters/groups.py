@@ -1,4 +1,4 @@
-"""The other table: connections, by networks' zones, and what security groups allow."""
+"""The table of security groups: connections in networks' zones, and the traffic that groups allow."""
 
 import functools
 import ipaddress
@@ -18,17 +18,17 @@ NUMBERS = {
     "ipv6-encap": 41, "ipv6-frag": 44, "ipv6-icmp": 58, "ipv6-nonxt": 59, "ipv6-opts": 60, "ipv6-route": 43,
     "ospf": 89, "pgm": 113, "rsvp": 46, "sctp": 132, "tcp": 6, "udp": 17, "udplite": 136, "vrrp": 112,
 }  # fmt: skip
-"""Names of protocols that the Network API knows, by number (IANA)."""
+"""Protocol names of the Networking API and their numbers (IANA)."""
 ICMP, ICMPV6 = 1, 58
 WAYS = ("out", "in")
 """From a guest, and to it."""
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 NEIGHBOURS = "{ nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit, mld2-listener-report, mld-listener-report }"
-"""What a guest always sends and hears so that it has a network at all."""
+"""Messages that are always allowed, because a guest's network depends on them."""
 
 
 def table(plan: Plan) -> Table:
-    """Return the table.  A rule that cannot be said in nft's words allows nothing (``unsayable``)."""
+    """Return the table.  A rule that cannot be expressed in nft's syntax allows nothing (``unsayable``)."""
     sets = {"bridges": Elements("ifname", dict.fromkeys(map(q, plan.zones), ""))}
     for key, members in plan.members.items():
         sets |= _member_sets(key, members)
@@ -42,7 +42,7 @@ def table(plan: Plan) -> Table:
     chains |= {f"self-{port.number}": Chain(reassembled(port)) for port in secured}
     sets["self"] = Elements("mark : verdict", {str(port.number): f"jump self-{port.number}" for port in secured})
     for way in WAYS if plan.share else ():
-        # A chain of its own for each: what is counted is lost when a chain is written again.
+        # A separate chain for each, because rewriting a chain resets its counters.
         counted = Chain((f"ct count over {plan.share} drop",))
         chains |= {f"share-{way}-{port.number}": counted for port in plan.ports}
         jumps = {str(port.number): f"jump share-{way}-{port.number}" for port in plan.ports}
@@ -56,14 +56,14 @@ def table(plan: Plan) -> Table:
 
 
 def unsayable(plan: Plan, key: str) -> list[str]:
-    """Return what is wrong with those rules of a group that cannot be said in nft's words."""
+    """Return the errors of those rules of a group that cannot be expressed in nft's syntax."""
     said: list[str] = []
     _rules(plan, key, said)
     return said
 
 
 def covers(rule: SecurityRule, flow: Flow) -> bool:
-    """Return whether a rule is about a flow's IP version, protocol, port, and ICMP type and code."""
+    """Return whether a rule matches a flow's IP version, protocol, port, and ICMP type and code."""
     try:
         number = _number(rule, flow.version)
     except ValueError:
@@ -88,7 +88,7 @@ def _base(plan: Plan) -> dict[str, Chain]:
         listed = ", ".join(sorted(stateless))
         sides = [f"iifname . ether {side} {{ {listed} }}" for side in ("saddr", "daddr")]
         untracked = [f"{side} notrack" for side in sides]
-        # What has a zone is tracked, so only fragments have one: it keeps those of two networks apart.
+        # Packets with a zone are tracked, so only fragments get one, which separates those of two networks.
         whole = ("ip frag-off & 0x3fff == 0", "exthdr frag missing")
         zoned = [*(f"{side} {each} accept" for side in sides for each in whole), *zoned]
     guests = ("iifname != @bridges accept", "meta mark 0 accept")
@@ -96,7 +96,7 @@ def _base(plan: Plan) -> dict[str, Chain]:
     shares = {way: [f"ct state new meta mark vmap @shares-{way}"] if plan.share else [] for way in WAYS}
     served = [f"ether saddr {{ {services} }} accept"] if services else []
     return {
-        # Before packets are put together (-400): fragments of two networks with equal ranges are not one packet.
+        # Before reassembly (-400): fragments of two networks with equal ranges must not be mixed.
         "zones": Chain(zoned, hook="type filter hook prerouting priority -450; policy accept;"),
         "untracked": Chain(untracked, hook="type filter hook prerouting priority -300; policy accept;"),
         "out-of-guests": Chain(
@@ -146,7 +146,7 @@ def _member_sets(key: str, members: Iterable[tuple[str, str]]) -> dict[str, Elem
 
 
 def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str, Sequence[str]]:
-    """Return a group's rules by their way; what is ``wrong`` with others is added to the list."""
+    """Return a group's rules by direction; errors of invalid rules are appended to ``wrong``."""
     document = plan.groups.get(key)
     rules = tuple(document.rules) if document is not None else ()
     remotes = {rule.remote_group_id for rule in rules if rule.remote_group_id is not None}
@@ -161,7 +161,7 @@ def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str,
 def _rendered(
     rules: tuple[SecurityRule, ...], known: frozenset[str], address_groups: tuple[tuple[str, Ranges], ...]
 ) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
-    """Return rules by their way, and what is wrong with others; ``known``: the remote groups that have a set."""
+    """Return rules by direction, and the errors of invalid ones; ``known``: the remote groups that have a set."""
     by_id = dict(address_groups)
     found: dict[str, list[str]] = {way: [] for way in WAYS}
     wrong = []
@@ -182,7 +182,7 @@ def _is_known(group_id: str, plan: Plan) -> bool:
 
 
 def _remote(rule: SecurityRule, known: Collection[str]) -> str:
-    """Return the key of the rule's remote group, empty when it has none; raises ValueError for one that is unknown."""
+    """Return the key of the rule's remote group, empty if it has none; raises ValueError if the group is unknown."""
     if rule.remote_group_id is None:
         return ""
     if rule.remote_group_id not in known:
@@ -191,7 +191,7 @@ def _remote(rule: SecurityRule, known: Collection[str]) -> str:
 
 
 def _ranges(rule: SecurityRule, known: Mapping[str, Ranges]) -> Ranges | None:
-    """Return the rule's remote ranges, if it names any; raises ValueError for a group without readable ranges."""
+    """Return the rule's remote ranges, if any; raises ValueError for an address group without valid ranges."""
     if rule.remote_address_group_id is None:
         return None
     if rule.remote_address_group_id not in known:
@@ -223,7 +223,7 @@ def _match(rule: SecurityRule, remote: str, among: Ranges | None) -> str:
 
 
 def _protocol(rule: SecurityRule, version: int) -> list[str]:
-    """Match the protocol with its ports or ICMP type and code; raises ValueError for one that there is not."""
+    """Match the protocol with its ports or ICMP type and code; raises ValueError for invalid ones."""
     number = _number(rule, version)
     if number is None:
         return []
@@ -240,9 +240,9 @@ def _protocol(rule: SecurityRule, version: int) -> list[str]:
 
 
 def _number(rule: SecurityRule, version: int) -> int | None:
-    """Return the number of the rule's protocol, None for any; raises ValueError for one that there is not.
+    """Return the number of the rule's protocol, None for any; raises ValueError for an unknown protocol.
 
-    ICMP in any spelling is the one of the IP version.
+    ICMP in any spelling means that of the IP version.
     """
     name = (rule.protocol or "any").lower()
     if name == "any":
@@ -258,4 +258,4 @@ def _number(rule: SecurityRule, version: int) -> int | None:
 def _check_numbers(most: int, *numbers: int | None) -> None:
     for number in numbers:
         if number is not None and not 0 <= number <= most:
-            raise ValueError(f"a port or type that there is not: {number}")
+            raise ValueError(f"not a valid port or type: {number}")

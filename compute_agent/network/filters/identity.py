@@ -1,8 +1,8 @@
-"""The bridge's table: who a frame comes from, what a guest may send as, and what never crosses a network.
+"""The bridge's table: the origin of frames, anti-spoofing, and traffic that never crosses a network.
 
-It sees each fragment of a packet by itself, and the target of a neighbour message may be in a later one.  Fragments of
-ICMPv6 other than of echo messages are dropped (RFC 6980 forbids fragments of neighbour discovery), and ``reassembled``
-checks again what only the whole packet shows.
+It sees each fragment of a packet separately, and the target of a neighbour message may be in a later one.  Therefore
+fragments of ICMPv6 other than echo messages are dropped (RFC 6980 forbids fragments of neighbour discovery), and
+``reassembled`` checks again what only the whole packet shows.
 """
 
 import functools
@@ -15,18 +15,18 @@ from compute_agent.network.filters.tables import Chain, Elements, Table
 
 TABLE = "novella_filters"
 ND_TARGET = "@th,64,128"
-"""Whose address a neighbour message is about (RFC 4861); nft 1.0 has no name for it."""
+"""The target address of a neighbour message (RFC 4861), for which nft 1.0 has no name."""
 NOBODYS = "ether saddr @shared drop"
-"""Hardware addresses of services and routers are no guest's."""
+"""MAC addresses of services and routers, which no guest may use."""
 METADATA_V4, METADATA_V6 = "169.254.169.254", "fe80::a9fe:a9fe"
 TAGGED = "ether type { 8021q, 8021ad } drop"
-"""Frames with a VLAN tag: the kernel does not show them to the filters of IP, and receivers may take the tag off."""
+"""Frames with a VLAN tag: the kernel does not show them to IP filters, and receivers may remove the tag."""
 OUTSIDE = ("vx", "nvp")
-"""What names of bridges' ports towards other hosts and physical networks begin with."""
+"""Name prefixes of bridge ports towards other hosts and physical networks."""
 ECHO = "{ echo-request, echo-reply }"
-"""The only messages of ICMPv6 that are larger than a packet: errors keep to the minimum MTU (RFC 4443)."""
+"""The only ICMPv6 messages that may exceed a packet: errors keep to the minimum MTU (RFC 4443)."""
 PARSED = "meta l4proto != ipv6-frag"
-"""Matches packets whose upper-layer protocol the kernel has found, whichever it is; a fragment header is none."""
+"""Matches packets whose upper-layer protocol the kernel has found; a fragment header does not count."""
 BASE = {
     "prerouting": Chain(
         hook="type filter hook prerouting priority -300; policy accept;",
@@ -55,7 +55,7 @@ BASE = {
 
 
 def table(plan: Plan) -> Table:
-    """Return the table of family bridge that drops what a port is not allowed to send as its own."""
+    """Return the table of family bridge that drops spoofed frames."""
     taps = {q(port.tap): port.number for port in plan.ports}
     sets = {
         "shared": Elements("ether_addr", dict.fromkeys(plan.shared_macs, "")),
@@ -68,7 +68,7 @@ def table(plan: Plan) -> Table:
 
 
 def q(name: str) -> str:
-    """Return a name between quotes, for nft."""
+    """Return a name in quotes, for nft."""
     return f'"{name}"'
 
 
@@ -100,7 +100,7 @@ def _from(port: FilteredPort) -> list[str]:
 
 @functools.lru_cache(maxsize=1 << 12)
 def reassembled(port: FilteredPort) -> list[str]:
-    """Return rules, for a table that sees whole packets, that drop what a port is not allowed to send as its own.
+    """Return rules, for a table that sees whole packets, that drop spoofed packets.
 
     A check that cannot read a field drops the packet.
     """
@@ -111,7 +111,7 @@ def reassembled(port: FilteredPort) -> list[str]:
     return [
         "meta nfproto ipv4 udp sport 67 drop",
         "meta nfproto ipv4 return",
-        # A packet within fragments of another one: some systems put it together, the kernel does not.
+        # A packet in fragments of another one: some systems reassemble it, the kernel does not.
         "exthdr frag exists drop",
         "udp sport 547 drop",
         *about,
@@ -126,24 +126,24 @@ def _targets(source: Source) -> str:
 
 
 def _number_range(text: str) -> str:
-    """Return an IPv6 address or range as numbers, as raw payload is compared."""
+    """Return an IPv6 address or range as numbers, for the comparison with raw payload."""
     network = ipaddress.IPv6Network(text)
     first, last = int(network.network_address), int(network.broadcast_address)
     return f"{first:#034x}" if first == last else f"{first:#034x}-{last:#034x}"
 
 
 def _not_in(field: str, addresses: Sequence[str]) -> str:
-    """Match what is none of the addresses; everything when there are none."""
+    """Match addresses other than these; match everything if there are none."""
     return f"{field} != {{ {', '.join(addresses)} }}" if addresses else ""
 
 
 def _as(source: Source, *, asks: bool) -> list[str]:
-    """Let through what is sent with one hardware address; ``asks``: it may ask for an address."""
+    """Allow packets with one source MAC address; ``asks``: it may request an address by DHCP."""
     mac = f"ether saddr {source.mac}"
     v4, v6 = ", ".join(source.v4), ", ".join(source.v6)
     targets = _targets(source)
     lines = [
-        # An announcement or answer names whose address it is about: only one's own.
+        # The target of an advertisement must be one of the sender's own addresses.
         f"{mac} icmpv6 type nd-neighbor-advert {ND_TARGET} != {{ {targets} }} drop",
         f"{mac} ip6 saddr {{ {v6} }} accept",
         f"{mac} ip6 saddr :: icmpv6 type nd-neighbor-solicit {ND_TARGET} {{ {targets} }} accept",
@@ -153,7 +153,7 @@ def _as(source: Source, *, asks: bool) -> list[str]:
         own = f"{mac} arp saddr ether {source.mac} arp saddr ip"
         lines += [
             f"{own} {{ {v4} }} accept",
-            # A probe (RFC 5227) for another's address makes its owner give it up.
+            # A probe (RFC 5227) for another address makes its owner release it.
             f"{own} 0.0.0.0 arp daddr ip {{ {v4} }} accept",
             f"{mac} ip saddr {{ {v4} }} accept",
         ]

@@ -1,4 +1,4 @@
-"""Which tracked connections a new plan refuses that the one before it allowed."""
+"""Finds tracked connections that the previous plan allowed and a new plan refuses."""
 
 import ipaddress
 from collections import defaultdict
@@ -11,15 +11,15 @@ from compute_agent.network.filters.connections import Flow, Judge
 from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
 
 Pair = tuple[FilteredPort, FilteredPort]
-"""A port as it was, and as it is now."""
+"""The previous and the new version of a port."""
 
 
 def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
-    """Return, for each zone in which guests may do less than before, what says of a flow whether it is refused now.
+    """Return, for each zone in which guests lost rights, a function that returns whether a flow is refused now.
 
-    Only flows of those guests are refused, and of these only what no rule allows any more; and all of guests that have
-    gone, because somebody else may get the address.  Without ``before`` (a process that has just begun) every flow is
-    looked at, and those of nobody here are refused.
+    It refuses only flows of these guests that no rule allows any longer, and all flows of removed guests, because their
+    addresses may be allocated again.  Without ``before`` (after a start) every flow is checked, and flows that belong
+    to no guest here are refused.
     """
     if before is None:
         return {zone: _judge(after, bridge, [], first=True) for bridge, zone in after.zones.items()}
@@ -40,7 +40,7 @@ def everything(_flow: Flow) -> bool:
 
 
 def _gone(before: Plan, after: Plan) -> Mapping[str, Set[str]]:
-    """Return by bridge the addresses of ports that are there no more."""
+    """Return bridge → addresses of ports that were removed."""
     there = {(port.number, port.bridge) for port in after.ports}
     found: defaultdict[str, set[str]] = defaultdict(set)
     for port in before.ports:
@@ -97,7 +97,7 @@ def _narrowed(before: Plan, after: Plan) -> Iterator[Pair]:
 
 
 def _changed(before: Plan, after: Plan) -> set[str]:
-    """Return the keys of groups whose rules, or the members of groups that their rules name, are not the same."""
+    """Return the keys of groups whose rules have changed, or the members of groups that their rules refer to."""
     members = _differing(before.members, after.members)
     found = _differing(before.groups, after.groups)
     for key, group in after.groups.items() if members else ():
@@ -119,7 +119,7 @@ def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> set[st
 
 
 def _allows(plan: Plan, port: FilteredPort, flow: Flow, direction: str) -> bool:
-    """Return whether a guest's port may still begin such a flow (``egress``), or be sent it (``ingress``)."""
+    """Return whether a guest's port may still begin such a flow (``egress``), or receive it (``ingress``)."""
     if not port.secured or not port.enabled:
         return port.enabled
     own, other = (flow.source, flow.target) if direction == "egress" else (flow.target, flow.source)
@@ -147,7 +147,7 @@ def _is_in(address: str, network: str) -> bool:
 
 
 class _Rights:
-    """What ports may do by a plan, in comparable parts."""
+    """The rights of ports in a plan, in comparable parts."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

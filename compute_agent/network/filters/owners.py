@@ -1,7 +1,7 @@
-"""Owners of the connections that the kernel tracks, counted by a look at its table.
+"""Counts tracked connections by owner, by reading a sample of the kernel's table.
 
-The table is read in the order of its buckets, which a secret hash decides, so the first part of a large table is a fair
-sample of all of it.
+The table is read in the order of its buckets, which depends on a secret hash, so the first part of a large table is a
+representative sample.
 """
 
 import errno
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 NETLINK_NETFILTER, GET_CONNECTIONS, DUMP = 12, 0x0101, 0x0301
-"""Numbers of nfnetlink: IPCTNL_MSG_CT_GET of NFNL_SUBSYS_CTNETLINK, NLM_F_REQUEST with NLM_F_DUMP."""
+"""Constants of nfnetlink: IPCTNL_MSG_CT_GET of NFNL_SUBSYS_CTNETLINK, NLM_F_REQUEST with NLM_F_DUMP."""
 ERROR, DONE = 2, 3
 ORIGINAL, ZONE, ADDRESSES, SOURCES = 1, 18, 1, (1, 3)
 """CTA_TUPLE_ORIG, CTA_ZONE, CTA_TUPLE_IP, and CTA_IP_V4_SRC with CTA_IP_V6_SRC."""
@@ -20,7 +20,7 @@ HEAD = struct.Struct("=IHHII")
 ATTRIBUTE = struct.Struct("=HH")
 LONGEST = 1 << 18
 SAMPLE = 20_000
-"""Connections that are looked at: a tenth of a second of the processor."""
+"""Limit of the connections that are read: a tenth of a second of processor time."""
 TIMEOUT = 5.0
 
 Owner = tuple[int, bytes]
@@ -28,7 +28,7 @@ Owner = tuple[int, bytes]
 
 
 def count(owners: Mapping[Owner, str], sample: int = SAMPLE) -> tuple[Counter[str], int]:
-    """Count the connections that each owner has begun in the calling thread's namespace, and how many were looked at.
+    """Return the number of connections that each owner began in the calling thread's namespace, and the sample's size.
 
     Raises OSError.
     """
@@ -78,7 +78,7 @@ def _owner(given: bytes, at: int, end: int) -> Owner:
 
 
 def _attributes(given: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield kind, start and end of the attributes of netlink between two places."""
+    """Yield kind, start and end of the netlink attributes between two offsets."""
     while at + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(given, at)
         if length < ATTRIBUTE.size:

@@ -1,4 +1,4 @@
-"""What is filtered, drawn from what is wanted: checked text and numbers, and nothing else reaches nft."""
+"""The filter plan, drawn from the wanted state: only validated text and numbers reach nft."""
 
 import functools
 import ipaddress
@@ -22,7 +22,7 @@ MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 @dataclass(frozen=True)
 class Source:
-    """A hardware address that an interface may send with, and the addresses or ranges that belong to it."""
+    """A MAC address that an interface may send from, and the addresses or ranges allowed with it."""
 
     mac: str
     v4: tuple[str, ...]
@@ -39,9 +39,9 @@ class FilteredPort:
     mac: str
     service_mac: str
     own: Source
-    """Its fixed addresses and its link-local one: what proves who asks for metadata."""
+    """Its fixed addresses and its link-local one, which authenticate metadata requests."""
     sources: tuple[Source, ...]
-    """What it may send with: its own, and allowed address pairs."""
+    """The sources that it may send from: its own, and allowed address pairs."""
     groups: tuple[str, ...]
     """Keys of its security groups."""
     secured: bool
@@ -50,30 +50,30 @@ class FilteredPort:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that the tables are rendered from."""
+    """The data that the tables are rendered from."""
 
     ports: tuple[FilteredPort, ...] = ()
     zones: Mapping[str, int] = field(default_factory=dict)
     """Bridge → connection tracking zone."""
     groups: Mapping[str, SecurityGroupDocument] = field(default_factory=dict)
-    """Key → document; a port's group that is not here allows nothing."""
+    """Key → document; a port's group without a document allows nothing."""
     members: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """Key of a group that rules name → pairs of a bridge and an address that is a member's as seen on that bridge."""
+    """Key of a group that rules refer to → pairs of a bridge and a member's address as seen on that bridge."""
     service_macs: tuple[str, ...] = ()
     shared_macs: tuple[str, ...] = ()
-    """Of services and routers: no guest sends with them."""
+    """MAC addresses of services and routers, from which no guest may send."""
     share: int = 0
-    """Tracked connections that each port may begin, and that others may begin with it; 0: any number."""
+    """Tracked connections that each port may begin, and that others may begin with it; 0: no limit."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def group_key(group_id: str) -> str:
-    """Return a group's key in names of chains and sets."""
+    """Return a group's key for names of chains and sets."""
     return UUID(group_id).hex
 
 
 def link_local(mac: str) -> str:
-    """Return the IPv6 address that follows from a hardware address (RFC 4291, appendix A)."""
+    """Return the IPv6 address derived from a MAC address (RFC 4291, appendix A)."""
     parts = [int(part, 16) for part in mac.split(":")]
     parts[0] ^= 2
     octets = [*parts[:3], 0xFF, 0xFE, *parts[3:]]
@@ -82,10 +82,10 @@ def link_local(mac: str) -> str:
 
 
 def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
-    """Draw the plan; ``number_of`` a port's id, ``zone_of`` a network's id.
+    """Draw the plan; ``number_of``: port id → number, ``zone_of``: network id → zone.
 
-    An interface or group that cannot be filtered is left out with a line in the log, so it passes nothing (``identity``
-    drops what comes from interfaces that it does not know).
+    An interface or group that cannot be filtered is omitted and logged; such an interface passes no traffic, because
+    ``identity`` drops frames from unknown interfaces.
     """
     services = {network.id: service_mac(network) for network in wanted.networks.values()}
     shared = set(services.values()) | {mac for each in wanted.networks.values() for mac in each.shared_macs}
@@ -110,12 +110,12 @@ def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int
 
 
 def check(port: PortRef) -> None:
-    """Raise ValueError for an interface that cannot be filtered, RetryableHostError for names that cannot be used."""
+    """Raise ValueError for an interface that cannot be filtered, RetryableHostError for invalid names."""
     _port(port, 0, port.mac_address)
 
 
 def service_mac(network: NetworkDocument) -> str:
-    """Return the hardware address of the network's services, which is the same on every host."""
+    """Return the MAC address of the network's services, the same on every host."""
     if network.service is not None:
         return network.service.mac_address.lower()
     return names.own_mac("service", network.id)
@@ -164,10 +164,10 @@ def _short(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
 def _members(
     wanted: Wanted, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the members of each group that a rule names, as they are seen on the bridges of this host's guests.
+    """Return the members of each group that a rule refers to, as seen on the bridges of this host's guests.
 
-    Members count on their own network and on those that routers join to it: an equal address elsewhere is somebody
-    else's.  Interfaces without port security do not count: nothing holds them to their addresses.
+    Members count on their own network and on networks that routers connect to it, because an equal address elsewhere
+    belongs to another guest.  Interfaces without port security do not count, because they may use any address.
     """
     named = {
         group_key(rule.remote_group_id)
@@ -198,13 +198,13 @@ def _is_id(text: str) -> bool:
 def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDocument]) -> Iterable[tuple[str, str]]:
     if key in groups:
         yield from ((member.network_id, member.address) for member in groups[key].members)
-    for each in wanted.ports:  # those here count at once, before the document says so
+    for each in wanted.ports:  # local ones count immediately, before the document contains them
         if each.port.port_security and key in {group_key(group) for group in each.port.security_group_ids}:
             yield from ((each.port.network.id, fixed.address) for fixed in each.port.fixed_ips)
 
 
 def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
-    """Return for each network those that one router joins with it, itself among them."""
+    """Return for each network the networks that one router connects to it, including itself."""
     found = {key: {key} for key in networks}
     for router in routers:
         legs = {leg.network_id for leg in router.interfaces if leg.network_id in found}

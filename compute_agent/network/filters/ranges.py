@@ -1,4 +1,4 @@
-"""Ranges of address groups, merged into sets of nft: rules name a set, however many ranges are in it."""
+"""Ranges of address groups, merged into nft sets: a rule refers to one set, whatever its size."""
 
 import bisect
 import functools
@@ -16,7 +16,7 @@ FAMILIES = {4: "ip", 6: "ip6"}
 
 @dataclass(frozen=True)
 class Ranges:
-    """Merged ranges; those with the same ``key`` are the same, and one set."""
+    """Merged ranges; equal ones have the same ``key`` and share a set."""
 
     key: str
     v4: tuple[str, ...]
@@ -26,13 +26,13 @@ class Ranges:
         return self.v4 if version == 4 else self.v6
 
     def match(self, version: int, side: str) -> list[str]:
-        """Return what matches an address (``side``: saddr, daddr) in these ranges, in nft's words; none in all."""
+        """Return nft's match of an address (``side``: saddr, daddr) in these ranges; empty if they cover everything."""
         if EVERYTHING[version] in self.of(version):
             return []
         return [f"{FAMILIES[version]} {side} @{self._set(version)}"]
 
     def sets(self) -> dict[str, Elements]:
-        """Return the sets that ``match`` names."""
+        """Return the sets that ``match`` refers to."""
         return {
             self._set(version): Elements(kind, dict.fromkeys(self.of(version), ""), flags="interval")
             for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr"))
@@ -63,7 +63,7 @@ class Ranges:
 
 
 def of(document: SecurityGroupDocument) -> Mapping[str, Ranges]:
-    """Return the ranges of the address groups that come with a security group, by id; none of unreadable ones."""
+    """Return the ranges of a security group's address groups, by id; groups with invalid ranges are omitted."""
     found = {}
     for group in document.address_groups:
         try:

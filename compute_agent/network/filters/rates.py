@@ -1,8 +1,8 @@
-"""How many packets a second an interface may send of those that cost the host more than to pass them on.
+"""Limits of packets per second for traffic that costs the host more than forwarding.
 
-The host itself answers DHCP, names and metadata; ARP and neighbour discovery reach every guest of a network, as all
-that is sent to a group does, and each other host by a copy of its own; fragments take memory until their packets are
-whole.  The limits are for each interface, far above what guests need.
+The host itself answers DHCP, DNS and metadata; ARP, neighbour discovery and other multicast reach every guest of a
+network, with one copy for each other host; fragments take memory until their packets are complete.  The limits apply to
+each interface, and are far above what guests need.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from compute_agent.network.filters.tables import Chain, Elements
 
 ASKS, FLOODS, FRAGMENTS = "asks", "floods", "fragments"
 LIMITS = {ASKS: (1_000, 2_000), FLOODS: (5_000, 10_000), FRAGMENTS: (2_000, 4_000)}
-"""Packets a second, and at once."""
+"""Packets per second, and burst."""
 METADATA_V4 = "169.254.169.254"
 NEIGHBOURS = "{ nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert }"
 
 
 def rules(plan: Plan) -> Sequence[str]:
-    """Return the rules that send packets of a guest's interface, known by their mark, to its limits."""
+    """Return the rules that apply its limits to an interface's packets, identified by their mark."""
     services = ", ".join(plan.service_macs)
     matches = [
         (ASKS, "ether type arp"),
@@ -42,7 +42,7 @@ def sets(plan: Plan) -> dict[str, Elements]:
 
 
 def chains(plan: Plan) -> dict[str, Chain]:
-    """Return a chain for each limit: what is counted is lost when a chain is written again."""
+    """Return a chain for each limit, because rewriting a chain resets its counters."""
     return {
         f"rate-{kind}-{port.number}": Chain((f"limit rate over {many}/second burst {burst} packets drop",))
         for kind, (many, burst) in LIMITS.items()

@@ -1,4 +1,4 @@
-"""A table of nftables as data: rendered whole, or as what changes one state of it into another."""
+"""An nftables table as data, rendered completely or as the difference between two states."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ class Elements:
     """A set, or a map when its elements have values."""
 
     kind: str
-    """As nft says it: "ether_addr" or "mark : verdict"."""
+    """In nft's syntax: "ether_addr" or "mark : verdict"."""
     elements: Mapping[str, str] = field(default_factory=dict)
-    """Keys, with their values or nothing."""
+    """Key → value, empty for sets."""
     flags: str = ""
-    """As nft says them: "interval" for a set of ranges."""
+    """In nft's syntax: "interval" for a set of ranges."""
 
     @property
     def word(self) -> str:
@@ -22,7 +22,7 @@ class Elements:
 
     @property
     def declaration(self) -> str:
-        """What stands in the braces of nft's declaration."""
+        """The braces of nft's declaration."""
         return f"{{ type {self.kind};{f' flags {self.flags};' if self.flags else ''} }}"
 
 
@@ -36,7 +36,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table of nft shall hold: its sets by name, then its chains by name."""
+    """The contents of an nft table: its sets by name, then its chains by name."""
 
     family: str
     name: str
@@ -50,12 +50,12 @@ class Table:
 
 
 def removal(family: str, name: str) -> list[str]:
-    """Return the lines that remove a table, whether it is there or not."""
+    """Return the lines that remove a table, whether it exists or not."""
     return [f"table {family} {name}", f"delete table {family} {name}"]
 
 
 def whole(tables: Iterable[Table]) -> str:
-    """Render tables so that each takes the place of one that may be there, in one transaction."""
+    """Render tables that replace existing ones in one transaction."""
     lines = []
     for table in tables:
         lines += removal(table.family, table.name)
@@ -70,10 +70,9 @@ def whole(tables: Iterable[Table]) -> str:
 
 
 def changes(before: Table, after: Table) -> str | None:
-    """Render what turns one state of a table into another one; None when only the whole can be replaced.
+    """Render the difference between two states of a table; None if the whole table must be replaced.
 
-    What both have alike is not named.  The order: new sets and chains, elements that go, rules, elements that come,
-    chains and sets that go.
+    The order: new sets and chains, removed elements, rules, new elements, removed chains and sets.
     """
     same_sets = before.sets.keys() & after.sets.keys()
     if any(before.sets[name].declaration != after.sets[name].declaration for name in same_sets):
@@ -108,7 +107,7 @@ def changes(before: Table, after: Table) -> str | None:
 
 
 def _more(old: Sequence[str], new: Sequence[str]) -> Sequence[str] | None:
-    """Return the rules that are to be added behind the old ones; None when the chain has to be written anew.
+    """Return the rules to append to the old ones; None if the chain must be rewritten.
 
     Rules that all accept mean the same in any order.
     """

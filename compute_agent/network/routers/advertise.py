@@ -1,10 +1,10 @@
-"""Router advertisements (RFC 4861) of a router: dnsmasq in its namespace tells guests their prefix and their gateway.
+"""Router advertisements (RFC 4861): dnsmasq in a router's namespace sends guests their prefix and their gateway.
 
-A router advertises a subnet only where it has the address of the subnet's gateway: whoever may use a shared network may
-put a router on it at another address, and guests there must not take that one for theirs.
+A router advertises a subnet only if it has the subnet's gateway address: other projects may connect a router to a
+shared network at another address, and guests must not use it as their gateway.
 
-Whether guests ask DHCPv6 too is said in the advertisement; it is answered by the network's own server, never here: the
-router's filters take no DHCPv6 in.
+The advertisement states whether guests use DHCPv6 as well, which the network's own server answers; the router's filters
+drop DHCPv6.
 """
 
 import ipaddress
@@ -23,21 +23,21 @@ from compute_agent.virt.programs import ProgramError, run_program
 from compute_agent.virt.rights import OF_DNSMASQ
 
 MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-stateful": "static"}
-"""What Neutron's ``ipv6_ra_mode`` is in dnsmasq's words."""
+"""Neutron's ``ipv6_ra_mode`` → dnsmasq's mode."""
 INTERVAL, LIFETIME = 60, 1800
-"""Seconds between advertisements, and how long guests keep the gateway without hearing one."""
+"""Seconds between advertisements, and lifetime of the gateway without one."""
 
 
 class Advertiser:
     """dnsmasq for one router, with its files in ``folder``."""
 
     def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
-        """Take the folder; it is made when there is something to advertise."""
+        """The folder is created when there is something to advertise."""
         self._folder = folder
         self._user = user or DhcpUser()
 
     def ensure(self, config: str) -> None:
-        """Let it run with this configuration, in the calling thread's namespace; an empty one: not at all."""
+        """Run it with this configuration, in the calling thread's namespace; stop it if the configuration is empty."""
         if not config:
             self.stop()
             return
@@ -55,7 +55,7 @@ class Advertiser:
             raise RetryableHostError("The host could not advertise a router.", detail=str(error)) from error
 
     def running(self) -> int | None:
-        """Return its process id, None when it does not run."""
+        """Return its process id, None if it does not run."""
         pid = read_pid(self._folder / "dnsmasq.pid")
         if pid is None or is_ours(pid, [self._folder]):
             return pid
@@ -63,7 +63,7 @@ class Advertiser:
         return None
 
     def stop(self) -> bool:
-        """End it and remove its files; say whether it ran."""
+        """Stop it and remove its files; return whether it ran."""
         stopped = self._end()
         shutil.rmtree(self._folder, ignore_errors=True)
         return stopped
@@ -80,12 +80,12 @@ class Advertiser:
 
 
 def folder_of(network: Path) -> Path:
-    """Return where routers keep their files, in the folder of an agent's network."""
+    """Return the folder of routers' files in an agent's network folder."""
     return network / "routers"
 
 
 def _is_here(pid: int) -> bool:
-    """Return whether a process is in the calling thread's network namespace: the router's may have been made anew."""
+    """Return whether a process is in the calling thread's network namespace: the router's may have been recreated."""
     try:
         return Path(f"/proc/{pid}/ns/net").samefile("/proc/thread-self/ns/net")
     except OSError:
@@ -93,15 +93,15 @@ def _is_here(pid: int) -> bool:
 
 
 def stop_advertisers(network: Path) -> list[str]:
-    """End every advertiser of an agent; return the routers' ids."""
+    """Stop every advertiser of an agent; return the routers' ids."""
     paths = sorted(path for path in folder_of(network).glob("*-*") if path.is_dir())
     return [path.name for path in paths if Advertiser(path).stop()]
 
 
 def configuration(pairs: list[tuple[Leg, NetworkDocument]]) -> str:
-    """Render what a router advertises on its networks; empty when no subnet wants it.
+    """Render a router's advertisements on its networks; empty if no subnet needs any.
 
-    Raises ValueError for an address that is none.
+    Raises ValueError for an invalid address.
     """
     lines = [line for leg, network in pairs for line in _lines(leg, network)]
     if not lines:

@@ -1,4 +1,4 @@
-"""Says on a network where addresses are from now on: gratuitous ARP (RFC 5227) and its like in IPv6."""
+"""Announces new locations of addresses: gratuitous ARP (RFC 5227) and unsolicited neighbour advertisements."""
 
 import ipaddress
 import socket
@@ -12,12 +12,12 @@ BROADCAST = b"\xff" * 6
 ARP, IPV6 = 0x0806, 0x86DD
 OVERRIDE = 0x20000000
 TIMES = 3
-"""How often a new address is announced."""
+"""Number of announcements of a new address."""
 ALL_NODES = ipaddress.IPv6Address("ff02::1")
 
 
 def announce(interface: str, mac: str, addresses: Iterable[str]) -> None:
-    """Send for each address that it is at this interface, from the calling thread's namespace."""
+    """Announce each address at this interface, from the calling thread's namespace."""
     own = bytes.fromhex(mac.replace(":", ""))
     try:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
@@ -25,7 +25,7 @@ def announce(interface: str, mac: str, addresses: Iterable[str]) -> None:
             for text in addresses:
                 address = ipaddress.ip_address(text)
                 if isinstance(address, ipaddress.IPv4Address):
-                    for operation in (1, 2):  # some systems heed questions only, others answers only
+                    for operation in (1, 2):  # some systems process only requests, others only replies
                         sender.send(_arp(own, address, operation))
                 else:
                     sender.send(_advertisement(own, address))
@@ -50,18 +50,18 @@ def _advertisement(mac: bytes, address: ipaddress.IPv6Address) -> bytes:
 
 
 Inside = Callable[[str, Callable[[], None]], None]
-"""Does work in a namespace of this name."""
+"""Runs work in the namespace with this name."""
 
 
 class Announcements:
-    """Announces new addresses at once, and again with the next checks for those who missed it.
+    """Announces new addresses immediately, and again with the next checks, in case packets were lost.
 
-    An address that has moved to another host meanwhile is announced there, and here no more.
+    An address that has moved to another host is no longer announced here.
     """
 
     def __init__(self) -> None:
         self._left: dict[tuple[str, str, str], dict[str, int]] = {}
-        """By namespace, interface and hardware address: how often each address is still to be announced."""
+        """Namespace, interface and MAC address → remaining announcements of each address."""
 
     def add(self, inside: Inside, space: str, leg: Leg, addresses: frozenset[str]) -> None:
         """Announce these addresses on a leg of the namespace ``space``."""
@@ -70,18 +70,18 @@ class Announcements:
             self._left.setdefault((space, leg.name, leg.mac), {}).update(dict.fromkeys(addresses, TIMES - 1))
 
     def keep_only(self, space: str, interface: str, addresses: Collection[str]) -> None:
-        """Announce others on this interface no more: they are not here."""
+        """Stop announcing other addresses on this interface: they are no longer here."""
         for (name, on, _), left in self._left.items():
             if (name, on) == (space, interface):
                 for gone in left.keys() - set(addresses):
                     del left[gone]
 
     def keep_only_spaces(self, spaces: Collection[str]) -> None:
-        """Forget what was announced in namespaces that are gone."""
+        """Discard announcements of other namespaces, which no longer exist."""
         self._left = {key: left for key, left in self._left.items() if key[0] in spaces}
 
     def again(self, inside: Inside) -> None:
-        """Repeat what was not announced often enough."""
+        """Repeat announcements that were not sent ``TIMES`` times."""
         for key, left in list(self._left.items()):
             space, name, mac = key
             addresses = frozenset(left)
@@ -92,5 +92,5 @@ class Announcements:
                 continue
             try:
                 inside(space, lambda name=name, mac=mac, addresses=addresses: announce(name, mac, addresses))  # type: ignore[misc]
-            except RetryableHostError:  # it is gone
+            except RetryableHostError:  # deleted
                 self._left.pop(key, None)

@@ -1,4 +1,4 @@
-"""Ends connections through an address that leads elsewhere now: what is tracked would go the old way until it ends."""
+"""Ends connections through a floating IP that was moved: tracked ones would use the old target until they end."""
 
 import errno
 import socket
@@ -12,9 +12,9 @@ from compute_agent.virt.errors import RetryableHostError
 
 
 def forget(addresses: Collection[str]) -> int:
-    """Forget the tracked flows to and from these floating addresses in the calling thread's namespace; return how many.
+    """Delete tracked flows to and from these floating IPs in the calling thread's namespace; return their number.
 
-    Others go on.  Raises RetryableHostError.
+    Other flows continue.  Raises RetryableHostError.
     """
     if not addresses:
         return 0
@@ -29,7 +29,7 @@ def forget(addresses: Collection[str]) -> int:
 
 
 def _passes(entry: Any, addresses: Collection[str]) -> bool:
-    """Say whether others see the flow by one of the addresses: they sent to it, or are to answer it."""
+    """Return whether the flow uses one of the addresses on the outside: as its target, or for its replies."""
     seen = [entry.get_attr(name).get_attr("CTA_TUPLE_IP") for name in ("CTA_TUPLE_ORIG", "CTA_TUPLE_REPLY")]
     return any(each is not None and each.get_attr("CTA_IP_V4_DST") in addresses for each in seen)
 

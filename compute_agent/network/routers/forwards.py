@@ -1,7 +1,7 @@
-"""Port forwardings as maps of nftables: one element for a range that keeps its ports or leads to one port.
+"""Port forwardings as nftables maps: one element for a range that keeps its ports or is forwarded to one port.
 
-nftables adds nothing to a port, so a range that is moved to other ports takes an element for each of them; the portal
-bounds their number.
+nftables cannot add an offset to a port, so a range that is forwarded to other ports needs an element for each port; the
+portal limits their number.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ KEY = "ipv4_addr . inet_service"
 
 
 class RefusedForwardError(RetryableHostError):
-    """A part of a floating IP cannot be set up: traffic to that part is dropped, all else is in place."""
+    """A part of a floating IP cannot be applied: its traffic is dropped, everything else is in place."""
 
 
 Answer = tuple[str, str, int, int]
@@ -34,13 +34,13 @@ class Maps:
     """The target of each external port of floating IPs, by protocol: "address . ports" → target."""
 
     kept: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Ranges that keep their ports, and their addresses."""
+    """Ranges that keep their ports → addresses."""
     single: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Ranges that lead to one port, as "address . port"."""
+    """Ranges forwarded to one port → "address . port"."""
     moved: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Single ports that lead to another one."""
+    """Single ports forwarded to another port."""
     portless: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Addresses and addresses, of protocols without ports."""
+    """Floating IP → address, for protocols without ports."""
 
     def declared(self) -> Iterator[str]:
         """Render the maps."""
@@ -54,7 +54,7 @@ class Maps:
             yield from nft_map(f"portless-{protocol}", "ipv4_addr : ipv4_addr", elements)
 
     def rules(self) -> Iterator[str]:
-        """Render the rules that translate by the maps."""
+        """Render the rules that translate by these maps."""
         for name in ("kept", "single", "moved"):
             for protocol in sorted(getattr(self, name)):
                 yield f"    dnat ip to ip daddr . {protocol} dport map @{name}-{protocol}"
@@ -63,7 +63,7 @@ class Maps:
 
 
 def maps_of(floating: Iterable[FloatingIpDocument]) -> Maps:
-    """Return the maps of floating IPs that are ``readable``."""
+    """Return the maps of floating IPs that were validated by ``readable``."""
     found = Maps()
     for each in floating:
         for forward in each.forwards:
@@ -89,9 +89,9 @@ def _enter(maps: Maps, address: str, forward: PortForward) -> None:
 def readable(
     documents: Mapping[str, FloatingIpDocument],
 ) -> tuple[dict[str, FloatingIpDocument], dict[str, list[str]]]:
-    """Return floating IPs without what cannot be carried out, and what is wrong, by their ids.
+    """Return floating IPs without their invalid parts, and the errors, both by id.
 
-    One floating IP or forwarding that is wrong costs the others of its router nothing.
+    An invalid floating IP or forwarding does not affect others of the router.
     """
     found, wrong = {}, {}
     for key, document in documents.items():
@@ -127,7 +127,7 @@ def _readable(document: FloatingIpDocument) -> tuple[FloatingIpDocument, list[st
 
 
 def _checked(forward: PortForward) -> tuple[int, int]:
-    """Return the external ports of a forwarding, all of them for a protocol without ports; raises ValueError."""
+    """Return the external ports of a forwarding, all ports for a protocol without ports; raises ValueError."""
     protocol = forward.protocol.lower()
     ipaddress.IPv4Address(forward.internal_address)
     if protocol in PORTLESS:
@@ -147,13 +147,13 @@ def _checked(forward: PortForward) -> tuple[int, int]:
 
 
 def whole(floating: FloatingIpDocument) -> Iterator[PortForward]:
-    """Yield the address that a floating IP leads to with all protocols, as a forwarding of the protocol ``ALL``."""
+    """Yield the fixed address that gets all protocols of a floating IP, as a forwarding of the protocol ``ALL``."""
     if floating.fixed_address is not None:
         yield PortForward(ALL, 0, 0, floating.fixed_address, 0, 0)
 
 
 def answers_of(forwards: Iterable[PortForward]) -> tuple[Answer, ...]:
-    """Return where answers of forwarded connections come from; ranges of one address are merged."""
+    """Return the sources of replies of forwarded connections; ranges of one address are merged."""
     ranges: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for each in forwards:
         ranges.setdefault((each.protocol.lower(), each.internal_address), []).append(

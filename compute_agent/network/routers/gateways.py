@@ -1,9 +1,9 @@
-"""Frames of routers between hosts: a router has one hardware address on all hosts, so it goes by an alias there.
+"""Translates frames of routers between hosts: a router has the same MAC address on all hosts, so it uses aliases there.
 
-On the way to another host the alias of this one takes the place of the router's address as the source.  When the router
-itself asks who has an address (one that it was not told of), it asks as an ARP probe does (RFC 5227), so that nobody
-learns the router to be elsewhere.  What comes back to the alias is for this host's router.  A router answers and
-advertises itself on its own host only, and so do DHCP servers, which have the same address on all hosts too.
+In frames to another host, this host's alias replaces the router's address as the source.  An ARP request of the router
+for an unknown address is sent as an ARP probe (RFC 5227), so that no host learns a wrong location of the router.
+Frames to the alias are for this host's router.  Routers answer and advertise only on their own host, and so do DHCP
+servers, which also have the same address on all hosts.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from compute_agent.network.shared_macs import alias
 
 TABLE = "novella_gateways"
 NOTHING = "".join(f"{line}\n" for line in replaced("bridge", TABLE))
-"""Removes the table."""
+"""The ruleset that removes the table."""
 
 
 def ruleset(networks: Iterable[NetworkDocument], underlay: str) -> str:
-    """Render the table for networks between hosts; ``underlay`` is this host's own address between hosts.
+    """Render the table for networks between hosts; ``underlay`` is this host's own underlay address.
 
-    Raises ValueError for an address that is none.
+    Raises ValueError for an invalid address.
     """
     out, back, shared = {}, {}, []
     for network in networks:

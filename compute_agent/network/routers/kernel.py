@@ -1,4 +1,4 @@
-"""Brings a namespace's interfaces, addresses, routes and neighbours to what is planned; what is right is left alone."""
+"""Applies planned interfaces, addresses, routes and neighbours to a namespace, leaving unchanged ones alone."""
 
 import errno
 import ipaddress
@@ -19,7 +19,7 @@ from compute_agent.virt.errors import RetryableHostError
 log = logging.getLogger(__name__)
 
 PROTOCOL = 78
-"""Marks our routes among those that the kernel makes itself (rtnetlink's ``rtm_protocol``)."""
+"""Marks our routes, to distinguish them from the kernel's (rtnetlink's ``rtm_protocol``)."""
 PERMANENT = 0x80
 NTF_MASTER = 4
 RULE_PRIORITY = 100
@@ -31,7 +31,7 @@ SETTINGS = {
     "net.ipv6.conf.default.disable_ipv6": "0",
     "net.ipv6.conf.all.forwarding": "1",
     "net.ipv6.conf.default.accept_ra": "0",
-    # The same addresses are on other hosts too: nobody is asked for them.
+    # The same addresses exist on other hosts: no duplicate detection.
     "net.ipv6.conf.default.accept_dad": "0",
     "net.ipv6.conf.all.accept_redirects": "0",
     "net.ipv6.conf.default.accept_redirects": "0",
@@ -52,7 +52,7 @@ SETTINGS = {
 
 @contextmanager
 def within(space: str, action: str) -> Iterator[Any]:
-    """Open netlink in a namespace, where the calling thread is meanwhile; errors are as those of ``links.netlink``."""
+    """Open netlink in a namespace, which the calling thread enters for the block; errors as in ``links.netlink``."""
     try:
         with namespace.inside(space), links.netlink(action) as route:
             yield route
@@ -61,11 +61,11 @@ def within(space: str, action: str) -> Iterator[Any]:
 
 
 def ensure_namespace(name: str) -> None:
-    """Make a namespace that routes.  Raises RetryableHostError."""
+    """Create a namespace that routes.  Raises RetryableHostError."""
     try:
         namespace.ensure(name)
     except OSError as error:
-        raise RetryableHostError("The host could not make a router.", detail=f"{name}: {error}") from error
+        raise RetryableHostError("The host could not create a router.", detail=f"{name}: {error}") from error
     with within(name, "start a router") as route:
         for setting, value in SETTINGS.items():
             links.write_sysctl(setting, value)
@@ -74,16 +74,16 @@ def ensure_namespace(name: str) -> None:
 
 
 def ensure_leg(space: str, leg: Leg) -> None:
-    """Join a namespace with a bridge of the namespace that the calling thread is in.
+    """Connect a namespace to a bridge of the calling thread's namespace.
 
-    The bridge's port learns nothing and gets no frames for unknown addresses: its one address is told to the bridge.
+    Learning and flooding are disabled on the bridge's port: its only address is entered into the bridge's table.
     """
     with links.netlink("join a router with its network") as route:
         found, bridges = route.link_lookup(ifname=leg.name), route.link_lookup(ifname=leg.bridge)
         if not bridges:
-            raise RetryableHostError("The host has not made the network of a router yet.", detail=leg.bridge)
+            raise RetryableHostError("The host has not created the network of a router yet.", detail=leg.bridge)
         if not found or not _has(space, leg.name):
-            if found:  # its other end is in a namespace that has lost its name, and that some process keeps
+            if found:  # its other end is in a deleted namespace that a process keeps alive
                 route.link("del", index=found[0])
             _make_pair(route, leg.name, space, leg.name)
             found = route.link_lookup(ifname=leg.name)
@@ -102,12 +102,12 @@ def ensure_leg(space: str, leg: Leg) -> None:
 
 
 def _has(space: str, interface: str) -> bool:
-    with within(space, "look at a router's interfaces") as route:
+    with within(space, "read a router's interfaces") as route:
         return bool(route.link_lookup(ifname=interface))
 
 
 def ensure_link(router: str, external: str, link: Link) -> None:
-    """Join a router's namespace with that of its external network."""
+    """Connect a router's namespace to that of its external network."""
     with within(router, "join a router with its external network") as route:
         found = route.link_lookup(ifname=link.router_end)
         if not found or not _has(external, link.external_end):
@@ -123,8 +123,8 @@ def ensure_link(router: str, external: str, link: Link) -> None:
 
 
 def keep_only(names: Collection[str]) -> None:
-    """Remove all interfaces from the calling thread's namespace that are not of these names."""
-    with links.netlink("take a router out of a network") as route:
+    """Remove all other interfaces from the calling thread's namespace."""
+    with links.netlink("remove a router from a network") as route:
         for link in route.get_links():
             if link.get_attr("IFLA_IFNAME") not in {"lo", *names}:
                 with gone():
@@ -132,13 +132,13 @@ def keep_only(names: Collection[str]) -> None:
 
 
 def answer_for_others(interface: str) -> None:
-    """Let the namespace answer, on this interface, for every address that it has another way to (proxy ARP)."""
+    """Enable proxy ARP on this interface: the namespace answers for addresses that it routes elsewhere."""
     links.write_sysctl(f"net/ipv4/conf/{interface}/proxy_arp", "1")
     links.write_sysctl(f"net/ipv4/neigh/{interface}/proxy_delay", "0")
 
 
 def bring_addresses(route: Any, index: int, wanted: Iterable[str]) -> None:
-    """Let the interface have exactly these addresses (with prefix length), and the link-local one of its own."""
+    """Set the interface's addresses (with prefix length), besides its own link-local one."""
     have = {f"{row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}": row["scope"] for row in route.get_addr(index=index)}
     planned = set(wanted)
     for text in planned - set(have):
@@ -151,13 +151,13 @@ def bring_addresses(route: Any, index: int, wanted: Iterable[str]) -> None:
 
 
 def bring_own(addresses: Iterable[str]) -> None:
-    """Let the namespace itself answer for these IPv4 addresses, and no other."""
+    """Set the IPv4 addresses that the namespace itself answers for."""
     with links.netlink("answer for its floating addresses") as route:
         bring_addresses(route, links.LOOPBACK, {"127.0.0.1/8", "::1/128", *(f"{address}/32" for address in addresses)})
 
 
 def bring_routes(ways: Iterable[Way]) -> list[str]:
-    """Let the namespace have these routes and no others of ours; return those that cannot be."""
+    """Set this package's routes in the namespace; return the destinations of those that the kernel rejects."""
     refused = []
     with links.netlink("set a router's routes") as route:
         indexes = {link.get_attr("IFLA_IFNAME"): link["index"] for link in route.get_links()}
@@ -181,8 +181,8 @@ def bring_routes(ways: Iterable[Way]) -> list[str]:
 
 
 def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
-    """Let the namespace know these neighbours (interface, address, hardware address) for good, and no others so."""
-    with links.netlink("tell a router its neighbours") as route:
+    """Set the namespace's permanent neighbours (interface, address, MAC address)."""
+    with links.netlink("set a router's neighbours") as route:
         by_index = {link["index"]: link.get_attr("IFLA_IFNAME") for link in route.get_links()}
         indexes = {name: index for index, name in by_index.items()}
         have = {
@@ -203,7 +203,7 @@ def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
 
 
 def bring_rules(detours: Iterable[Detour]) -> None:
-    """Let marked packets go by the routing table of their mark's number."""
+    """Route marked packets by the routing table of their mark's number."""
     with links.netlink("set a router's rules") as route:
         wanted = {detour.number for detour in detours}
         have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=INET)} - {None}
@@ -224,7 +224,7 @@ def ways_back(detours: Iterable[Detour]) -> list[Way]:
 
 
 def neighbours_back(detours: Iterable[Detour]) -> frozenset[tuple[str, str, str]]:
-    """Return what the next hop of each detour stands for."""
+    """Return the neighbour entry of each detour's next hop."""
     return frozenset((detour.leg, detour.next_hop, detour.mac) for detour in detours)
 
 
@@ -282,7 +282,7 @@ def _arguments(key: Key) -> dict[str, Any]:
 
 @contextmanager
 def gone() -> Iterator[None]:
-    """Let what is to be removed have gone by itself."""
+    """Ignore errors for objects that no longer exist."""
     try:
         yield
     except NetlinkError as error:

@@ -1,9 +1,9 @@
 """The physical network ``machine``: external networks that end at this machine itself.
 
-The machine has the external network's gateway address, on a bridge of its own namespace that all agents of the machine
-share.  It reaches floating IPs as any neighbour does, and lets guests out under its own address; nobody else comes in.
-With an external interface it lets the network of that interface in, and answers there for the addresses of guests and
-routers (proxy ARP), so that nobody there needs a route.
+The machine has the external network's gateway address, on a bridge in its own namespace that all its agents share.  It
+reaches floating IPs as a neighbour, and masquerades guests' outgoing traffic; other incoming traffic is dropped.  With
+an external interface, traffic from that interface's network is allowed, and the machine answers there for guests' and
+routers' addresses (proxy ARP), so that no other host needs a route.
 """
 
 import ipaddress
@@ -27,47 +27,47 @@ NTF_PROXY = 8
 
 
 class Answered(msgspec.Struct):
-    """The addresses that the machine answers for, and where: known after the setting is another one."""
+    """Addresses and interface of proxy ARP, stored so that they can be removed after a change of the setting."""
 
     interface: str = ""
     addresses: set[str] = set()
 
 
 class MachineNetworks:
-    """What one agent keeps in the machine's own namespace; ``folder`` remembers it."""
+    """One agent's objects in the machine's own namespace, recorded in ``folder``."""
 
     def __init__(self, folder: Path, settings: AgentSettings, underlay: Underlay) -> None:
-        """``underlay`` leads to the machine's own namespace."""
+        """``underlay`` gives access to the machine's own namespace."""
         self._folder = folder
         self._settings = settings
         self._underlay = underlay
         self._rulesets: dict[str, str] = {}
 
     def concerns(self, network: NetworkDocument) -> bool:
-        """Say whether the network ends at this machine."""
+        """Return whether the network ends at this machine."""
         segment = network.segment
         given = MACHINE in self._settings.physical_networks
         return network.external and segment.type == "flat" and segment.physical_network == MACHINE and not given
 
     def bring(self, network: NetworkDocument, addresses: frozenset[str]) -> None:
-        """Join the machine with the network; ``addresses`` are those that are found at this host."""
+        """Connect the machine to the network; ``addresses`` are those that this host holds."""
         self._underlay.inside(lambda: self._bring(network, addresses))
 
     def keep_only(self, networks: Mapping[str, NetworkDocument]) -> None:
-        """Remove what is there of all other networks."""
+        """Remove the objects of all other networks."""
         for path in self._folder.glob("*.json"):
             network = networks.get(path.stem)
             if network is None or not self.concerns(network):
                 self._underlay.inside(lambda path=path: self._drop(path))  # type: ignore[misc]
 
     def lost(self, networks: Mapping[str, NetworkDocument]) -> list[str]:
-        """List the networks that the machine is not joined with any more."""
+        """Return the networks that the machine is no longer connected to."""
         wanted = [network.id for network in networks.values() if self.concerns(network)]
         masters = self._underlay.inside(links.masters) if wanted else {}
         return [each for each in wanted if masters.get(machine_end(self._settings.netns, each)) != bridge_of(each)]
 
     def remove(self) -> list[str]:
-        """Remove everything, in the machine's own namespace, where the caller is; return the networks' ids."""
+        """Remove everything from the machine's own namespace, which must be the caller's; return the networks' ids."""
         paths = sorted(self._folder.glob("*.json"))
         for path in paths:
             self._drop(path)
@@ -107,7 +107,7 @@ class MachineNetworks:
     def _drop(self, path: Path) -> None:
         network_id, answered = path.stem, _read(path)
         bridge, own = bridge_of(network_id), machine_end(self._settings.netns, network_id)
-        with links.netlink("answer for no floating IP any more") as route:
+        with links.netlink("stop answering for floating IPs") as route:
             _answer_no_more(route, answered.interface, answered.addresses)
         if not {name for name, master in links.masters().items() if master == bridge} - {own}:
             links.delete(bridge)
@@ -120,7 +120,7 @@ class MachineNetworks:
             before.unlink()
 
     def _forward(self) -> None:
-        """Let the machine forward packets, and remember how it was."""
+        """Enable forwarding on the machine, and store the previous setting."""
         now = Path("/proc/sys/net/ipv4/ip_forward").read_text().strip()
         if now != "1":
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def _answer_no_more(route: Any, interface: str, addresses: Iterable[str]) -> Non
 
 
 def _lies_in(route: Any, index: int, network: NetworkDocument) -> bool:
-    """Say whether the network's IPv4 ranges are parts of the interface's own: machines there need no route to them."""
+    """Return whether the interface's ranges contain the network's IPv4 ranges, so that no route is needed there."""
     own = [
         ipaddress.IPv4Network((row.get_attr("IFA_ADDRESS"), row["prefixlen"]), strict=False)
         for row in route.get_addr(family=INET, index=index)

@@ -1,4 +1,4 @@
-"""Numbers of the pairs between routers and external networks, kept on disk so that a restart changes none."""
+"""Unique small numbers, for example of links between routers and external networks, stored across restarts."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -7,17 +7,17 @@ import msgspec
 
 
 class Numbers:
-    """A number for each router, from 1, small and never shared."""
+    """A number for each router, from 1, small and unique."""
 
     def __init__(self, path: Path) -> None:
-        """``path`` is a JSON object of numbers by router's id; it is made when there is something to keep."""
+        """``path`` is a JSON object of numbers by router id; it is created when the first number is allocated."""
         self._path = path
         self._given: dict[str, int] = {}
         if path.exists():
             self._given = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
 
     def of(self, router_id: str) -> int:
-        """Return the router's number; one that has none gets the lowest that is free."""
+        """Return the router's number; allocates the lowest free one if it has none."""
         if router_id not in self._given:
             taken = set(self._given.values())
             self._given[router_id] = next(number for number in range(1, len(taken) + 2) if number not in taken)
@@ -25,15 +25,15 @@ class Numbers:
         return self._given[router_id]
 
     def names(self) -> dict[int, str]:
-        """Return whose each number is."""
+        """Return number → router id."""
         return {number: router_id for router_id, number in self._given.items()}
 
     def others(self, router_ids: Collection[str]) -> set[int]:
-        """Return the numbers that ``keep_only`` would take back."""
+        """Return the numbers that ``keep_only`` would release."""
         return {number for router_id, number in self._given.items() if router_id not in router_ids}
 
     def keep_only(self, router_ids: Collection[str]) -> None:
-        """Take back the numbers of all other routers."""
+        """Release the numbers of all other routers."""
         left = {router_id: number for router_id, number in self._given.items() if router_id in router_ids}
         if left != self._given:
             self._given = left

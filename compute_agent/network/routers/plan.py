@@ -1,7 +1,7 @@
-"""What a router's namespace and an external network's namespace are to hold on this host, worked out from documents.
+"""Plans of a router's namespace and an external network's namespace on this host, derived from documents.
 
-Addresses of the pair of interfaces between the two are link-local and numbered for each router (``Numbers``): they are
-how the external namespace tells routers with equal ranges apart.
+The pair of interfaces between the two has link-local addresses with a number for each router (``Numbers``), by which
+the external namespace distinguishes routers with equal ranges.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from compute_agent.network.wanted import Wanted
 LINKS = ipaddress.IPv4Network("169.254.64.0/18")
 """Addresses of the pairs between routers and external networks: two for each router."""
 DETOURS = ipaddress.IPv4Network("169.254.128.0/17")
-"""Stand for other hosts' routers as next hops; nothing is ever sent to such an address."""
+"""Placeholders for other hosts' routers as next hops; no packet is ever sent to such an address."""
 LINK_SIX = {"external": "fe80::1", "router": "fe80::2"}
 DEFAULTS = ("0.0.0.0/0", "::/0")
 MAIN = 254
@@ -46,26 +46,26 @@ class Leg:
     addresses: tuple[str, ...]
     """With prefix length."""
     ranges: tuple[str, ...] = ()
-    """Every range of the network, those that the leg has no address in too; empty on an external network."""
+    """All ranges of the network, also those without an address of the leg; empty on an external network."""
     beyond: tuple[str, ...] = ()
-    """Ranges of networks that other routers, and not this one, join with the leg's."""
+    """Ranges of networks that other routers, but not this one, connect to the leg's network."""
     is_gateway: bool = False
-    """Whether the leg has the gateway's address of one of them."""
+    """Whether the leg has the gateway's address of one of the ranges."""
 
     def reaches(self, address: str) -> bool:
-        """Say whether the address is on the leg's networks."""
+        """Return whether the address is on the leg's networks."""
         wanted = ipaddress.ip_address(address)
         return any(wanted in network for network in networks_of(self.addresses))
 
     def has(self, address: str) -> bool:
-        """Say whether the address is the leg's own."""
+        """Return whether the leg has the address."""
         wanted = ipaddress.ip_address(address)
         return any(ipaddress.ip_interface(own).ip == wanted for own in self.addresses)
 
 
 @dataclass(frozen=True)
 class Way:
-    """A route; without ``next_hop`` the destination is on the interface itself."""
+    """A route; without ``next_hop`` the destination is on-link."""
 
     destination: str
     interface: str
@@ -84,21 +84,21 @@ class Link:
 
     @property
     def router_address(self) -> str:
-        """The router's address on the pair: its guests' address in the external namespace."""
+        """The router's address on the pair: the source of its guests' packets in the external namespace."""
         return str(LINKS[2 * self.number + 1])
 
     @property
     def external_address(self) -> str:
-        """Where the router sends what is for outside."""
+        """The router's next hop for outgoing traffic."""
         return str(LINKS[2 * self.number])
 
 
 @dataclass(frozen=True)
 class Detour:
-    """Answers of a guest here that a floating IP of another host leads to: they go back by that host."""
+    """Replies of a local guest through a floating IP that another host holds: they return by that host."""
 
     number: int
-    """Of the mark, the rule and the routing table."""
+    """The number of the mark, the rule and the routing table."""
     leg: str
     mac: str
     """The alias of the other host's router."""
@@ -106,56 +106,56 @@ class Detour:
 
     @property
     def next_hop(self) -> str:
-        """A name for the other host's router, in the form of an address."""
+        """A placeholder for the other host's router, in the form of an address."""
         return str(DETOURS[self.number])
 
 
 @dataclass(frozen=True)
 class RouterPlan:
-    """Everything in the namespace of a router on this host."""
+    """The contents of a router's namespace on this host."""
 
     id: str
     enabled: bool
     legs: tuple[Leg, ...] = ()
     gateway: Leg | None = None
-    """The router's own interface in the external network: at the one host that bears its addresses."""
+    """The router's own interface on the external network, on the one host that holds its addresses."""
     link: Link | None = None
     enable_snat: bool = True
     outside: tuple[str, ...] = ()
     """Ranges of the external network."""
     source: str | None = None
-    """The IPv4 address that others see guests by who reach a floating IP of this router."""
+    """The source IPv4 address of guests that reach a floating IP of this router."""
     routes: tuple[Way, ...] = ()
     neighbours: frozenset[tuple[str, str, str]] = frozenset()
     """Leg, address and hardware address of every known port."""
     floating: tuple[FloatingIpDocument, ...] = ()
-    """Those that this host bears."""
+    """Floating IPs that this host holds."""
     detours: tuple[Detour, ...] = ()
     elsewhere: frozenset[str] = frozenset()
-    """Ids of floating IPs that another host bears and that lead to guests here."""
+    """Ids of floating IPs for guests here that another host holds."""
     network_id: str = ""
     """The external network."""
 
     @property
     def answering(self) -> frozenset[str]:
-        """The floating IPs without a guest of their own: the router answers for them itself."""
+        """Floating IPs without a fixed address, for which the router itself answers."""
         return frozenset(each.address for each in self.floating if each.fixed_address is None)
 
 
 @dataclass(frozen=True)
 class ExternalPlan:
-    """Everything in the namespace of an external network on this host."""
+    """The contents of an external network's namespace on this host."""
 
     id: str
     leg: Leg
     links: tuple[tuple[str, Link], ...] = ()
-    """Router's id and its pair."""
+    """Pairs of a router's id and its link."""
     routes: tuple[Way, ...] = ()
     floating: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def answering(self) -> frozenset[str]:
-        """The addresses that are found at this host now."""
+        """The addresses that this host holds now."""
         return self.floating | {address.partition("/")[0] for address in self.leg.addresses}
 
     @property
@@ -166,14 +166,14 @@ class ExternalPlan:
 
 
 def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Return the ranges that addresses with prefix length are in."""
+    """Return the ranges of addresses with prefix length."""
     return [ipaddress.ip_interface(address).network for address in addresses]
 
 
 def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
-    """Work out a router; ``number`` is its pair's, ``underlay`` this host's own address between hosts.
+    """Plan a router; ``number`` is its link's number, ``underlay`` this host's own underlay address.
 
-    What a document names and the host was not told of yet is left out.  Raises ValueError for an address that is none.
+    Subjects whose documents this host has not received yet are omitted.  Raises ValueError for an invalid address.
     """
     legs = tuple(
         _inner_leg(interface, network, _ranges_beyond(wanted, router, interface.network_id))
@@ -214,7 +214,7 @@ def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: s
 def external_plan(
     wanted: Wanted, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
 ) -> ExternalPlan:
-    """Work out an external network; ``numbers`` are those of the routers' pairs, ``host`` this host's own name."""
+    """Plan an external network; ``numbers`` are those of the routers' links, ``host`` is this host's name."""
     port = network.gateway_port
     leg = Leg(
         name=_port_name("fg-", port.id) if port else names.interface("fg-", network.id),
@@ -236,7 +236,7 @@ def external_plan(
     ]
     gateways = [str(ipaddress.ip_address(subnet.gateway)) for subnet in network.subnets if subnet.gateway]
     for version, destination in zip((4, 6), DEFAULTS, strict=True):
-        # The gateway of the range that this host's own address is in, where there are several ranges.
+        # With several ranges, prefer the gateway of the range of this host's own address.
         found = sorted(of_version(version, gateways), key=lambda gateway: not leg.reaches(gateway))
         if found and (version == 6 or leg.reaches(found[0])):
             ways.append(Way(destination, leg.name, found[0]))
@@ -255,12 +255,12 @@ def legs_of(plan: RouterPlan) -> list[Leg]:
 
 
 def leads_to(router: RouterDocument, network_id: str) -> bool:
-    """Say whether the router's way out is this network."""
+    """Return whether this network is the router's external network."""
     return router.external is not None and router.external.network_id == network_id
 
 
 def link_of(router_id: str, number: int, network: NetworkDocument) -> Link:
-    """Return the pair of a router and its external network; its packets are as large as the network's."""
+    """Return the link of a router and its external network, with the network's MTU."""
     return Link(
         number=number,
         router_end=names.interface("rfp", router_id, network.id),
@@ -274,7 +274,7 @@ def _known(wanted: Wanted, router: RouterDocument) -> list[RouterInterface]:
 
 
 def _port_name(prefix: str, port_id: str) -> str:
-    """Return an interface's name in Neutron's manner: a prefix and the first 11 characters of the port's id."""
+    """Return an interface's name as Neutron does: a prefix and the first 11 characters of the port's id."""
     return prefix + port_id[:11]
 
 
@@ -289,7 +289,7 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
 
 
 def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
-    """Return the networks that other routers, and not this one, join with one of its networks."""
+    """Return the networks that other routers, but not this one, connect to one of its networks."""
     own = {each.network_id for each in router.interfaces}
     found: set[str] = set()
     for other in wanted.routers.values():
@@ -325,7 +325,7 @@ def _own_leg(external: ExternalGateway, network: NetworkDocument) -> Leg:
 
 
 def _with_lengths(port: ServicePort, network: NetworkDocument) -> tuple[str, ...]:
-    """Return the port's addresses with prefix length, those of their subnets where it is not said."""
+    """Return the port's addresses with prefix length, by default that of their subnet."""
     ranges = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
     found = []
     for text in port.addresses:
@@ -376,7 +376,7 @@ def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Ite
 
 
 def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
-    """Yield the ranges that this host has no address in: it reaches them all the same."""
+    """Yield routes to the ranges without an address of this host, which are on-link as well."""
     for subnet in network.subnets:
         wanted = ipaddress.ip_network(subnet.cidr)
         if wanted not in networks_of(leg.addresses):

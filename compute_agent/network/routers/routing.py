@@ -1,4 +1,4 @@
-"""The third layer of a host's network: routers, their ways to external networks, and floating IPs."""
+"""The third layer of a host's network: routers, external networks, and floating IPs."""
 
 import dataclasses
 import logging
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class Routing(Part):
-    """Keeps a namespace for each router and for each external network that one of them leads to."""
+    """Maintains a namespace for each router and for each external network of a router."""
 
     def __init__(self, settings: AgentSettings, underlay: Underlay) -> None:
-        """Keep numbers and files under ``state_dir/network/routers``."""
+        """Numbers and files are stored under ``state_dir/network/routers``."""
         self._settings = settings
         self._underlay = underlay
         self._folder = folder_of(settings.state_dir.absolute() / "network")
@@ -52,7 +52,7 @@ class Routing(Part):
         self._machine = MachineNetworks(self._folder / "machine", settings, underlay)
         self._reach = Reach()
         self._routers: dict[str, RouterPlan] = {}
-        """What is in the kernel, as far as this process knows."""
+        """The state of the kernel, as far as this process knows."""
         self._externals: dict[str, ExternalPlan] = {}
         self._advertised: dict[str, str] = {}
         self._refused: dict[str, list[str]] = {}
@@ -61,12 +61,12 @@ class Routing(Part):
     # --- the contract -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """There is nothing that all routers share."""
+        """Nothing to do: routers share nothing."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
-        """Make routers with their filters, then the ways between them and external networks, then their routes.
+        """Create routers with their filters, then links between them and external networks, then their routes.
 
-        What cannot be carried out of a floating IP is left out (``check_floating_ip``).
+        Invalid parts of a floating IP are omitted (``check_floating_ip``).
         """
         floating, self._refused = readable(wanted.floating_ips)
         wanted = dataclasses.replace(wanted, floating_ips=floating)
@@ -108,7 +108,7 @@ class Routing(Part):
         return [f"the machine's way to network {each}" for each in lost] + self._check_routers(wanted)
 
     def check_floating_ip(self, floating_id: str) -> None:
-        """Raise RefusedForwardError when some of a floating IP is not in place."""
+        """Raise RefusedForwardError if some part of a floating IP is not in place."""
         if wrong := self._refused.get(floating_id):
             raise RefusedForwardError(
                 "The host cannot set up a part of this floating IP: traffic to that part is dropped.",
@@ -128,12 +128,12 @@ class Routing(Part):
         for network_id in lost:
             self._spaces.forget(self._spaces.name(names.EXTERNAL, network_id))
         self.bring(wanted, Touched(frozenset((ROUTER, each) for each in broken), everything=changed))
-        return [f"router {each}" for each in sorted(broken)]  # what the host reaches may change, and nothing is broken
+        return [f"router {each}" for each in sorted(broken)]  # empty if only the reachable networks changed
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
     def _bring_gateways(self, wanted: Wanted) -> None:
-        """Let routers go by their aliases between hosts."""
+        """Apply the aliases of routers between hosts."""
         between = [each for each in wanted.networks.values() if each.segment.type == "vxlan" or each.peers]
         text = gateways.NOTHING
         if between:
@@ -141,7 +141,7 @@ class Routing(Part):
         self._spaces.filter("", text)
 
     def _bring_router(self, work: "_Work", wanted: Wanted, *, again: bool) -> None:
-        """Make a router that is joined with its networks; its filters are there before its first interface."""
+        """Create a router that is connected to its networks; its filters exist before its first interface."""
         number = self._numbers.of(work.router.id)
         plan = _checked(lambda: router_plan(wanted, work.router, number, self._underlay.address()))
         last = self._routers.get(plan.id)
@@ -168,7 +168,7 @@ class Routing(Part):
         for_each(steps, lambda step: step())
 
     def _bring_external(self, network_id: str, wanted: Wanted, *, again: bool) -> None:
-        """Make an external network's way in and out; what comes for a floating IP finds its router."""
+        """Create an external network's namespace, which routes packets for floating IPs to their routers."""
         network = wanted.networks[network_id]
         routers = [each.id for each in wanted.routers.values() if leads_to(each, network_id)]
         numbers = {each: self._numbers.of(each) for each in routers}
@@ -195,7 +195,7 @@ class Routing(Part):
         self._announcements.add(self._spaces.inside, space, plan.leg, new)
 
     def _bring_ways(self, work: "_Work", wanted: Wanted) -> None:
-        """Let a router find its ways, now that all its interfaces are there."""
+        """Set the routes of a router, now that all its interfaces exist."""
         plan = work.plan
         if plan is None:
             return
@@ -220,7 +220,7 @@ class Routing(Part):
             self._announcements.add(self._spaces.inside, space, plan.gateway, own)
 
     def _bring_machine(self, network: NetworkDocument) -> None:
-        """Join the machine itself with an external network that ends there."""
+        """Connect the machine itself to an external network that ends there."""
         if not self._machine.concerns(network):
             return
         plan = self._externals.get(network.id)
@@ -231,9 +231,9 @@ class Routing(Part):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _concerns(self, router: RouterDocument, wanted: Wanted, touched: Touched) -> bool:
-        """Say whether anything that the router is made of may have changed."""
+        """Return whether anything that the router depends on may have changed."""
         last = self._routers.get(router.id)
-        if last is None or any(kind == ROUTER for kind, _ in touched.subjects):  # what others join counts, too
+        if last is None or any(kind == ROUTER for kind, _ in touched.subjects):  # other routers' networks count as well
             return True
         networks = [each.network_id for each in router.interfaces]
         networks += [each for network in networks for each in beyond(wanted, router, network)]
@@ -253,7 +253,7 @@ class Routing(Part):
                 yield network_id
 
     def _broken(self, wanted: Wanted) -> set[str]:
-        """Return the routers that have lost something, or that are not made yet."""
+        """Return the routers that are incomplete or do not exist yet."""
         broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
         lost = self._lost()
         masters = links.masters()
@@ -267,7 +267,7 @@ class Routing(Part):
         return broken & set(wanted.routers)
 
     def _lost(self) -> set[str]:
-        """Return the external networks whose namespace is gone, or has rules of somebody else."""
+        """Return the external networks whose namespace is missing or was changed by another process."""
         changed = {each for each in self._externals if self._spaces.changed(self._spaces.name(names.EXTERNAL, each))}
         return changed | self._spaces.missing(names.EXTERNAL, self._externals)
 
@@ -284,11 +284,11 @@ class Routing(Part):
 
 @dataclasses.dataclass
 class _Work:
-    """A router that is being brought to its document."""
+    """A router that is being updated."""
 
     router: RouterDocument
     plan: RouterPlan | None = None
-    """Set once it is worked out and there is something to change."""
+    """Set once it is planned and there is something to change."""
 
 
 def _advertisements(plan: RouterPlan, wanted: Wanted) -> str:
@@ -300,21 +300,19 @@ def _advertisements(plan: RouterPlan, wanted: Wanted) -> str:
 
 
 def _moved(last: RouterPlan, plan: RouterPlan) -> set[str]:
-    """Return the floating addresses that lead elsewhere than before, or nowhere."""
+    """Return the floating IPs whose target has changed or was removed."""
     now = {each.address: (each.fixed_address, each.forwards) for each in plan.floating}
     return {each.address for each in last.floating if now.get(each.address) != (each.fixed_address, each.forwards)}
 
 
 def _refusals(space: str, refused: list[str]) -> None:
     if refused:
-        log.warning("%s: the kernel refuses its routes to %s", space, ", ".join(refused))
+        log.warning("%s: the kernel rejects its routes to %s", space, ", ".join(refused))
 
 
 def _checked(work: Callable[[], T]) -> T:
-    """Do ``work`` on what a document says; a document that cannot be carried out is this host's failure."""
+    """Run ``work`` on the contents of a document; invalid contents raise RetryableHostError."""
     try:
         return work()
     except ValueError as error:
-        raise RetryableHostError(
-            "The host cannot carry out what it was told of a router.", detail=str(error)
-        ) from error
+        raise RetryableHostError("The host cannot apply the document of a router.", detail=str(error)) from error

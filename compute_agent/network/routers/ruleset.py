@@ -1,10 +1,10 @@
-"""Filters and address translation of a router's and of an external network's namespace, as nftables rulesets.
+"""Filters and address translation of a router's and an external network's namespace, as nftables rulesets.
 
-A router: what goes out from a guest with a floating IP has that address; others share the router's own, or this host's
-where the router's is elsewhere.  What comes in is for a floating IP, or an answer; without address translation (IPv6,
-and IPv4 when the router's ``enable_snat`` is off) it may be for any guest.  Guests reach no network that the host keeps
-from them (``reach``), nor the inner addresses of this package; the ranges of the external network itself they reach.
-Nobody sends as somebody on another network of the router (``sources``), or on the external one.
+A router: outgoing traffic of a guest with a floating IP has that address as its source; other guests share the router's
+own, or this host's if another host holds the router's.  Incoming traffic is for a floating IP, or a reply; without
+address translation (IPv6, and IPv4 if ``enable_snat`` is off) it may be for any guest.  Guests cannot reach networks
+that the host blocks (``reach``), nor the internal addresses of this package, but the ranges of the external network.
+They cannot spoof addresses of another network of the router (``sources``), or of the external one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +24,14 @@ ASKED = (
     "    icmpv6 type { echo-request, nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit } accept",
     f"    {ERRORS_SIX}",
 )
-"""What a namespace answers itself."""
+"""Packets that a namespace answers itself."""
 
 
 def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
-    """Render a router's table.  Raises ValueError for an address that is none.
+    """Render a router's table.  Raises ValueError for an invalid address.
 
-    ``share``: tracked connections that each guest may begin, and that may be begun with it from outside; 0 any number.
-    Counting begins again when the table is replaced.
+    ``share``: tracked connections that each guest may begin, and that may be begun with it from outside; 0: no limit.
+    Replacing the table restarts the counting.
     """
     outer = [*([plan.gateway.name] if plan.gateway else []), *([plan.link.router_end] if plan.link else [])]
     inside = [str(network) for leg in plan.legs for network in networks_of(leg.addresses)]
@@ -56,7 +56,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
     lines += [
         "  chain untracked {",
         "    type filter hook prerouting priority raw; policy accept;",
-        # Both directions pass different hosts' routers: neither host would see a whole connection.
+        # The two directions pass routers on different hosts: neither host sees the whole connection.
         "    iifname @inner ip saddr @inside ip daddr @inside notrack",
         "    iifname @inner ip6 saddr @inside6 ip6 daddr @inside6 notrack",
         "  }",
@@ -70,7 +70,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
 
 
 def external_ruleset(plan: ExternalPlan, share: int = 0) -> str:
-    """Render an external network's table; ``share``: tracked connections that each router may begin, 0 any number."""
+    """Render an external network's table; ``share``: tracked connections that each router may begin, 0: no limit."""
     ends = [f'"{link.external_end}"' for _, link in plan.links]
     source = plan.source
     return "\n".join(
@@ -102,7 +102,7 @@ def external_ruleset(plan: ExternalPlan, share: int = 0) -> str:
 
 
 def _detours(plan: RouterPlan) -> Iterator[str]:
-    """Render the sets that answers are recognized by, then the chain that marks them."""
+    """Render the sets that identify replies, then the chain that marks them."""
     rules = []
     for detour in plan.detours:
         for protocol in sorted({each[0] for each in detour.answers}):
@@ -147,7 +147,7 @@ def _translation(plan: RouterPlan, forwards: Maps) -> Iterator[str]:
 
 
 def _shares(share: int) -> Iterator[str]:
-    """Render the sets in which the kernel counts connections, and the chain that drops what is over the share."""
+    """Render the sets in which the kernel counts connections, and the chain that drops those over the share."""
     if not share:
         return
     for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr")):
@@ -181,7 +181,7 @@ def _forward(plan: RouterPlan, share: int) -> list[str]:
 
 
 def _from_inside() -> Sequence[str]:
-    """Render what guests may not do: reach blocked networks, and pass themselves off as something outside."""
+    """Render the restrictions of guests: no blocked networks, and no spoofed external addresses."""
     lines = []
     for family, suffix in (("ip", ""), ("ip6", "6")):
         new = f"iifname @inner oifname @outer ct state != {{ established, related }} {family}"

@@ -1,15 +1,14 @@
-"""Which sources a router takes from which interface: nobody passes itself off as a guest of another of its networks.
+"""Source address checks of a router: no guest can spoof a guest of another of the router's networks.
 
-Security groups admit members of a group by their addresses, also those that come by a router, so a router must carry no
-source from where it cannot be.  What lies on a network of the router comes by its interface there and by no other.
-To a network that other routers join with further ones no source of these is carried: they have their way by those
-routers.
-Other sources pass: those behind guests that route.
+Security groups identify members by their addresses, also behind a router, so a router must not forward a source address
+from an impossible direction.  Addresses of a network of the router are accepted only from the interface there.  To a
+network that other routers connect to additional networks, no sources of those are forwarded, because they use those
+routers.  Other sources pass: they may be behind guests that route.
 
-A network may have ranges that the router has no address in.  They count as the network's too, unless they overlap with
-a range of another network of the router, which the portal refuses only for ranges that the router has an address in.
-From a range that overlaps so nobody sends; and a guest of the other network who has an address in it is not heard on
-networks where the router is not the gateway: there the address may be somebody else's.
+A network may have ranges without an address of the router.  They count as the network's as well, unless they overlap a
+range of another network of the router, which the portal prevents only for ranges with an address of the router.
+Addresses of such a range are not accepted as sources; and a guest of the other network with an address in it is not
+forwarded to networks where the router is not the gateway, because the address may belong to another guest there.
 """
 
 import ipaddress
@@ -21,7 +20,7 @@ from compute_agent.network.routers.words import nft_set, of_version
 
 Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 FAMILIES = ((4, "ip", "ipv4_addr", ""), (6, "ip6", "ipv6_addr", "6"))
-"""IP version, its word for packets, its type of addresses, and what names of its sets end with."""
+"""IP version, nft's family and address type, and suffix of the sets' names."""
 CHAIN = "sources"
 
 
@@ -30,12 +29,12 @@ class _Side:
     """One network of the router."""
 
     names: tuple[str, ...]
-    """Of the interfaces there."""
+    """Names of the interfaces there."""
     own: frozenset[Range]
-    """The ranges that they have addresses in."""
+    """The ranges that these have addresses in."""
     further: frozenset[Range]
     beyond: frozenset[Range]
-    """What other routers join with the network; where this one is the gateway, without what its own networks have."""
+    """Ranges that other routers connect to the network, without this router's own if it is the gateway there."""
 
 
 def source_sets(plan: RouterPlan) -> Iterator[str]:
@@ -55,7 +54,7 @@ def source_sets(plan: RouterPlan) -> Iterator[str]:
 
 
 def source_chain(plan: RouterPlan) -> Iterator[str]:
-    """Render the chain that drops what claims to come from a network of the router and does not."""
+    """Render the chain that drops spoofed sources of the router's networks."""
     yield f"  chain {CHAIN} {{"
     for _, family, _, suffix in FAMILIES:
         yield f"    oifname @visited {family} saddr @contested{suffix} drop"
@@ -66,7 +65,7 @@ def source_chain(plan: RouterPlan) -> Iterator[str]:
             names = ", ".join(f'"{name}"' for name in side.names)
             yield f"    iifname {{ {names} }} {family} saddr @from{number}_{suffix} return"
         yield f"    {family} saddr @inside{suffix} drop"
-        # From outside they may come: another router has an address in them.
+        # They may arrive from outside, because another router has an address in them.
         yield f"    iifname @inner {family} saddr @further{suffix} drop"
     yield "  }"
 
@@ -90,14 +89,14 @@ def _sides(plan: RouterPlan) -> list[_Side]:
 
 
 def _without(ranges: frozenset[Range], others: Iterable[Range]) -> frozenset[Range]:
-    """Return the ranges that overlap with none of the others: an equal range of somebody else says nothing."""
+    """Return the ranges that overlap none of the others: an equal range elsewhere proves nothing."""
     return frozenset(
         each for each in ranges if not any(each.version == other.version and each.overlaps(other) for other in others)
     )
 
 
 def _contested(sides: list[_Side]) -> frozenset[Range]:
-    """Return the further ranges that overlap with a range of another network."""
+    """Return the additional ranges that overlap a range of another network."""
     return frozenset(
         each
         for side in sides

@@ -1,4 +1,4 @@
-"""Namespaces that route: their names, what runs inside, and the rulesets that are in place in them."""
+"""Namespaces that route: their names, work inside them, and their loaded rulesets."""
 
 from collections.abc import Callable, Collection
 from typing import TypeVar
@@ -14,7 +14,7 @@ class Spaces:
     """The namespaces of one agent's routers and external networks."""
 
     def __init__(self, agent: str | None) -> None:
-        """``agent`` is the agent's own namespace, None when it has none."""
+        """``agent`` is the agent's own namespace, None if it has none."""
         self._agent = agent
         self._rulesets: dict[str, str] = {}
 
@@ -23,7 +23,7 @@ class Spaces:
         return names.namespace_name(self._agent, kind, subject_id)
 
     def inside(self, space: str, work: Callable[[], T]) -> T:
-        """Do ``work`` in a namespace; raises RetryableHostError when it is not there."""
+        """Run ``work`` in a namespace; raises RetryableHostError if it does not exist."""
         try:
             with namespace.inside(space):
                 return work()
@@ -31,7 +31,7 @@ class Spaces:
             raise RetryableHostError("The host could not enter a router.", detail=f"{space}: {error}") from error
 
     def filter(self, space: str, ruleset: str) -> None:
-        """Put a ruleset in place unless it is; an empty ``space`` is the namespace that the calling thread is in."""
+        """Load a ruleset unless it is loaded; an empty ``space`` is the calling thread's namespace."""
         if self._rulesets.get(space) == ruleset:
             return
         if space:
@@ -41,23 +41,23 @@ class Spaces:
         self._rulesets[space] = ruleset
 
     def changed(self, space: str) -> bool:
-        """Return whether somebody else has changed the rules in a namespace, or cannot be told."""
+        """Return whether another process has changed the rules in a namespace, or whether this is unknown."""
         try:
             return not self.inside(space, nft.untouched)
         except (RetryableHostError, NftError):
             return True
 
     def forget(self, space: str) -> None:
-        """Doubt what is in place in a namespace."""
+        """Forget the loaded ruleset of a namespace, so that it is loaded again."""
         self._rulesets.pop(space, None)
 
     def missing(self, kind: str, subject_ids: Collection[str]) -> set[str]:
-        """Return those subjects whose namespace is not there."""
+        """Return those subjects whose namespace does not exist."""
         there = set(namespace.listed(names.namespace_prefix(self._agent, kind)))
         return {each for each in subject_ids if self.name(kind, each) not in there}
 
     def keep_only(self, kind: str, subject_ids: Collection[str]) -> list[str]:
-        """Remove the namespaces of all other subjects of the kind, with what is in them; return those subjects."""
+        """Remove the namespaces of all other subjects of the kind, with their contents; return those subjects."""
         prefix = names.namespace_prefix(self._agent, kind)
         gone = [name.removeprefix(prefix) for name in namespace.listed(prefix)]
         gone = [each for each in gone if each not in subject_ids]

@@ -1,4 +1,4 @@
-"""Words of nftables: sets and maps of checked addresses, in a stable order."""
+"""nftables syntax: sets and maps of validated addresses, in a stable order."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,14 +7,14 @@ from compute_agent.network.dhcp_config import MAC
 
 
 def mac_address(text: str) -> str:
-    """Return a hardware address in lower case; raises ValueError for what is none."""
+    """Return a MAC address in lower case; raises ValueError for invalid text."""
     if not MAC.fullmatch(text.lower()):
         raise ValueError(f"not a hardware address: {text!r}")
     return text.lower()
 
 
 def of_version(version: int, addresses: Iterable[str]) -> list[str]:
-    """Return those addresses, ranges or addresses with prefix length that are of one IP version."""
+    """Return those addresses, ranges or addresses with prefix length that have this IP version."""
     return [text for text in addresses if ipaddress.ip_interface(text).version == version]
 
 
@@ -30,7 +30,7 @@ def nft_set(name: str, kind: str, elements: Iterable[str], *, ranges: bool = Fal
 
 
 def nft_map(name: str, kind: str, elements: Mapping[str, str], *, ranges: bool = False) -> list[str]:
-    """Render a map; ``kind`` says what it leads from and to, and with ``ranges`` the keys may be ranges."""
+    """Render a map; ``kind`` is the type of keys and values, and with ``ranges`` the keys may be ranges."""
     flags = "flags interval; " if ranges else ""
     listed = [f"{key} : {value}" for key, value in sorted(elements.items())]
     return [f"  map {name} {{ type {kind}; {flags}{_elements(listed)}}}"]

@@ -159,7 +159,7 @@ def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_i
     machine.run("ip", "link", "add", "lan0", "type", "bridge")
     machine.run("ip", "addr", "add", "10.38.0.77/24", "dev", "lan0")
     machine.run("ip", "link", "set", "lan0", "up")
-    assert "what had failed before" in one.process.network.check()
+    assert "previous failures" in one.process.network.check()
     assert one.process.network.check() == []
     here = rack.plug(one, net, 1, told=False)
     here.configure()
