@@ -1,7 +1,8 @@
-"""ASGI entry: HTTP to Django, WebSockets to their consumers.  The faces, which do not import each other, meet here.
+"""ASGI entry point: HTTP to Django, WebSockets to their consumers.
 
-Importing this opens nothing, so that ``manage.py web`` can do it once and then fork: no event loop, which importing
-Daphne's server would make, no thread and no connection to the database.
+It combines the packages of the portal, which do not import each other. Importing it opens no event loop (as importing
+Daphne's server would), no thread and no database connection, so that ``manage.py web`` can import it once and then
+fork.
 """
 
 import importlib
@@ -15,7 +16,7 @@ from provisioning.common.left_out import leave_out
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 leave_out(os.environ.get("NOVELLA_ROLE", ""))
-django.setup(set_prefix=False)  # before the imports below: they need the apps
+django.setup(set_prefix=False)  # before the imports below, which need the apps
 
 from portal.api.common.faults import refusal
 from portal.dashboard.live import render
@@ -23,14 +24,14 @@ from portal.routing import websocket_router
 from portal.web.handler import PooledHandler
 from provisioning.identity import policy
 
-policy.load()  # a broken file of rules stops the start
+policy.load()  # an invalid policy file stops the start
 application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocket_router(render)})
 
 
 def install() -> None:
-    """Change Daphne in this process, which runs it and does not listen yet."""
+    """Patch Daphne in this process, before it listens."""
     importlib.import_module("portal.web.daphne_internals").install(refusal)
 
 
-if "daphne.server" in sys.modules:  # it was started as ``python -m daphne``
+if "daphne.server" in sys.modules:  # started as ``python -m daphne``
     install()

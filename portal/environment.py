@@ -1,4 +1,4 @@
-"""Reading the environment: every kind of setting that needs a check of its own."""
+"""Parsing of the environment: every kind of setting with a validation of its own."""
 
 import ipaddress
 import math
@@ -14,13 +14,13 @@ from django.core.exceptions import ImproperlyConfigured
 env = environ.Env()
 
 OF_ALL, LEAST, MOST = 48, 12, 24
-"""Connections to PostgreSQL that the web processes of a machine share, and the bounds of what one of them gets: half of
-the hundred that the server allows unless told otherwise.
+"""Connections to PostgreSQL shared by the web processes of a machine, and the bounds for one process: half of the
+hundred that the server allows by default.
 """
 
 
 def integer(name: str, default: int, low: int, high: int) -> int:
-    """Read a whole number within bounds; a wrong one stops the start with a sentence."""
+    """Read a whole number within bounds; an invalid one stops the start with a message."""
     text = env.str(name, default=str(default))
     try:
         value = int(text)
@@ -32,8 +32,8 @@ def integer(name: str, default: int, low: int, high: int) -> int:
 
 
 def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tuple[int, int]:
-    """Read two whole numbers with a colon between, the first and the last of a range; a wrong one stops the start with
-    a sentence.
+    """Read the first and last number of a range, separated by a colon; an invalid one stops the start with a
+    message.
     """
     text = env.str(name, default=f"{default[0]}:{default[1]}")
     found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text, re.ASCII)
@@ -43,7 +43,7 @@ def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tup
 
 
 def ipv4_range(name: str, default: str) -> str:
-    """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; a wrong one stops the start with a sentence."""
+    """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; an invalid one stops the start with a message."""
     text = env.str(name, default=default)
     try:
         found = ipaddress.IPv4Network(text)
@@ -55,9 +55,7 @@ def ipv4_range(name: str, default: str) -> str:
 
 
 def decimal(name: str) -> float | None:
-    """Read a number of at most a million either way, None when it is unset; a wrong one stops the start with a
-    sentence.
-    """
+    """Read a number from minus to plus a million, None if unset; an invalid one stops the start with a message."""
     text = env.str(name, default="")
     if not text:
         return None
@@ -71,7 +69,7 @@ def decimal(name: str) -> float | None:
 
 
 def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> list[str]:
-    """Read a list of what is known, with what is needed in it; wrong ones stop the start."""
+    """Read a list of ``known`` values that contains the ``needed`` ones; an invalid one stops the start."""
     chosen: list[str] = env.list(name, default=list(known))
     if not set(needed) <= set(chosen) <= set(known):
         message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}"
@@ -81,7 +79,7 @@ def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> l
 
 
 def one_of(name: str, default: str, known: tuple[str, ...]) -> str:
-    """Read one of the words; another one stops the start with a sentence."""
+    """Read one of several values; any other stops the start with a message."""
     text: str = env.str(name, default=default)
     if text not in known:
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be {' or '.join(known)}.")
@@ -89,7 +87,7 @@ def one_of(name: str, default: str, known: tuple[str, ...]) -> str:
 
 
 def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
-    """Read seconds by name, ``rebuilding=900,deleting=60``; what is no such list stops the start with a sentence."""
+    """Read seconds by name, ``rebuilding=900,deleting=60``; an invalid list stops the start with a message."""
     given: dict[str, int] = {}
     for text in env.list(name, default=[]):
         key, _, value = (part.strip() for part in text.partition("="))
@@ -101,7 +99,7 @@ def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
 
 
 def ports(name: str, default: list[str]) -> list[int]:
-    """Read a list of ports; a wrong one stops the start with a sentence."""
+    """Read a list of ports; an invalid one stops the start with a message."""
     given: list[str] = env.list(name, default=default)
     if not all(text.isascii() and text.isdigit() and 0 < int(text) < 65_536 for text in given):
         raise ImproperlyConfigured(f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between.")
@@ -109,7 +107,7 @@ def ports(name: str, default: list[str]) -> list[int]:
 
 
 def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; a wrong one stops the start with a sentence."""
+    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; an invalid one stops the start with a message."""
     given: list[str] = env.list(name, default=[])
     try:
         return [ipaddress.ip_network(text.strip()) for text in given]
@@ -119,8 +117,8 @@ def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
 
 
 def patterns(name: str, default: list[str]) -> list[str]:
-    """Read a list of dotted names with ``*``, ``-`` before those that are meant not to be; a wrong one stops the start
-    with a sentence.
+    """Read a list of dotted names with ``*`` as wildcard and ``-`` for exclusion; an invalid one stops the start with a
+    message.
     """
     given: list[str] = [text.strip() for text in env.list(name, default=default)]
     if not all(re.fullmatch(r"-?[a-z_.*]+", text) for text in given):
@@ -130,9 +128,9 @@ def patterns(name: str, default: list[str]) -> list[str]:
 
 
 def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """Read a list like ``launches=300/60``: how many in how many seconds; 0 is any number, ``none`` is that for all.
+    """Read limits such as ``launches=300/60``: number per seconds; 0 is unlimited, ``none`` means unlimited for all.
 
-    What is not named has its default; a wrong one stops the start with a sentence.
+    Omitted limits have their defaults; an invalid list stops the start with a message.
     """
     given: list[str] = [text.strip() for text in env.list(name, default=[]) if text.strip()]
     if given == ["none"]:
@@ -151,8 +149,8 @@ def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[in
 
 
 def web_address(name: str) -> str:
-    """Read an http or https address without a user name in it, empty for none; a wrong one stops the start with a
-    sentence.
+    """Read an http or https address without user name, or an empty one; an invalid one stops the start with a
+    message.
     """
     given: str = env.str(name, default="").strip()
     try:
@@ -168,21 +166,23 @@ def web_address(name: str) -> str:
 
 
 def secret_keys(name: str, path: Path) -> list[str]:
-    """Read keys, the one that signs first and then older ones that are still accepted, from ``name`` and
-    ``name_FALLBACKS`` or from the lines of a file, which is made on first use (mode 0600).
+    """Read keys, of which the first signs and the others are still accepted.
+
+    They come from ``name`` and ``name_FALLBACKS``, or from the lines of a file that is created on first use (mode
+    0600).
     """
     given: str = env.str(name, default="")
     if given:
         return [given, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
     folder = path.parent
     if not path.exists():
-        for each in (folder.parent.parent, folder.parent, folder):  # the mode is for the last folder of a path only
+        for each in (folder.parent.parent, folder.parent, folder):  # the mode applies only to the last directory
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = folder / f".{path.name}.{secrets.token_hex(4)}"
         temporary.touch(mode=0o600)
         temporary.write_text(secrets.token_urlsafe(48))
         try:
-            path.hardlink_to(temporary)  # the first of several processes wins
+            path.hardlink_to(temporary)  # the first of several processes creates it
         except FileExistsError:
             pass
         finally:
@@ -191,7 +191,7 @@ def secret_keys(name: str, path: Path) -> list[str]:
 
 
 def add_secret_key(path: Path, keep: int) -> None:
-    """Write a new key before those of the file, of which so many stay that there are ``keep``; whole or not at all."""
+    """Prepend a new key to the file, which then has at most ``keep`` keys; atomic."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fresh.touch(mode=0o600)
     fresh.write_text("\n".join([secrets.token_urlsafe(48), *path.read_text().split()][:keep]))
@@ -199,9 +199,10 @@ def add_secret_key(path: Path, keep: int) -> None:
 
 
 def database(name: str, data: Path, role: str, patience: int, processes: int = 1) -> dict[str, Any]:
-    """Read the URL of the database; without one it is SQLite in the data folder.  ``role`` decides how connections are
-    kept, ``patience`` is how many seconds SQLite is waited for,
-    ``processes`` how many web processes share what PostgreSQL allows.
+    """Read the URL of the database; without one it is SQLite in the data directory.
+
+    ``role`` determines how connections are kept, ``patience`` is SQLite's lock timeout in seconds, ``processes`` the
+    number of web processes that share PostgreSQL's connections.
     """
     url = env.str(name, default="")
     chosen = env.str("NOVELLA_SQLITE_SYNCHRONOUS", default="").upper()

@@ -17,9 +17,9 @@ from portal.sockets.scripts import ScriptsConsumer
 
 
 def websocket_router(render: Render) -> URLRouter:
-    """Route every WebSocket; unknown paths are denied.
+    """Route every WebSocket; unknown paths are refused.
 
-    ``render`` makes the dashboard's partials: faces do not import each other.
+    ``render`` renders the dashboard's partials, as the portal's packages do not import each other.
     """
     renders = Renders(render)
     consumers: dict[str, Any] = {

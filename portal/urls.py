@@ -1,4 +1,4 @@
-"""Root routing: every face under its own prefix, all on one port."""
+"""Root routing: every package of the portal has its own prefix, all on one port."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -1,1 +1,1 @@
-"""What agents speak to: their link, their ends of consoles, and the data of images."""
+"""Endpoints for agents: the link, the host's ends of consoles, and the data of images and backups."""

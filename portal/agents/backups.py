@@ -1,4 +1,4 @@
-"""The data of backups that hosts send for one that is made and fetch for one that is written back, over HTTP."""
+"""Transfer of backup data over HTTP: hosts send the parts of a new backup, and fetch those to restore."""
 
 import re
 import uuid
@@ -18,14 +18,16 @@ from provisioning.volumes import backup_transfers
 from provisioning.volumes.backup_store.base import StoreFullError
 
 LONGEST_MANIFEST = 64 << 20
-"""Bytes of a list of parts: 68 for each 8 MiB of data."""
+"""Bytes of a manifest: 68 for each 8 MiB of data."""
 
 
 @csrf_exempt
 @require_http_methods(["GET", "PUT"])
 def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) -> HttpResponse:
-    """``PUT``: take a part of a backup that the calling host was ordered to make; ``GET``: give one of a backup that it
-    was ordered to write back.  404 for anything else, 410 for one that is damaged.
+    """``PUT``: store a part of a backup that the calling host was commanded to create; ``GET``: send a part of a backup
+    that it was commanded to restore.
+
+    404 for any other part, 410 for a damaged one.
     """
     place = backup_transfers.Place(backup_id, number, digest)
 
@@ -44,13 +46,13 @@ def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) 
 @csrf_exempt
 @require_http_methods(["GET", "PUT"])
 def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
-    """``PUT``: all parts of a backup are sent; ``GET``: the list of its parts."""
+    """``PUT``: the host has sent all parts of a backup; ``GET``: send the list of its parts."""
 
     def put(host_id: uuid.UUID) -> HttpResponse:
         try:
             sent = msgspec.json.decode(_body(request, LONGEST_MANIFEST), type=backup_transfers.SentManifest)
         except msgspec.MsgspecError as error:
-            raise InvalidInputError("This is no list of parts.") from error
+            raise InvalidInputError("This is not a list of parts.") from error
         backup_transfers.take_manifest(host_id, backup_id, sent)
         return HttpResponse(status=204)
 
@@ -62,7 +64,7 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, carry: Callable[[uuid.UUID], HttpResponse]) -> HttpResponse:
-    """Below 500, and for 507, it is no use to try again."""
+    """Run the transfer and convert errors into responses; hosts do not retry a status below 500, or 507."""
     try:
         host = calling_host(request)
     except NotAuthenticatedError as error:
@@ -88,6 +90,6 @@ def _body(request: HttpRequest, longest: int) -> bytes:
 
 
 def _progress(request: HttpRequest) -> tuple[int, int]:
-    """Read how many bytes of how many are done; what is no such thing says nothing."""
+    """Return the done and total bytes of the progress header; zeros if it is malformed."""
     found = re.fullmatch(r"([0-9]{1,18})/([0-9]{1,18})", request.headers.get("X-Novella-Progress", ""), re.ASCII)
     return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -1,4 +1,4 @@
-"""Which host makes a request over HTTP, and plain answers to hosts."""
+"""Authentication of hosts over HTTP, and plain text responses to them."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -7,12 +7,12 @@ from provisioning.hosts.models import Host
 
 
 def calling_host(request: HttpRequest) -> Host:
-    """Return the host whose name and credential the request bears.  Raises NotAuthenticatedError."""
+    """Return the host authenticated by the request's host name and credential. Raises NotAuthenticatedError."""
     kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     name = request.headers.get("X-Novella-Host", "")
     return enrolment.authenticate(name, credential.strip() if kind.lower() == "bearer" else "")
 
 
 def said(status: int, text: str) -> HttpResponse:
-    """Answer with a sentence."""
+    """Return a plain text response."""
     return HttpResponse(text, status=status, content_type="text/plain")

@@ -1,4 +1,4 @@
-"""The data of images that hosts fetch for a build and send after a snapshot, over HTTP."""
+"""Transfer of image data over HTTP: hosts fetch it for a build, and send it after a snapshot."""
 
 import uuid
 from collections.abc import Iterator
@@ -29,9 +29,11 @@ NO_IMAGE = "There is no image for this host here."
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "PUT"])
 def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    """``GET``: the bits of an image that the calling host needs for a command about an instance or a volume, whose id
-    is ``instance_id``; ``PUT``: the bits of one that it was ordered to make of it (of a volume: the image's own id).
-    404 for anything else.
+    """``GET``: send the data of an image that the calling host needs for a command; ``PUT``: store that of an image it
+    was commanded to create.
+
+    ``instance_id`` is the instance or volume of the command; for the image of a volume, it is the image's own id. 404
+    for any other image.
     """
     try:
         host = calling_host(request)
@@ -42,7 +44,7 @@ def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID
         return carry(request, host.id, instance_id, image_id)
     except InterruptedUploadError as error:
         return said(503, error.message)
-    except NovellaError as error:  # below 500, all but 401 and 409, it is no use to try again
+    except NovellaError as error:  # hosts do not retry a status below 500, except 401 and 409
         return said(status_of(error, "image") or 503, error.message)
 
 
@@ -59,7 +61,7 @@ def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, imag
 
 
 def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    """Take the data as it arrives; data that is there already is not taken again: the answer was lost."""
+    """Store the data as it arrives. Data that is already stored is skipped: the previous response was lost."""
     try:
         image = image_transfers.image_to_send(host_id, instance_id, image_id)
     except NotFoundError:

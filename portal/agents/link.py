@@ -1,4 +1,4 @@
-"""The agents' link: one WebSocket per host, over which it gets commands and questions and reports facts."""
+"""The agents' link: one WebSocket for each host, which delivers commands and questions and receives reports."""
 
 import asyncio
 import contextlib
@@ -57,9 +57,9 @@ from provisioning.hosts.models import Host
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
 CERTIFICATE_AGAIN = 30.0
-"""Seconds; the last one until a host that has not answered is asked again for its requests for certificates."""
+"""Seconds until a host that has not answered is again asked for certificate requests."""
 REFUSED, REPLACED, FAILED = 4401, 4409, 4500
-"""Codes the link is closed with."""
+"""Close codes of the link."""
 
 HOST_NAME = "x-novella-host"
 
@@ -70,15 +70,14 @@ strangers = Strangers()
 class AgentConsumer(Consumer):
     """``/ws/agent``; the frames are ``compute_agent.contract.messages``.
 
-    Frames of one host are handled one after the other.  A host has one live link: a newer one, in whichever web
-    process, ends the older.
+    Frames of one host are handled in order. A host has one live link: a newer one, in any web process, ends the older.
     """
 
     async def connect(self) -> None:
-        """Accept, and wait for the first frame.
+        """Accept the link and wait for the first frame.
 
-        A link whose handshake shows no host's credential can only enrol.  Few of those are open at a time, and the web
-        server keeps 64 KiB of what each of them sends; a further one is refused before it is accepted.
+        A link without a host's credential in its handshake can only enrol. The number of such links is limited, as the
+        web server buffers up to 64 KiB for each of them; above the limit they are refused before they are accepted.
         """
         self._host: Host | None = None
         self._closed = False
@@ -119,7 +118,7 @@ class AgentConsumer(Consumer):
             await in_thread(liveness.disconnected, self._host.id)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Handle one frame, wholly, before the next."""
+        """Handle one frame completely before the next."""
         if self._closed:
             return
         try:
@@ -138,13 +137,13 @@ class AgentConsumer(Consumer):
 
     @property
     def _address(self) -> str:
-        """The address that the link comes from."""
+        """The remote address of the link."""
         return str((self.scope.get("client") or ("",))[0])
 
-    # --- strangers ----------------------------------------------------------------------------------------------
+    # --- unauthenticated links -----------------------------------------------------------------------------------
 
     def _shows_credential(self) -> bool:
-        """Return whether the handshake has the credential of a host."""
+        """Whether the handshake has the credential of a host."""
         name, credential = handshake.header(self.scope, HOST_NAME), handshake.bearer(self.scope)
         if not name or not credential:
             return False
@@ -155,7 +154,7 @@ class AgentConsumer(Consumer):
         return True
 
     def _know(self) -> None:
-        """The other end is a host: it may send whole reports, and is no stranger any more."""
+        """Mark the link as authenticated: it may send full reports and no longer counts as unauthenticated."""
         self._leave()
         admit: Any = self.scope.get("admit")
         if admit is not None:
@@ -166,10 +165,10 @@ class AgentConsumer(Consumer):
             self._stranger = False
             strangers.leave(self._address)
 
-    # --- letting in ---------------------------------------------------------------------------------------------
+    # --- authentication ------------------------------------------------------------------------------------------
 
     async def _admit(self, message: ToPortal) -> None:
-        """The first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
+        """Handle the first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
         if isinstance(message, Enrol):
             host = await in_thread(enrolment.enrol, message)
             await in_thread(liveness.heartbeat, host.id)
@@ -193,29 +192,29 @@ class AgentConsumer(Consumer):
         )
         await self._tell(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
-        if not await in_thread(liveness.is_known, host.id):  # forgotten before anything was heard here
+        if not await in_thread(liveness.is_known, host.id):  # it was removed before its first frame
             await self._end(REPLACED)
             return
         self._start(self._guard(self._deliver, host.id))
 
     def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
-        """Be woken for this host, then tell an older link of it to end."""
+        """Subscribe to the host's events, then end an older link of the host."""
 
         def arrived(event: LoggedEvent) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is stopping
                 loop.call_soon_threadsafe(self._take, event)
 
         self._subscription = tailer().subscribe([commands.topic(host_id)], arrived)
         log.record(commands.topic(host_id), "link", {"link": self._link})
 
     def _take(self, event: LoggedEvent) -> None:
-        """Something is there for this host; in the loop's thread."""
+        """Handle an event for this host, in the loop's thread."""
         if event.kind == "link":
             if event.payload.get("link") == self._link:
                 self._own_event = event.id
             else:
                 self._newest_link = max(self._newest_link, event.id)
-            forgotten = event.payload.get("link") == "forgotten"  # there is no host any more
+            forgotten = event.payload.get("link") == "forgotten"  # the host no longer exists
             if forgotten or (self._own_event and self._newest_link > self._own_event):
                 self._start(self._end(REPLACED))
             return
@@ -227,14 +226,16 @@ class AgentConsumer(Consumer):
             self._orders = True
         self._news.set()
 
-    # --- to the host --------------------------------------------------------------------------------------------
+    # --- to the host ---------------------------------------------------------------------------------------------
 
     async def _deliver(self, host_id: uuid.UUID) -> None:
-        """Send every order and question once on this link, in order; what is not acknowledged goes out on the next."""
+        """Send every command and question once on this link, in order; unacknowledged ones are sent again on the next
+        link.
+        """
         while True:
             if self._orders:
                 self._orders = False
-                before = set(self._sent)  # one of them may be acknowledged, and forgotten here, while orders are read
+                before = set(self._sent)  # one may be acknowledged and removed here while commands are read
                 for command in await in_thread(versions.orders, host_id):
                     if command.id not in before:
                         self._sent.add(command.id)
@@ -245,7 +246,7 @@ class AgentConsumer(Consumer):
                 for call in asked:
                     if call.id not in self._questions:
                         await self._tell(call)
-                self._questions = {call.id for call in asked}  # one may just have been answered: it is not put again
+                self._questions = {call.id for call in asked}  # one may just have been answered: it is not sent again
             if self._renewal:
                 self._renewal = False
                 await self._ask_for_credential(host_id)
@@ -254,27 +255,27 @@ class AgentConsumer(Consumer):
             self._news.clear()
 
     async def _ask_for_credential(self, host_id: uuid.UUID) -> None:
-        """Ask for a new credential when an operator wants one, once for each time that one was wanted."""
+        """Ask for a new credential if an operator requested one, once for each request."""
         since = await in_thread(credentials.wanted, host_id)
         if since is not None and since != self._asked_since:
             self._asked_since = since
             await self._tell(RenewCredential())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a task of this link.  It is kept until it ends, because the loop alone keeps no task alive."""
+        """Run a task of this link and keep a reference to it, as the event loop does not."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _guard(self, work: Callable[[uuid.UUID], Awaitable[None]], host_id: uuid.UUID) -> None:
-        """Run a task of this link; when it fails, the link ends, and the next one starts afresh."""
+        """Run a task of this link; if it fails, the link is closed, and the host connects again."""
         try:
             await work(host_id)
         except Exception:
             logger.exception("The link of host %s fails.", host_id)
             await self._end(FAILED)
 
-    # --- from the host ------------------------------------------------------------------------------------------
+    # --- from the host -------------------------------------------------------------------------------------------
 
     async def _handle(self, host_id: uuid.UUID, message: ToPortal) -> None:
         match message:
@@ -309,7 +310,7 @@ class AgentConsumer(Consumer):
             await in_thread(credentials.in_use, host_id)
 
     async def _ask_for_certificate(self, host_id: uuid.UUID, has: str | None) -> None:
-        """Ask for requests when the host has not the certificates that it should have."""
+        """Ask for certificate requests if the host lacks certificates that it should have."""
         now = asyncio.get_running_loop().time()
         asked_at = self._certificate_asked_at
         if asked_at is not None and now < asked_at + CERTIFICATE_AGAIN:
@@ -319,7 +320,7 @@ class AgentConsumer(Consumer):
             await self._tell(RenewCertificate())
 
     async def _sign(self, host_id: uuid.UUID, request: CertificateRequest) -> None:
-        """Sign what was asked for; a host whose requests are no good goes on without certificates."""
+        """Sign a certificate request; a host whose requests are invalid continues without certificates."""
         if self._certificate_asked_at is None:
             return
         try:
@@ -333,16 +334,16 @@ class AgentConsumer(Consumer):
                 await self._tell(certificate)
 
     async def _acknowledge(self, host_id: uuid.UUID) -> None:
-        """Write down, a moment later, what the host has stored: by then many a command is finished and needs no note.
+        """Store acknowledgements after a short delay, by which many commands are finished and need none.
 
-        What is not written when the link breaks is sent again, which changes nothing.
+        Commands whose acknowledgement is lost with the link are sent again; they are idempotent.
         """
         await asyncio.sleep(ACKNOWLEDGE_AFTER)
         ids, self._stored = self._stored, []
         await in_thread(commands.acknowledge, host_id, ids)
         self._sent.difference_update(ids)
 
-    # --- sending ------------------------------------------------------------------------------------------------
+    # --- sending -------------------------------------------------------------------------------------------------
 
     async def _tell(self, message: Message) -> None:
         if not self._closed:

@@ -1,4 +1,4 @@
-"""Links that have shown no credential yet: few of an address and few in all may be open in one process."""
+"""Limits of unauthenticated links, for each address and in total, in one process."""
 
 from collections import Counter
 
@@ -7,20 +7,20 @@ MOST = 256
 
 
 class Strangers:
-    """Counts open links by the address that they come from; used in the event loop alone."""
+    """Counts open links by remote address; used only in the event loop."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Count one more, unless the address or the process has its share already."""
+        """Count a link, unless the address or the process is at its limit."""
         if self._open[address] >= MOST_OF_ADDRESS or self._open.total() >= MOST:
             return False
         self._open[address] += 1
         return True
 
     def leave(self, address: str) -> None:
-        """Count one less."""
+        """Remove a link from the count."""
         self._open[address] -= 1
         if self._open[address] <= 0:
             del self._open[address]

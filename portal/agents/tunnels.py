@@ -1,4 +1,4 @@
-"""The host's end of a console or a tunnel, dialled because the host was asked to."""
+"""The host's end of a console or a tunnel, which the host opens on request."""
 
 import asyncio
 import contextlib
@@ -14,16 +14,14 @@ from provisioning.hosts import enrolment
 
 
 class TunnelConsumer(Consumer):
-    """``/ws/agent/consoles/<tunnel>``, ``/ws/agent/tunnels/<tunnel>``: the host's end; what is no tunnel of the host
-    is denied.
-    """
+    """``/ws/agent/consoles/<tunnel>``, ``/ws/agent/tunnels/<tunnel>``: the host's end; unknown tunnels are refused."""
 
     _person: PersonEnd | None = None
     _pipe: Pipe | None = None
     _reader: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        """Let in the host that was asked, with its credential."""
+        """Accept the requested host, by its credential."""
         name = handshake.header(self.scope, "x-novella-host")
         tunnel = self.scope["url_route"]["kwargs"]["tunnel"]
         with contextlib.suppress(NotAuthenticatedError):
@@ -33,7 +31,7 @@ class TunnelConsumer(Consumer):
         await self.close()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Pass on what the guest sent."""
+        """Forward data from the guest."""
         if bytes_data is not None and self._person is not None:
             await self._person.take(bytes_data)
         elif bytes_data is not None and self._pipe is not None:
@@ -51,20 +49,20 @@ class TunnelConsumer(Consumer):
         await self.send(bytes_data=data)
 
     async def _join_here(self, name: str, host_id: uuid.UUID) -> bool:
-        """Join with a person's end in this process."""
+        """Connect to the user's end in this process."""
         tunnel = tunnels.dialled(name, host_id)
         if tunnel is None or tunnel.dialled.done():
             return False
         self._person = tunnel.person
         await self.accept()
-        if tunnel.dialled.done():  # the person has left meanwhile
+        if tunnel.dialled.done():  # the user has disconnected in the meantime
             await self.close()
         else:
             tunnel.dialled.set_result(self)
         return True
 
     async def _join_elsewhere(self, name: str, host_id: uuid.UUID) -> bool:
-        """Join with a person's end in another process of this machine."""
+        """Connect to the user's end in another process of this machine."""
         self._pipe = await tunnel_relay.join(name, host_id)
         if self._pipe is None:
             return False

@@ -1,4 +1,4 @@
-"""The command ``novella``: any TCP port of a server, from wherever its cloud can be reached.
+"""The command ``novella``: access to any TCP port of a server, from any place that reaches its cloud.
 
-It stands alone: no Django, and nothing else of this project.
+It is self-contained: no Django, and no other package of this project.
 """

@@ -1,4 +1,4 @@
-"""Signing in as OpenStack's clients do (clouds.yaml, ``OS_…``), and finding servers."""
+"""Authentication as in OpenStack's clients (clouds.yaml, ``OS_…``), and look-up of servers."""
 
 import contextlib
 import getpass
@@ -15,16 +15,19 @@ from portal.client.errors import FAILED, FORBIDDEN, NOT_FOUND, NOT_SIGNED_IN, UN
 from portal.client.links import Link, tunnel_url
 
 FRESH = 600
-"""Seconds that a token must have left for a new connection, which ends with it."""
+"""Minimum remaining lifetime of a token for a new connection, which ends with it, in seconds."""
 DEFAULT_LOGIN = "root"
 _ID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 
 class Cloud:
-    """One sign-in."""
+    """A connection to a cloud."""
 
     def __init__(self, name: str | None) -> None:
-        """Sign in to the cloud of this name in clouds.yaml, else to the one of the environment.  Raises ClientError."""
+        """Authenticate with the cloud of this name in clouds.yaml, by default that of the environment.
+
+        Raises ClientError.
+        """
         try:
             region = OpenStackConfig(pw_func=_ask, app_name="novella").get_one(cloud=name)
             self._connection = Connection(config=region)
@@ -37,13 +40,13 @@ class Cloud:
             raise ClientError("The cloud offers no compute service.", UNREACHABLE)
 
     def server(self, name: str) -> Any:
-        """Return the server of this id or name.  Raises ClientError."""
+        """Return the server with this id or name. Raises ClientError."""
         compute = self._connection.compute
         try:
             if _ID.fullmatch(name):
                 with contextlib.suppress(openstack.exceptions.NotFoundException):
                     return compute.get_server(name)
-            # The SDK's find_server takes the name for a pattern as it is, and finds no name with brackets.
+            # The SDK's find_server uses the name as a pattern without escaping it, and finds no names with brackets.
             named = compute.servers(name=f"^{re.escape(name)}$")
             found = [server for server in named if server.name == name]
         except (openstack.exceptions.SDKException, auth_errors.ClientException) as error:
@@ -55,7 +58,7 @@ class Cloud:
         return found[0]
 
     def login(self, server: Any) -> str:
-        """Return the login user that the server's image names in ``os_admin_user``; ``root`` without one."""
+        """Return the login user in the image's ``os_admin_user``, by default ``root``."""
         image = (server.image or {}).get("id")
         login = None
         if image:
@@ -64,7 +67,7 @@ class Cloud:
         return str(login or DEFAULT_LOGIN)
 
     def link(self, server: Any, port: int, address: str | None) -> Link:
-        """Return what opens a tunnel, with a token that is good for a while.  Raises ClientError."""
+        """Return a link for a tunnel, with a token that remains valid for some time. Raises ClientError."""
         session = self._connection.session
         try:
             auth = session.auth
@@ -86,7 +89,7 @@ def _ask(prompt: str | None = None) -> str:
 
 
 def _explained(error: Exception) -> ClientError:
-    """Say in one line why the cloud did not do what was asked."""
+    """Convert an error of the SDK into a one-line message."""
     status = getattr(error, "http_status", None) or getattr(error, "status_code", None)
     if status in {401, 403}:
         code, text = (NOT_SIGNED_IN, "The sign-in failed") if status == 401 else (FORBIDDEN, "The cloud refuses")

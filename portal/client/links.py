@@ -1,4 +1,4 @@
-"""Where a tunnel's WebSocket is, and what opens it."""
+"""The address and credentials of a tunnel's WebSocket."""
 
 import json
 import ssl
@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 ENVIRONMENT = "NOVELLA_TUNNEL"
-"""With it ``novella ssh`` hands a link to the program that ssh starts: the environment is nobody else's to read."""
+"""Variable with which ``novella ssh`` passes a link to the program that ssh starts; only the user can read it."""
 SCHEMES = {"http": "ws", "https": "wss"}
 COMPUTE = "/compute"
-"""Where the Compute API begins in the catalog's address; the WebSockets lie beside it."""
+"""Path of the Compute API in the catalog's address; the paths of the WebSockets are next to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One port of one server: the WebSocket's address, the token, and how the portal's certificate is checked."""
+    """One port of one server: the WebSocket's address, the token, and how the portal's certificate is verified."""
 
     url: str
     token: str
@@ -22,16 +22,16 @@ class Link:
     cafile: str | None = None
 
     def dump(self) -> str:
-        """Return it as text for another process."""
+        """Serialize the link for another process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def load(cls, text: str) -> "Link":
-        """Read what ``dump`` has written."""
+        """Read the output of ``dump``."""
         return cls(**json.loads(text))
 
     def tls(self) -> ssl.SSLContext | None:
-        """Return how TLS is spoken; None without TLS."""
+        """Return the TLS settings; None without TLS."""
         if not self.url.startswith("wss:"):
             return None
         context = ssl.create_default_context(cafile=self.cafile)
@@ -42,7 +42,7 @@ class Link:
 
 
 def tunnel_url(compute: str, server_id: str, port: int, address: str | None) -> str:
-    """Return the WebSocket's address beside the Compute API's, ``https://cloud.example.org/compute/v2.1``.
+    """Return the WebSocket's address, derived from that of the Compute API, ``https://cloud.example.org/compute/v2.1``.
 
     Raises ValueError for an address that is not Novella's.
     """

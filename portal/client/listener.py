@@ -1,4 +1,4 @@
-"""A local port whose connections each lead to a port of a server."""
+"""A local port that is forwarded to a port of a server."""
 
 import asyncio
 import contextlib
@@ -12,11 +12,11 @@ from portal.client.links import Link
 from portal.client.tunnel import PIECE, carry
 
 NewLink = Callable[[], Awaitable[Link]]
-"""Returns a link with a good token; raises ClientError."""
+"""Returns a link with a valid token; raises ClientError."""
 
 
 class _Local:
-    """A connection that a program of this machine has made."""
+    """A connection of a local program."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -34,7 +34,10 @@ class _Local:
 
 
 async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> None:
-    """Take connections until the program is stopped; one that fails is said and ends alone.  Raises ClientError."""
+    """Accept connections until the program is stopped; the failure of one is printed and does not affect others.
+
+    Raises ClientError.
+    """
     open_now: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,7 +60,7 @@ async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> N
     async with server:
         for listening in server.sockets:
             host, number = listening.getsockname()[:2]
-            _say(f"{f'[{host}]' if ':' in host else host}:{number} leads to {leads_to}. Stop it with Ctrl-C.")
+            _say(f"{f'[{host}]' if ':' in host else host}:{number} is forwarded to {leads_to}. Stop it with Ctrl-C.")
         try:
             await server.serve_forever()
         finally:
@@ -67,7 +70,7 @@ async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> N
 
 
 def _break_off(writer: asyncio.StreamWriter) -> None:
-    """Let the local program see that the connection was cut off (RST), not ended."""
+    """Reset the connection (RST), so that the local program can distinguish an interruption from the end."""
     with contextlib.suppress(OSError):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

@@ -19,21 +19,21 @@ SSH_PORT = 22
 LAST_PORT = 65_535
 LOOPBACK = "127.0.0.1"
 STOPPED = 130
-"""What a shell makes of Ctrl-C."""
+"""A shell's exit code after Ctrl-C."""
 
-_EPILOG = """Who signs in is said as for the openstack command: --os-cloud, OS_CLOUD or the OS_ variables.
+_EPILOG = """Credentials are specified as for the openstack command: --os-cloud, OS_CLOUD or the OS_ variables.
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not signed in, 4 no such server or address, 5 not allowed, 6 the
 server or its port takes no connection, 7 too many tunnels, 8 the cloud does not answer, 9 cut off before its end.
 novella ssh ends with the code of ssh."""
 
 
 def command() -> int:
-    """Run what the command line says; return the exit code."""
+    """Run the command line; return the exit code."""
     arguments = sys.argv[1:]
     ssh = divided(arguments[1:]) if arguments[:1] == ["ssh"] else SshArguments()
     given = _parser().parse_args(["ssh", *ssh.own] if arguments[:1] == ["ssh"] else arguments)
     given.passed_on, given.command = ssh.passed_on, ssh.command
-    logging.getLogger().addHandler(logging.NullHandler())  # libraries warn of what is said here in one line
+    logging.getLogger().addHandler(logging.NullHandler())  # warnings of libraries are replaced by one-line messages
     try:
         run: int = given.run(given)
     except ClientError as error:
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run ssh with a tunnel to the server. Other options are passed on to ssh.",
     )
     ssh.add_argument("server", metavar="[USER@]NAME", help="name or id of the server")
-    ssh.add_argument("-l", "--login", metavar="USER", help="who to be there (default: what its image says, else root)")
+    ssh.add_argument("-l", "--login", metavar="USER", help="login user (default: that of its image, else root)")
     ssh.add_argument("-i", "--key", metavar="FILE", help="the private key")
     ssh.add_argument("-p", "--port", type=_port, default=SSH_PORT, help="the server's port (default: 22)")
     ssh.add_argument("-o", dest="options", action="append", default=[], metavar="OPTION", help="an option for ssh")
@@ -73,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     tunnel = commands.add_parser(
         "tunnel",
         parents=[everywhere],
-        help="lead a local port, or standard input and output, to a port of a server",
-        description="Take connections on this machine and lead each to a port of the server.",
+        help="forward a local port, or standard input and output, to a port of a server",
+        description="Accept connections on this machine and forward each to a port of the server.",
     )
     tunnel.add_argument("target", metavar="NAME:PORT", type=_target, help="name or id of the server, and its port")
     ways = tunnel.add_mutually_exclusive_group()

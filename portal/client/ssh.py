@@ -11,7 +11,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class SshWish:
-    """What is asked of ssh."""
+    """Arguments of an ssh connection."""
 
     server_id: str
     server_name: str
@@ -19,16 +19,16 @@ class SshWish:
     key: str | None = None
     options: Sequence[str] = ()
     passed_on: Sequence[str] = ()
-    """More arguments for ssh, as they came."""
+    """Additional arguments, passed to ssh unchanged."""
     command: Sequence[str] = ()
 
 
 def ssh_command(wish: SshWish) -> list[str]:
     """Return the program and its arguments.
 
-    The host key is remembered by the server's id, at the first contact: names and addresses come back with other
-    servers behind them.  The host is called by its name where that is one for ssh, so that the person's own
-    configuration for it counts.
+    The host key is accepted at the first contact and stored under the server's id, as names and addresses are reused by
+    other servers. The host argument is the server's name if ssh accepts it, so that the user's configuration for it
+    applies.
     """
     proxy = shlex.join([sys.executable, "-m", "portal.client.standard_streams"]).replace("%", "%%")
     found = ["ssh", "-o", f"ProxyCommand={proxy}", "-o", f"HostKeyAlias=novella-{wish.server_id}"]

@@ -1,7 +1,7 @@
-"""The command line of ``novella ssh``, which is written as that of ``ssh`` is.
+"""The command line of ``novella ssh``, which has the syntax of ``ssh``.
 
 Options of ssh that novella does not read are passed on, and a command may follow the server with or without ``--``.
-Source: ssh(1), and ``main`` in OpenSSH's ssh.c for the letters and for which of them have a value.
+Source: ssh(1), and ``main`` in OpenSSH's ssh.c for the options and which of them have a value.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
 OWN = frozenset("liop")
-"""Options of ssh that novella reads itself."""
+"""Options of ssh that novella reads."""
 LONG_FLAGS = frozenset({"--help"})
 """Novella's own options without a value."""
 
 
 @dataclass(slots=True)
 class SshArguments:
-    """The options of novella, those for ssh, and the command for the server."""
+    """The options of novella, those of ssh, and the command for the server."""
 
     own: list[str] = field(default_factory=list)
     passed_on: list[str] = field(default_factory=list)
@@ -24,7 +24,7 @@ class SshArguments:
 
 
 def divided(arguments: Sequence[str]) -> SshArguments:
-    """Divide the arguments behind ``novella ssh``; the last one of ``own`` is the server, if there is one."""
+    """Split the arguments of ``novella ssh``; the last one of ``own`` is the server, if there is one."""
     found, left, server = SshArguments(), list(arguments), ""
     while left:
         each = left.pop(0)
@@ -47,7 +47,7 @@ def divided(arguments: Sequence[str]) -> SshArguments:
 
 
 def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
-    """Read one argument of short options, ``-vL`` with its value behind it or in the next argument."""
+    """Read one argument of short options, ``-vL``, whose value follows it or is the next argument."""
     while letters:
         letter, letters = letters[0], letters[1:]
         if letter in WITH_VALUE:
@@ -58,6 +58,6 @@ def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
 
 
 def user_and_server(text: str) -> tuple[str | None, str]:
-    """Return the user of ``USER@SERVER``, None without one, and the server; the last ``@`` divides, as in ssh."""
+    """Return the user in ``USER@SERVER``, or None, and the server; the last ``@`` separates them, as in ssh."""
     user, mark, server = text.rpartition("@")
     return (user, server) if mark and user and server else (None, text)

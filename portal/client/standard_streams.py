@@ -1,6 +1,7 @@
-"""A connection on standard input and output, as ssh's ``ProxyCommand`` wants it.
+"""A connection on standard input and output, for ssh's ``ProxyCommand``.
 
-``python -m portal.client.standard_streams`` takes its link from the environment: ``novella ssh`` has signed in already.
+``python -m portal.client.standard_streams`` takes its link from the environment, as ``novella ssh`` has already
+authenticated.
 """
 
 import asyncio
@@ -16,12 +17,12 @@ INPUT, OUTPUT = 0, 1
 
 
 class StandardStreams:
-    """Whatever kind of file they are: pipes, a terminal, a socket, a file on disk."""
+    """Standard input and output of any kind: pipes, a terminal, a socket, a file."""
 
     def __init__(self) -> None:
         self._read: asyncio.Queue[bytes] = asyncio.Queue(maxsize=1)
         self._loop = asyncio.get_running_loop()
-        # A thread that waits for input must not hold up the end of the program.
+        # A thread that waits for input must not delay the exit of the program.
         threading.Thread(target=self._read_all, daemon=True).start()
 
     async def read(self) -> bytes:
@@ -31,7 +32,7 @@ class StandardStreams:
         await asyncio.to_thread(_write_all, data)
 
     async def end(self) -> None:
-        """Close standard output; what reads it sees its end."""
+        """Close standard output, so that its reader sees the end."""
         empty = os.open(os.devnull, os.O_WRONLY)
         os.dup2(empty, OUTPUT)
         os.close(empty)
@@ -45,7 +46,7 @@ class StandardStreams:
                 data = b""
             try:
                 asyncio.run_coroutine_threadsafe(self._read.put(data), self._loop).result()
-            except RuntimeError:  # the program ends
+            except RuntimeError:  # the program is exiting
                 return
 
 
@@ -56,12 +57,12 @@ def _write_all(data: bytes) -> None:
 
 
 async def carry_standard_streams(link: Link) -> None:
-    """Pass standard input to the server, and what it sends to standard output.  Raises ClientError."""
+    """Send standard input to the server, and its data to standard output. Raises ClientError."""
     await carry(link, StandardStreams())
 
 
 def main() -> int:
-    """Carry the link of the environment; return the exit code."""
+    """Run the link in the environment; return the exit code."""
     try:
         asyncio.run(carry_standard_streams(Link.load(os.environ[ENVIRONMENT])))
     except ClientError as error:

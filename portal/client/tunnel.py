@@ -1,7 +1,7 @@
-"""One connection to a port of a server: the portal's WebSocket at one end, the caller's bytes at the other.
+"""One connection to a port of a server, between the portal's WebSocket and the caller's bytes.
 
-Binary frames are bytes, and an empty one says that its side sends no more (docs/api.md).  Each side waits for the
-other: nothing grows while one of them is slow.
+Binary frames contain bytes, and an empty one ends the data of its side (docs/api.md). Each side waits for the
+other, so that no buffer grows while one of them is slow.
 """
 
 import asyncio
@@ -26,14 +26,17 @@ from portal.client.errors import (
 from portal.client.links import Link
 
 PIECE = 65_536
-"""Bytes that are read at once."""
+"""Maximum bytes of one read."""
 MOST_FRAME = 1 << 20
 PING_EVERY = 20
-"""Seconds: proxies close what is silent.  No answer is waited for: a portal that waits for the guest reads no pings."""
+"""Seconds between pings, as proxies close idle connections.
+
+Pongs are not awaited: a portal that waits for the guest reads no pings.
+"""
 OVER, IDLE = 4000, 4408
 CODES = {
     4400: (FAILED, "The cloud does not take this port or address."),
-    4401: (NOT_SIGNED_IN, "The token is not valid any more."),
+    4401: (NOT_SIGNED_IN, "The token is no longer valid."),
     4403: (FORBIDDEN, "You may not reach this server."),
     4404: (NOT_FOUND, "There is no such server."),
     IDLE: (CUT_OFF, "Nothing has passed for a long time."),
@@ -43,24 +46,24 @@ CODES = {
     4502: (NOT_READY, "The server takes no connection at this port."),
     4504: (UNREACHABLE, "The server's host does not answer."),
 }
-"""The portal's close codes, with what is said when it says nothing itself."""
+"""The portal's close codes, with messages for those that come without one."""
 
 
 class Ends(Protocol):
     """The caller's side of a connection."""
 
     async def read(self) -> bytes:
-        """Return what is to be sent, at most ``PIECE``; nothing at its end."""
+        """Return data to send, at most ``PIECE`` bytes; empty at its end."""
 
     async def write(self, data: bytes) -> None:
-        """Take what has come; returns when there is room for more.  Raises OSError when nobody is there any more."""
+        """Write received data; returns when there is room for more. Raises OSError if the reader has closed."""
 
     async def end(self) -> None:
-        """Be told that no more will come."""
+        """Called at the end of the received data."""
 
 
 async def carry(link: Link, ends: Ends) -> None:
-    """Connect, and pass bytes both ways until both sides have said their last.  Raises ClientError."""
+    """Connect, and forward bytes in both directions until both sides have ended. Raises ClientError."""
     async with _connected(link) as portal:
         sending = asyncio.create_task(_send(portal, ends))
         try:
@@ -103,7 +106,7 @@ async def _send(portal: ClientConnection, ends: Ends) -> None:
 
 
 async def _receive(portal: ClientConnection, ends: Ends, sending: "asyncio.Task[None]") -> None:
-    """Pass on what comes, until the portal closes.  Raises ClientError when that was not the end."""
+    """Forward received data until the portal closes. Raises ClientError if that was not the regular end."""
     complete = False
     while True:
         try:
@@ -122,7 +125,7 @@ async def _receive(portal: ClientConnection, ends: Ends, sending: "asyncio.Task[
                 complete = True
                 await ends.end()
         except OSError:
-            return  # whoever wanted it is gone
+            return  # the reader has closed
         if complete and sending.done():
             return
 

@@ -1,1 +1,1 @@
-"""What the faces share: request ids, sign-in, security headers, front-end packages."""
+"""Common parts of the portal's packages: request ids, sign-in, security headers, front-end packages."""

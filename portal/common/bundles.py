@@ -1,7 +1,7 @@
-"""The style sheet and the script of every page: one file of each, with no more of the libraries than pages use.
+"""Bundles: one style sheet and one script for all pages, with only those parts of the libraries that pages use.
 
-Made when static files are collected, of the packages in ``node_modules`` and of ``static``.  A class of Bootstrap or an
-icon is used when its name is a word of one of the texts in ``NAMING``.
+They are built when static files are collected, from the packages in ``node_modules`` and from ``static``. A class of
+Bootstrap or an icon is used if its name is a word in one of the texts in ``NAMING``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMING = {
     "provisioning/compute/actions": "*.py",
     "static/js": "*.js",
 }
-"""Where the texts are that name classes and icons; `up.prepare` knows them, too."""
+"""Directories with texts that contain classes and icons; `up.prepare` has the same list."""
 STYLES, SCRIPTS = "app.css", "app.js"
 OWN_STYLES = ("css/novella.css", "css/parts.css", "css/pages.css")
 LIBRARIES = (
@@ -36,10 +36,10 @@ OF_BOOTSTRAP = (
     *("util/index", "dom/data", "dom/event-handler", "dom/manipulator", "util/config", "dom/selector-engine"),
     *("base-component", "dropdown"),
 )
-"""The parts that menus need; pages use nothing else of its script."""
+"""Parts of Bootstrap's script for menus; pages use no others."""
 OWN_SCRIPTS = ("js/page.js", "js/bulk.js", "js/clock.js")
 SET_BY_LIBRARIES = frozenset({"show"})
-"""Classes that no text of ours names: Bootstrap's script sets them at menus."""
+"""Classes that Bootstrap's script sets on menus and that no text contains."""
 ICON = """
 .bi::before{content:"";display:inline-block;width:1em;height:1em;vertical-align:-.125em;background:currentColor;\
 --m:var(--i,linear-gradient(#0000,#0000)) center/contain no-repeat;-webkit-mask:var(--m);mask:var(--m)}
@@ -50,20 +50,22 @@ _MENUS = """window.bootstrap = ((globalThis) => {{
 {}
 return {{ Dropdown: globalThis.Dropdown }};
 }})({{ "@popperjs/core": Popper }})"""
-"""Each part takes those before it from the global object, and puts itself there: here they have one of their own."""
+"""Each part reads those before it from the global object and adds itself to it; here they have an object of their
+own.
+"""
 _NOTE = re.compile(r"^ *//.*\n", re.MULTILINE)
 _BLOCK = re.compile(r"^ */\*.*?\*/", re.MULTILINE | re.DOTALL)
 _SOURCE_MAP = re.compile(r"//# sourceMappingURL=.*")
 _SPACE = re.compile(r"\s*([{};])\s*|(?<=[a-z]:) ")
-"""In a style sheet of ours, where no text has a brace or a semicolon."""
+"""For our own style sheets, which have no braces or semicolons in texts."""
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAMED = re.compile(r"""["'](?:bi bi-)?([a-z0-9-]+)["']|\bbi-([a-z0-9-]+)|block icon %}([a-z0-9-]+)""")
-"""A word in quotes, or in the place of an icon."""
+"""A quoted word, or the name of an icon."""
 
 
 class Rule(NamedTuple):
-    """A statement of a style sheet: what stands before its braces and in them; without braces ``body`` is None."""
+    """A statement of a style sheet: the text before its braces, and in them; without braces ``body`` is None."""
 
     head: str
     body: str | None
@@ -88,7 +90,7 @@ def rules(sheet: str) -> Iterator[Rule]:
 
 
 def of_used(sheet: str, words: frozenset[str]) -> str:
-    """Return a style sheet without the rules whose classes are not all among the words."""
+    """Return a style sheet with only those rules whose classes are all among the words."""
     kept = []
     for head, body in rules(sheet):
         if body is None:
@@ -105,20 +107,20 @@ def of_used(sheet: str, words: frozenset[str]) -> str:
 
 
 def _selectors(head: str) -> list[str]:
-    """Divide at the commas outside of brackets."""
+    """Split at the commas outside brackets."""
     return re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\]|[^,(\[])+", head)
 
 
 @cache
 def _texts() -> str:
-    """Return all texts of ours that may name a class or an icon."""
+    """Return all texts that may contain a class or an icon."""
     base = Path(settings.BASE_DIR)
     files = (file for folder, names in NAMING.items() for file in sorted((base / folder).rglob(names)))
     return "\n".join(file.read_text() for file in files)
 
 
 def icons(names: Iterable[str]) -> str:
-    """Return a style sheet for icons, each a mask of the colour of its text."""
+    """Return a style sheet for icons, each a mask in the colour of its text."""
     folder = _packages() / "bootstrap-icons/icons"
     drawn = [f'.bi-{name}{{--i:url("data:image/svg+xml,{_data(folder / f"{name}.svg")}")}}' for name in names]
     return ICON + "\n".join(drawn)
@@ -136,7 +138,7 @@ def _data(file: Path) -> str:
 
 
 def styles() -> str:
-    """Return the style sheet of every page; its addresses are seen from ``bundles/``."""
+    """Return the style sheet of all pages; its URLs are relative to ``bundles/``."""
     base, words = Path(settings.BASE_DIR), frozenset(_WORD.findall(_texts())) | SET_BY_LIBRARIES
     inter = (_packages() / "@fontsource-variable/inter/index.css").read_text()
     bootstrap = (_packages() / "bootstrap/dist/css/bootstrap.min.css").read_text()
@@ -151,7 +153,7 @@ def styles() -> str:
 
 
 def scripts() -> str:
-    """Return the scripts of the dashboard: libraries as they are, then ours, each with names of its own as a module."""
+    """Return the scripts of the dashboard: libraries unchanged, then ours, each with its own scope like a module."""
     base = Path(settings.BASE_DIR)
     libraries = [_SOURCE_MAP.sub("", (_packages() / name).read_text()) for name in LIBRARIES]
     menus = "\n".join(_script(_packages() / f"bootstrap/js/dist/{name}.js") for name in OF_BOOTSTRAP)
@@ -160,7 +162,7 @@ def scripts() -> str:
 
 
 def _script(file: Path) -> str:
-    """Return a script without what is a comment by its beginning of a line."""
+    """Return a script without comments that begin a line."""
     return _SOURCE_MAP.sub("", _NOTE.sub("", _BLOCK.sub("", file.read_text())))
 
 
@@ -172,7 +174,7 @@ MADE: Mapping[str, Any] = {STYLES: styles, SCRIPTS: scripts}
 
 
 class _Storage(InMemoryStorage):
-    """Files that were made for the collection; they have no place on a disk, but collectstatic names one."""
+    """Generated files for collectstatic, which requires paths although they are not on disk."""
 
     prefix = "bundles"
 
@@ -181,19 +183,19 @@ class _Storage(InMemoryStorage):
 
 
 class BundleFinder(BaseFinder):
-    """Finds ``bundles/app.css`` and ``bundles/app.js`` for collectstatic, where the packages are installed."""
+    """Finds ``bundles/app.css`` and ``bundles/app.js`` for collectstatic, if the packages are installed."""
 
     def __init__(self, app_names: Iterable[str] | None = None, *args: Any, **kwargs: Any) -> None:
-        """Take what Django gives to each finder."""
+        """Accept the arguments that Django passes to each finder."""
         super().__init__(*args, **kwargs)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, InMemoryStorage]]:
-        """Make the files, and yield them."""
+        """Generate and yield the files."""
         storage = _Storage(location="/")
         for name, make in MADE.items() if _packages().is_dir() else ():
             storage.save(name, ContentFile(make()))
             yield name, storage
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's signature
-        """Return nothing: they are not files."""
+        """Return an empty list: the files are not on disk."""
         return []

@@ -1,4 +1,4 @@
-"""Where a request comes from."""
+"""The remote address of a request."""
 
 from django.http import HttpRequest
 from rest_framework.request import Request
@@ -7,14 +7,14 @@ from provisioning.identity.services.sign_ins import Client
 
 
 def client_address(request: HttpRequest | Request) -> str:
-    """Return the caller's address, or an empty text when the server does not know it.
+    """Return the client's address, or an empty text if unknown.
 
-    Headers of proxies are not read here: a server behind one is told so (``manage.py web --proxy-headers``) and sets
-    the address itself.
+    Proxy headers are not read here: a server behind a proxy (``manage.py web --proxy-headers``) sets the address
+    itself.
     """
     return str(request.META.get("REMOTE_ADDR") or "")
 
 
 def client_of(request: HttpRequest | Request) -> Client:
-    """Return what asks: its address and what it calls itself."""
+    """Return the client's address and user agent."""
     return Client.of(client_address(request), str(request.META.get("HTTP_USER_AGENT") or ""))

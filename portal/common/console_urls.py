@@ -1,4 +1,4 @@
-"""Addresses of remote consoles: pages for people, sockets for programs."""
+"""Addresses of remote consoles: pages for browsers, sockets for programs."""
 
 from urllib.parse import quote
 
@@ -7,16 +7,16 @@ PAGES = {"vnc": "/console/vnc", "serial": "/console/serial"}
 
 
 def page_path(protocol: str, token: str) -> str:
-    """Return the page that shows a console; ``path`` names the socket behind it, as noVNC's own page has it."""
+    """Return the page of a console; ``path`` contains its socket, as in noVNC's own page."""
     return f"{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}', safe='')}"
 
 
 def socket_url(base: str, token: str) -> str:
-    """Return the WebSocket of a console, for programs that speak to a serial line; ``base``: the cloud's address."""
+    """Return the WebSocket of a console, for serial console clients; ``base``: the cloud's address."""
     scheme, _, rest = base.partition("://")
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/{SOCKET}?token={token}"
 
 
 def client_url(base: str, protocol: str, token: str) -> str:
-    """Return what the Compute API answers: a page for a screen, a socket for a serial line."""
+    """Return the URL for the Compute API: a page for a graphical console, a socket for a serial one."""
     return socket_url(base, token) if protocol == "serial" else base + page_path(protocol, token)

@@ -5,11 +5,14 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 HANG_UP = 1006
-"""Closed with this code, a connection ends without a frame: RFC 6455 lets none have it (7.4.1)."""
+"""Close code that ends the connection without a close frame, as RFC 6455 reserves it (7.4.1)."""
 
 
 class Consumer(AsyncWebsocketConsumer):
-    """Calls the handler itself: Channels goes through a thread first, to close database connections nobody opened."""
+    """Calls the handler directly.
+
+    Channels would first use a thread to close database connections, which are never opened here.
+    """
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         await getattr(self, message["type"].replace(".", "_"))(message)

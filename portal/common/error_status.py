@@ -39,14 +39,14 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (Http404, 404),
     (PermissionDenied, 403),
 )
-"""Every anticipated error, the special before the general."""
+"""Error class → status, subclasses before their bases."""
 
 OVER_QUOTA_STATUS = {"network": 409, "image": 413, "volume": 413}
-"""Where a service does not answer 403 when a limit is reached."""
+"""Services with a status other than 403 for an exceeded quota."""
 
 
 def status_of(error: Exception, service: str) -> int | None:
-    """Return the status of an error that a service (``compute`` …) meets; None for one that nobody anticipated."""
+    """Return the status of an error in a service (``compute`` …); None for an unexpected one."""
     if isinstance(error, OverQuotaError) and service in OVER_QUOTA_STATUS:
         return OVER_QUOTA_STATUS[service]
     return next((status for kind, status in STATUS if isinstance(error, kind)), None)

@@ -1,4 +1,4 @@
-"""Reading a WebSocket's handshake: headers, cookies, query, and where the page that opened it comes from."""
+"""Parsing of a WebSocket's handshake: headers, cookies, query, and the origin."""
 
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -8,11 +8,11 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 Scope = Any
-"""ASGI's dictionary of a connection."""
+"""The ASGI scope of a connection."""
 
 
 def header(scope: Scope, name: str) -> str:
-    """The header's only value; empty when it is missing, sent twice or not ASCII."""
+    """The header's only value; empty if it is missing, repeated or not ASCII."""
     wanted = name.lower().encode()
     values: list[bytes] = [value for key, value in scope["headers"] if key.lower() == wanted]
     return str(values[0], "ascii", "replace").strip() if len(values) == 1 else ""
@@ -29,7 +29,7 @@ def cookies(scope: Scope) -> dict[str, str]:
 
 
 def parameter(scope: Scope, name: str) -> str:
-    """A parameter of the query; empty when it is missing."""
+    """A query parameter; empty if it is missing."""
     try:
         query = parse_qs(bytes(scope.get("query_string", b"")).decode(), max_num_fields=20)
     except ValueError:
@@ -38,7 +38,7 @@ def parameter(scope: Scope, name: str) -> str:
 
 
 def number(scope: Scope, name: str) -> int | None:
-    """A parameter that is a whole number from 0; None for anything else."""
+    """A query parameter with a whole number from 0; None for any other value."""
     text = parameter(scope, name)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
@@ -50,9 +50,10 @@ def bearer(scope: Scope) -> str:
 
 
 def is_own_page(scope: Scope) -> bool:
-    """Whether a page of ours opened this socket: browsers send cookies along for every page, so the origin decides.
+    """Whether a page of this portal opened the socket; browsers send cookies with every request, so the origin is
+    checked.
 
-    The origin is the host that the browser speaks to (which must be an allowed one), or one of CSRF_TRUSTED_ORIGINS.
+    The origin must be the request's host (an allowed one), or one of CSRF_TRUSTED_ORIGINS.
     """
     origin = header(scope, "origin")
     if origin in settings.CSRF_TRUSTED_ORIGINS:

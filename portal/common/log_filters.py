@@ -1,10 +1,10 @@
-"""Keeps out of the log what is no error."""
+"""Log filters for messages that are not errors."""
 
 import logging
 
 
 class HealthCheckFilter(logging.Filter):
-    """Drops Django's line about a 503 of ``/healthz``: a cloud that starts is no error."""
+    """Drops Django's message about a 503 of ``/healthz``, which is normal while a cloud starts."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         request = getattr(record, "request", None)

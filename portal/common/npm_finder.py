@@ -1,4 +1,4 @@
-"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages.
+"""Serves an allow-list of files from ``node_modules``: front-end libraries are used from their packages.
 
 `portal.common.bundles` has the files that every page loads.
 """
@@ -17,13 +17,13 @@ from django.core.files.storage import FileSystemStorage
 
 @dataclass(frozen=True)
 class Package:
-    """What one package gives: a folder inside ``node_modules`` and the files of it that pages may load."""
+    """The files of a package that pages may load: a directory in ``node_modules`` and patterns."""
 
     folder: str
     patterns: tuple[str, ...]
 
     def offers(self, path: str) -> bool:
-        """Whether the file at ``path``, relative to the folder, is on the list."""
+        """Whether the file at ``path``, relative to the directory, is on the list."""
         return any(fnmatch(path, pattern) for pattern in self.patterns)
 
 
@@ -34,14 +34,14 @@ PACKAGES: dict[str, Package] = {
     "xterm-fit": Package("@xterm/addon-fit/lib", ("addon-fit.mjs",)),
     "swagger-ui": Package("swagger-ui-dist", ("swagger-ui.css*", "swagger-ui-bundle.js")),
 }
-"""Prefix below ``static/vendor/`` → package.  Source maps are listed too: the manifest storage follows them."""
+"""Prefix below ``static/vendor/`` → package. Source maps are included, as the manifest storage resolves them."""
 
 
 class NpmFinder(BaseFinder):
     """Finds ``vendor/<prefix>/<file>`` in the installed packages."""
 
     def __init__(self, app_names: Iterable[str] | None = None, *args: Any, **kwargs: Any) -> None:
-        """Make one storage for each package; a package that is not installed has no files."""
+        """Create one storage for each package; a package that is not installed has no files."""
         super().__init__(*args, **kwargs)
         self.root = Path(settings.BASE_DIR) / "node_modules"
         self.storages: dict[str, FileSystemStorage] = {}
@@ -51,7 +51,7 @@ class NpmFinder(BaseFinder):
             self.storages[prefix] = storage
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Say how to install the libraries when they are missing; only the web pages need them."""
+        """Warn if the libraries are missing, with the command to install them; only the web pages need them."""
         missing = [package.folder for package in PACKAGES.values() if not (self.root / package.folder).is_dir()]
         if not missing:
             return []
@@ -73,7 +73,7 @@ class NpmFinder(BaseFinder):
                     yield path, storage
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's signature
-        """Return where the file is, a list when ``find_all``, and an empty list when it is not on the list."""
+        """Return the file's path, or a list if ``find_all``; an empty list if the file is not on the list."""
         for prefix, storage in self.storages.items():
             start = f"vendor/{prefix}/"
             inner = path.removeprefix(start)

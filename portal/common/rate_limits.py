@@ -1,9 +1,9 @@
-"""How much one person, and one project, may ask for in a time; operators as much as they like.
+"""Rate limits of users and projects; operators have none.
 
-Counted are launches (each server), writes, searches by pattern and dry runs; reading is not.  ``RATE_LIMITS`` says how
-many of each one person may ask for at once, and in how many seconds all of these are free again; a project as a whole
-has ``PROJECT_SHARE`` times as much.  The counts lie in a file that all web processes of a machine share, because each
-counting for itself would allow as many times more as there are processes.
+Launches (each server), writes, searches by pattern and dry runs are counted; reads are not. ``RATE_LIMITS`` has the
+number of each that a user may send in a burst, and the seconds until all of them are available again; a project has
+``PROJECT_SHARE`` times as many. The counts are stored in a file shared by all web processes of a machine, as counts in
+each process would multiply the limits by their number.
 """
 
 import logging
@@ -23,22 +23,22 @@ from provisioning.common.machine_cache import MachineCache
 CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"
 DAILY_WRITES = "daily_writes"
-"""Counted with ``WRITES``: each change leaves records that are kept for weeks, so a rate alone does not bound them."""
+"""Counted together with ``WRITES``: each change leaves records for weeks, so that a rate alone is not sufficient."""
 DAILY_LAUNCHES = "daily_launches"
-"""Counted with ``LAUNCHES``: the record of a deleted server is kept as long."""
+"""Counted together with ``LAUNCHES``: the record of a deleted server is kept as long."""
 _BUDGETS = {WRITES: (WRITES, DAILY_WRITES), LAUNCHES: (LAUNCHES, DAILY_LAUNCHES)}
-"""Kind → the limits that it counts for, where there is more than one."""
+"""Kind → the limits that it counts against, if there are several."""
 PROJECT_SHARE = 4
-"""What one person asks for must not use up what the others of the project may."""
+"""Leaves capacity for the other users of the project when one uses up its own."""
 _WORDS = {LAUNCHES: "servers", WRITES: "changes", SEARCHES: "searches", DRY_RUNS: "dry runs"}
 
 logger = logging.getLogger(__name__)
 
 
 def check(context: RequestContext, kind: str, many: int = 1) -> None:
-    """Count ``many`` of a kind for the caller and the caller's project.
+    """Count ``many`` of a kind for the caller and its project.
 
-    Raises TooManyRequestsError, without counting, when either has asked for too many lately.
+    Raises TooManyRequestsError, without counting, if either exceeds its limit.
     """
     wait = seconds_to_wait(context, kind, many)
     if wait:
@@ -46,7 +46,7 @@ def check(context: RequestContext, kind: str, many: int = 1) -> None:
 
 
 def seconds_to_wait(context: RequestContext, kind: str, many: int = 1) -> int:
-    """Count as ``check``, and return 0; or return in how many seconds it may be asked for again."""
+    """Count like ``check`` and return 0, or return the number of seconds to wait."""
     if context.is_admin or context.user_id is None:
         return 0
     shares: dict[str, tuple[float, float]] = {}
@@ -72,16 +72,16 @@ def refusal(kind: str, wait: int) -> TooManyRequestsError:
 
 
 def _take(costs: Mapping[str, tuple[float, float]]) -> float:
-    """Add to each key its cost in seconds, of all keys or of none, so that none is more than its window ahead of now.
+    """Add to each key its cost in seconds, to all keys or none, unless one would exceed now plus its window.
 
-    ``costs``: key → cost and window, in seconds.  A key holds the time at which all of its share is free again (the
-    generic cell rate algorithm).  Returns 0, or how many seconds are too many.  The counts are a hint and no record:
-    when they cannot be used, nobody is limited.
+    ``costs``: key → cost and window, in seconds. A key stores the time at which its full burst is available again (the
+    generic cell rate algorithm). Returns 0, or the number of seconds in excess. If the counts cannot be used, no limits
+    apply.
     """
     counts, now = cast("MachineCache", caches[CACHE]), time.time()
     try:
         with counts.exclusive():
-            # A clock that was set back must not lock anybody out.
+            # A clock that was set back must not block any user.
             ends = {
                 key: min(max(float(counts.get(key, now)), now), now + window) + cost
                 for key, (cost, window) in costs.items()
@@ -92,5 +92,5 @@ def _take(costs: Mapping[str, tuple[float, float]]) -> float:
             for key, end in ends.items():
                 counts.set(key, end, end - now)
     except (sqlite3.Error, OSError):
-        logger.warning("The counts of requests cannot be used: nobody is limited now.", exc_info=True)
+        logger.warning("The counts of requests cannot be used: no limits apply now.", exc_info=True)
     return 0.0

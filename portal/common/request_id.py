@@ -1,4 +1,4 @@
-"""Gives every HTTP request an id that stands in the answer's headers, in faults and in the log."""
+"""Gives every HTTP request an id, for response headers, faults and the log."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Give the request its id before anything else looks at it."""
+        """Assign the id before any other layer."""
         given = request.headers.get("X-Openstack-Request-Id", "")
         request.request_id = new_request_id()  # type: ignore[attr-defined]
         request.global_request_id = given if _GLOBAL.fullmatch(given) else None  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Routing by prefix: Django alone tries the patterns of a list one after the other, and a service's list is long."""
+"""Routing by prefix, as Django tries the patterns of a list one after the other and a service has many."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,20 +12,20 @@ _RESOURCE = re.compile(r"/[^/]*/[A-Za-z0-9_-]*")
 _PROJECT = re.compile(r"(/[^/]*)/([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|\Z)")
 """The version and the project in a path: ``/v3/0123…``."""
 _FIXED = re.compile(r"\^?((?:[A-Za-z0-9_/-]|\\\.)*)")
-"""What a regular expression begins with and matches literally."""
+"""The literal prefix of a regular expression."""
 
 
 def by_prefix(routes: Iterable[Route]) -> list[Route]:
-    """Return routes that match what these do, and are tried only for the paths that begin as they begin.
+    r"""Return routes that match the same paths, each tried only for paths with its prefix.
 
-    A route begins with the first two segments of its pattern when they are fixed, as ``/v2.1/servers`` and
-    ``^/v3/auth/tokens/?\\Z`` are; the others are tried for every path.
+    The prefix is the first two segments of the pattern if they are fixed, as in ``/v2.1/servers`` and
+    ``^/v3/auth/tokens/?\Z``; routes without one are tried for every path.
     """
     return [_ByPrefix(list(routes))]
 
 
 def by_service(services: Mapping[str, str], others: Iterable[Route]) -> list[Route]:
-    """Return the routes of several services, each below its name, and of all that is below no such name.
+    """Return the routes of several services, each below its name, and the routes of all other paths.
 
     ``services``: name → dotted path of its routes, which begin with a slash and end with one that matches everything.
     """
@@ -33,7 +33,7 @@ def by_service(services: Mapping[str, str], others: Iterable[Route]) -> list[Rou
 
 
 def with_project(routes: Iterable[Route]) -> list[Route]:
-    """Return routes that match what these do, also with the id of a project behind the version: ``/v3/{id}/volumes``.
+    """Return routes that also match with a project id after the version: ``/v3/{id}/volumes``.
 
     Views are then called with it as ``url_project``.
     """
@@ -41,16 +41,17 @@ def with_project(routes: Iterable[Route]) -> list[Route]:
 
 
 def with_or_without_slash(routes: Iterable[Route]) -> list[Route]:
-    """Return routes that match what these do, also with one slash behind the resource: ``/v2.1/servers/detail/``.
+    """Return routes that also match with a trailing slash: ``/v2.1/servers/detail/``.
 
-    A redirect would lose the body of a POST. A list with a slash, ``/v2.1/servers/``, is not found where its members
-    have routes, as in OpenStack's services: the client has left out the id. The last route matches everything else.
+    A redirect would lose the body of a POST. A list whose members have routes is not found with a slash,
+    ``/v2.1/servers/``, as in OpenStack's services: the client has omitted the id. The last route matches everything
+    else.
     """
     return [_WithOrWithoutSlash(RoutePattern("", is_endpoint=False), list(routes))]
 
 
 class _WithOrWithoutSlash(URLResolver):
-    """Removes a slash from the end of a path, but for those of the version documents and of members without an id."""
+    """Removes a trailing slash from a path, except those of version documents and of members without an id."""
 
     def resolve(self, path: str) -> ResolverMatch:
         if not path.endswith("/") or path.count("/") <= 2:
@@ -61,7 +62,7 @@ class _WithOrWithoutSlash(URLResolver):
 
 
 class _WithProject(URLResolver):
-    """Takes the project out of a path before the routes are tried."""
+    """Removes the project from a path before the routes are tried."""
 
     def resolve(self, path: str) -> ResolverMatch:
         found = _PROJECT.match(path)
@@ -73,7 +74,7 @@ class _WithProject(URLResolver):
 
 
 class _ByService(URLResolver):
-    """Looks at the first segment of a path alone: ``/images/`` is not tried for the service ``image``."""
+    """Selects the service by the first segment of a path; ``/images/`` is not tried for the service ``image``."""
 
     def __init__(self, services: Mapping[str, URLResolver], others: list[Route]) -> None:
         super().__init__(RoutePattern("", is_endpoint=False), [*services.values(), *others])
@@ -86,13 +87,13 @@ class _ByService(URLResolver):
 
 
 def route_of_service(name: str) -> URLResolver:
-    """Return a service's part of the root routing; KeyError when there is none of this name."""
+    """Return a service's part of the root routing; KeyError for an unknown service."""
     tops = (top for top in get_resolver().url_patterns if isinstance(top, _ByService))
     return next(top.routes_of[name] for top in tops)
 
 
 class _ByPrefix(URLResolver):
-    """A list of routes in an index; ``tried`` of a Resolver404 names only those that were."""
+    """A list of routes with an index; ``tried`` of a Resolver404 has only those that were tried."""
 
     def __init__(self, routes: list[Route]) -> None:
         super().__init__(RoutePattern("", is_endpoint=False), routes)
@@ -114,7 +115,7 @@ class _ByPrefix(URLResolver):
 
 
 def prefix_of(route: Route) -> str | None:
-    """Return what every path that the route matches begins with, ``/v2.1/servers``; None: that is not known."""
+    """Return the common prefix of all paths that the route matches, ``/v2.1/servers``; None if it is unknown."""
     text = str(route.pattern)
     if isinstance(route.pattern, RoutePattern):
         fixed, behind = text.partition("<")[::2]
@@ -123,7 +124,7 @@ def prefix_of(route: Route) -> str | None:
         match = _FIXED.match(text)
         assert match is not None  # noqa: S101 - matches the empty text, too
         fixed, behind = match[1].replace("\\.", "."), text[match.end() :]
-        if behind[:1] in {"?", "*", "{"}:  # the last character may be missing
+        if behind[:1] in {"?", "*", "{"}:  # the last character may be optional
             fixed, behind = fixed[:-1], fixed[-1:] + behind
         ends = behind.startswith(("/", "$", "\\Z", "(?:\\."))
     found = _RESOURCE.match(fixed)

@@ -1,4 +1,4 @@
-"""Tells browsers to load nothing from elsewhere, to run nothing inline, and to show the portal in no frame."""
+"""Security headers: no content from other origins, no inline scripts, no frames."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ HEADERS = {
 
 
 def policy(request: HttpRequest) -> str:
-    """Return the policy for the host that the browser speaks to: not every browser takes 'self' for WebSockets too."""
+    """Return the policy for the request's host; not every browser applies 'self' to WebSockets."""
     try:
         host = request.get_host()
     except DisallowedHost:
@@ -34,7 +34,7 @@ def policy(request: HttpRequest) -> str:
 
 
 class SecurityHeadersMiddleware:
-    """Sets the headers on every answer that does not have its own."""
+    """Sets the headers on every response that does not have its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         """Keep the next layer."""
@@ -45,6 +45,6 @@ class SecurityHeadersMiddleware:
         response.headers.setdefault("Content-Security-Policy", policy(request))
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if settings.SECURE_HSTS_SECONDS:  # Django says it only when it sees https, which a proxy may not pass on
+        if settings.SECURE_HSTS_SECONDS:  # Django sets it only for https requests, which a proxy may not indicate
             response.headers.setdefault("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}")
         return response

@@ -1,7 +1,7 @@
-"""Signing in to the pages: the browser's session holds a token, and the token alone decides who asks.
+"""Sign-in to the pages: the browser's session contains a token, which alone authenticates requests.
 
-There is no second kind of session: what ends a token (sign-out, a session that was ended elsewhere, a new password, a
-disabled user or project, a lost role) ends the pages of that browser at its next request.
+There is no other kind of session: revocation of the token (sign-out, a session ended elsewhere, a new password, a
+disabled user or project, a revoked role) ends the browser's session at its next request.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,17 +44,19 @@ from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.tokens import Scope, TokenData
 
 TOKEN = "token"  # noqa: S105 - the name of the session's entry, not a token
-"""The session's entry."""
+"""The session's key for the token."""
 OPERATOR_METHODS = ("password",)
 WRONG = "The name or the password is wrong."
 WRONG_CODE = "The name, the password or the passcode is wrong."
 
 
 class SignInMiddleware(AuthenticationMiddleware):
-    """Sets ``request.context`` (a RequestContext, or None) and ``request.user``: nobody without a good token."""
+    """Sets ``request.context`` (a RequestContext, or None) and ``request.user``, which is anonymous without a valid
+    token.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
-        """Look at the token of the session; a browser without a session cookie costs nothing and gets none."""
+        """Read the token of the session; without a session cookie no session is loaded or created."""
         value = str(request.session.get(TOKEN, "")) if settings.SESSION_COOKIE_NAME in request.COOKIES else ""
         context: RequestContext | None = None
         if value:
@@ -70,9 +72,9 @@ class SignInMiddleware(AuthenticationMiddleware):
         request._novella_token = value if context else ""  # type: ignore[attr-defined]
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Keep session and token together for views that know only Django's ``login`` and ``logout`` (the admin's).
+        """Keep session and token consistent for views that use only Django's ``login`` and ``logout`` (the admin's).
 
-        A login by ``OperatorBackend`` puts its token into the session; a session that was emptied gives its token back.
+        A login by ``OperatorBackend`` stores its token in the session; if a session was emptied, its token is revoked.
         """
         issued: str | None = getattr(request, "_novella_operator_token", None)
         before: str = getattr(request, "_novella_token", "")
@@ -86,12 +88,12 @@ class SignInMiddleware(AuthenticationMiddleware):
 
 
 class OperatorBackend(BaseBackend):
-    """Lets whom ``novella:admin`` allows on any project, of the first domain, sign in by Django's form in the admin."""
+    """Signs in users of the first domain in Django's admin if ``novella:admin`` allows them in any project."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
     ) -> User | None:
-        """Return the operator, whose token waits on the request for the session; None when it is not one."""
+        """Return the operator, and keep its token on the request for the session; None for other users."""
         if request is None or not username or not password:
             return None
         try:
@@ -112,7 +114,7 @@ class OperatorBackend(BaseBackend):
         return user
 
     def get_user(self, user_id: Any) -> User | None:
-        """Return the user for Django's own session key; SignInMiddleware does not use it."""
+        """Return the user of Django's session key; not used by SignInMiddleware."""
         return by_id(User, user_id)
 
 
@@ -124,11 +126,11 @@ def sign_in(
     project: str | None = None,
     passcode: str = "",
 ) -> RequestContext:
-    """Sign the browser in: a fresh session with a new token in it; the one that it had before ends.
+    """Sign the browser in: a new session with a new token; the previous one ends.
 
-    ``domain`` is a name or an id; ``project`` an id, else where ``scope_for_sign_in`` says; ``passcode`` that of an
-    authenticator app.  Raises NotAuthenticatedError (its subclasses TooManyAttemptsError while the caller has to wait,
-    PasswordExpiredError when another password has to be chosen first) and ForbiddenError without a role anywhere.
+    ``domain`` is a name or an id; ``project`` an id, by default that of ``scope_for_sign_in``; ``passcode`` that of an
+    authenticator app. Raises NotAuthenticatedError, or its subclasses TooManyAttemptsError if the caller has to wait
+    and PasswordExpiredError if the password must be changed first, and ForbiddenError for a user without any role.
     """
     try:
         user, methods = prove_person(_proof(user_name, password, domain), passcode, client_of(request))
@@ -140,9 +142,9 @@ def sign_in(
 
 
 def change_expired(request: HttpRequest, user_name: str, original: str, password: str, domain: str = "Default") -> None:
-    """Let somebody who is not signed in choose another password; the present one is proved as at a sign-in.
+    """Change the password of a user who is not signed in; the current password is verified as for a sign-in.
 
-    Raises NotAuthenticatedError, TooManyAttemptsError, and InvalidInputError when the new one may not be a password.
+    Raises NotAuthenticatedError, TooManyAttemptsError, and InvalidInputError if the new password is not acceptable.
     """
     proof = _proof(user_name, original, domain)
     try:
@@ -162,7 +164,7 @@ def change_expired(request: HttpRequest, user_name: str, original: str, password
 
 
 def sign_out(request: HttpRequest) -> None:
-    """End the session and every token that was got for it, in all windows of this browser."""
+    """End the session and revoke all its tokens, in all windows of this browser."""
     value = str(request.session.get(TOKEN, ""))
     if value:
         _revoke(value)
@@ -173,20 +175,20 @@ def sign_out(request: HttpRequest) -> None:
 
 
 def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
-    """Go on in another project of the user; the session ends no later than before.
+    """Rescope the session to another project of the user; its expiry is unchanged.
 
-    Raises NotAuthenticatedError when nobody is signed in and ForbiddenError when the user has no role there.
+    Raises NotAuthenticatedError without a session, and ForbiddenError if the user has no role on the project.
     """
     return _switch(request, lambda user: project_to_enter(user, project_id))
 
 
 def switch_domain(request: HttpRequest, domain_id: str) -> RequestContext:
-    """As ``switch_project``, with a token for a domain itself."""
+    """Like ``switch_project``, with a token for a domain itself."""
     return _switch(request, lambda user: domain_to_enter(user, domain_id))
 
 
 def switch_to_system(request: HttpRequest) -> RequestContext:
-    """As ``switch_project``, with a token for the whole system."""
+    """Like ``switch_project``, with a token for the system."""
     return _switch(request, system_to_enter)
 
 
@@ -202,9 +204,9 @@ def _switch(request: HttpRequest, enter: Callable[[User], Scope]) -> RequestCont
 
 
 def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken:
-    """Return another token for what the session's is for, which ends soon, and with the session at the latest.
+    """Return another token with the scope of the session's, which expires after ``lifetime`` or with the session.
 
-    Raises NotAuthenticatedError when nobody is signed in.
+    Raises NotAuthenticatedError without a session.
     """
     data = token_data(str(request.session.get(TOKEN, "")))
     user = existing(User, data.user_id.hex)
@@ -212,7 +214,7 @@ def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken
 
 
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
-    """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
+    """Start a new session for the signed-in user, after all tokens of the user were revoked (by a new password)."""
     user = existing(User, context.user_id.hex if context.user_id else "")
     methods = tokens.read(str(request.session.get(TOKEN, ""))).methods
     scope = _scope_again(user, context)
@@ -220,7 +222,7 @@ def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
 
 
 def _scope_again(user: User, now: TokenData | RequestContext) -> Scope:
-    """Return what a token of the user is for, so that the next one is for the same; ForbiddenError."""
+    """Return the scope of a token of the user, for a new token; ForbiddenError."""
     if now.domain_id is not None:
         return domain_to_enter(user, now.domain_id)
     if now.system:
@@ -229,7 +231,9 @@ def _scope_again(user: User, now: TokenData | RequestContext) -> Scope:
 
 
 def token_of_cookies(cookies: Mapping[str, str]) -> str:
-    """Return the token in a browser's session cookie, or an empty text; WebSockets have no middleware of Django's."""
+    """Return the token in a browser's session cookie, or an empty text; for WebSockets, which have no Django
+    middleware.
+    """
     cookie = cookies.get(settings.SESSION_COOKIE_NAME)
     if not cookie:
         return ""
@@ -238,9 +242,9 @@ def token_of_cookies(cookies: Mapping[str, str]) -> str:
 
 
 def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
-    """Return what was typed; the domain is a name or an id."""
+    """Return the password proof; the domain is a name or an id."""
     known = None
-    if "\0" not in domain:  # PostgreSQL refuses to look for it
+    if "\0" not in domain:  # PostgreSQL does not accept NUL
         known = record_by(Domain, name=domain) or by_id(Domain, domain)
         if known is None and domain == "Default":  # the first domain may have been renamed
             known = by_id(Domain, "default")
@@ -250,7 +254,7 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
 
 
 def _begin(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, ...]) -> RequestContext:
-    """Give the browser a new session, with nothing of the one before in it."""
+    """Give the browser a new session without any data of the previous one."""
     before: str = getattr(request, "_novella_token", "")
     issued = _issue(request, user, scope, methods)
     request.session.flush()
@@ -262,27 +266,27 @@ def _begin(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, .
 
 
 def _issue(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, ...]) -> tokens.IssuedToken:
-    """Issue the first token of a new session, whose row every token of it names."""
+    """Issue the first token of a new session; all its tokens refer to the session's row."""
     project = scope if isinstance(scope, Project) else None
     session = open_browser_session(user, client_of(request), methods=methods, project=project)
     return issue_token(user, scope, methods, sign_in=session)
 
 
 def operators_project(user: User) -> Project | None:
-    """Return the project in which the user operates the cloud: the default one if possible."""
+    """Return the project in which the user is an operator, the default one if possible."""
     found = [project for project in projects_of(user.id) if _operates(user, project)]
     own = [project for project in found if project.id == user.default_project_id]
     return next(iter(own or found), None)
 
 
 def _operates(user: User, project: Project) -> bool:
-    """Whether the policy calls the user an operator in this project."""
+    """Whether the user is an operator in this project by the policy."""
     roles = frozenset(roles_of(user.id, project.id))
     return policy.allows(RequestContext(user.id, user.name, project.id, roles=roles), "novella:admin")
 
 
 def _keep(request: HttpRequest, value: str, data: TokenData) -> None:
-    """Put the token into the session, which the browser keeps no longer than the token is good for."""
+    """Store the token in the session, which expires with it."""
     request.session[TOKEN] = value
     request.session.set_expiry(max(int((data.expires_at - timezone.now()).total_seconds()), 1))
     request._novella_token = value  # type: ignore[attr-defined]
@@ -315,7 +319,7 @@ def _user_of(context: RequestContext | None) -> User | AnonymousUser:
 
 
 def _revoke(value: str) -> None:
-    """End the token's session; a token without one is given back with all of its chain, a void one needs nothing."""
+    """End the token's session; a token without one is revoked with its whole chain, an invalid one is ignored."""
     try:
         data = tokens.read(value)
     except NotAuthenticatedError:

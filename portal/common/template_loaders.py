@@ -1,6 +1,6 @@
-"""Reads Novella's templates without their indentation: a third of the bytes of a long list were blanks.
+"""Loads templates without their indentation, which was a third of the bytes of a long list.
 
-It happens once, when a template is compiled.  Line breaks stay, so error messages name the right lines.
+It is removed once, when a template is compiled. Line breaks are kept, so that error messages have the right lines.
 """
 
 import re
@@ -13,7 +13,7 @@ _KEEPS_BLANKS = re.compile(r"<(pre|textarea|script)\b", re.IGNORECASE)
 
 
 class LeanFilesystemLoader(Loader):
-    """Strips each line of an HTML template, except in templates with elements in which blanks count."""
+    """Strips each line of an HTML template, except in templates with whitespace-sensitive elements."""
 
     def get_contents(self, origin: Origin) -> str:
         text = str(super().get_contents(origin))

@@ -1,8 +1,8 @@
-"""The way to the web process of this machine that waits for a host's dial, when the dial came to another one.
+"""Relay to the web process of this machine that waits for a host's connection, if another process received it.
 
-Who waits for a dial listens on a unix socket named after the tunnel, in a folder that only Novella's user can enter.
-The process that the host has dialled lets the host in by its credential, connects there and passes frames on, each with
-its length before it, both ways.  A side that reads slowly holds the other one back.
+The waiting process listens on a unix socket named after the tunnel, in a directory that only Novella's user can enter.
+The process that the host has connected to authenticates the host, connects to the socket and forwards frames in both
+directions, each preceded by its length. A side that reads slowly slows down the other.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from django.conf import settings
 from provisioning.events.wake import short_path
 
 LEFT_AFTER = 120.0
-"""Seconds after which the socket of a tunnel was left behind by a killed process: hosts dial within some seconds."""
+"""Seconds after which a tunnel's socket is stale, left by a killed process: hosts connect within seconds."""
 JOIN_WITHIN = 5.0
 WELCOME = b"+"
 _HOST = 16
-"""Bytes of a host's id, which whoever connects sends first."""
+"""Bytes of a host's id, which the connecting process sends first."""
 _LENGTH = struct.Struct("!I")
 
 
@@ -37,12 +37,12 @@ class Pipe:
 
     async def take(self, data: bytes) -> None:
         """Send a frame; returns when there is room for more."""
-        with contextlib.suppress(OSError):  # the end of the pipe is told by ``frames``
+        with contextlib.suppress(OSError):  # ``frames`` reports the end of the pipe
             self._writer.write(_LENGTH.pack(len(data)) + data)
             await self._writer.drain()
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """Yield what the other process sends, until it hangs up."""
+        """Yield the frames of the other process until it closes."""
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):
             while True:
                 (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
@@ -61,9 +61,9 @@ Read = Callable[[], Awaitable[None]]
 
 @contextlib.asynccontextmanager
 async def listening(name: str, joined: Callable[[uuid.UUID, Pipe], Read | None]) -> AsyncIterator[None]:
-    """Listen for who has been dialled in the place of this process.
+    """Listen for the process that receives the host's connection.
 
-    ``joined`` is given the host and the pipe; it returns None for a host that is not expected.
+    ``joined`` is called with the host and the pipe; it returns None for an unexpected host.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ async def listening(name: str, joined: Callable[[uuid.UUID, Pipe], Read | None])
 
 
 async def join(name: str, host_id: uuid.UUID) -> Pipe | None:
-    """Connect with the process that expects this dial of the host; None when no process of this machine does."""
+    """Connect to the process that waits for this host; None if no process of this machine does."""
     path = _path(name)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)  # noqa: FBT003
@@ -115,14 +115,14 @@ async def join(name: str, host_id: uuid.UUID) -> Pipe | None:
 
 
 def _path(name: str) -> Path:
-    """Return where the process listens that waits for a tunnel, whose name is a secret."""
+    """Return the socket path of a tunnel, whose name is a secret."""
     folder = Path(settings.RUN_DIR, "tunnels")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder / hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left."""
+    """Remove stale sockets of killed processes."""
     for entry in os.scandir(folder):
         with contextlib.suppress(FileNotFoundError):
             if time.time() - entry.stat(follow_symlinks=False).st_mtime > LEFT_AFTER:

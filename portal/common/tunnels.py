@@ -1,8 +1,7 @@
-"""Where the two ends of a console or of a console log meet: a person's, and the socket that the host dials because it
-was asked to.
+"""Tunnels: connect the user's end of a console or console log with the socket that the host opens on request.
 
-A dial that comes to another web process of the machine is passed on (``tunnel_relay``).  One that comes to another
-machine is refused and made again, so several machines behind one address work when the address spreads connections.
+A host's connection that reaches another web process of the machine is relayed (``tunnel_relay``). One that reaches
+another machine is refused and retried, so that several machines behind one address work if it distributes connections.
 """
 
 import asyncio
@@ -18,27 +17,27 @@ from portal.common.tunnel_relay import Pipe
 
 
 class PersonEnd(Protocol):
-    """The person's end of a tunnel."""
+    """The user's end of a tunnel."""
 
     async def take(self, data: bytes) -> None:
-        """Send on what the other end sent; returns when there is room for more."""
+        """Send data of the other end; returns when there is room for more."""
 
     def gone(self) -> None:
-        """Be told that the other end has hung up."""
+        """Called when the other end has closed."""
 
 
 class HostEnd(Protocol):
-    """The host's end of a tunnel, which the person's end closes."""
+    """The host's end of a tunnel, which the user's end closes."""
 
     async def take(self, data: bytes) -> None:
-        """As ``PersonEnd.take``."""
+        """Like ``PersonEnd.take``."""
 
     async def close(self) -> None:
         """Close the socket."""
 
 
 class Tunnel:
-    """A console that one host was asked to open for one person."""
+    """A console that a host was asked to open for a user."""
 
     def __init__(self, host_id: uuid.UUID, person: PersonEnd) -> None:
         self.name = secrets.token_urlsafe(32)
@@ -59,7 +58,7 @@ class TunnelRegistry:
         return tunnel
 
     def dialled(self, name: str, host_id: uuid.UUID) -> Tunnel | None:
-        """Return the tunnel that this host was asked to dial, once; nothing for other names and other hosts."""
+        """Return the tunnel that this host was asked to open, once; None for other names and hosts."""
         tunnel = self._waiting.get(name)
         if tunnel is None or tunnel.host_id != host_id:
             return None
@@ -67,7 +66,7 @@ class TunnelRegistry:
 
     @contextlib.asynccontextmanager
     async def expected(self, host_id: uuid.UUID, person: PersonEnd) -> AsyncIterator[Tunnel]:
-        """Make a tunnel that the host is to dial; in the end hang up on it."""
+        """Create a tunnel that the host is to open; it is closed at the end of the context."""
         tunnel = self._wait_for(host_id, person)
         try:
             async with tunnel_relay.listening(tunnel.name, functools.partial(self._passed_on, tunnel.name)):
@@ -78,7 +77,7 @@ class TunnelRegistry:
                 await tunnel.dialled.result().close()
 
     def _passed_on(self, name: str, host_id: uuid.UUID, pipe: Pipe) -> tunnel_relay.Read | None:
-        """Another process was dialled and passes on what the host sends."""
+        """Accept a host's connection that another process relays."""
         tunnel = self.dialled(name, host_id)
         if tunnel is None or tunnel.dialled.done():
             return None

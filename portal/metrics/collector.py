@@ -1,4 +1,4 @@
-"""The metrics, read from the database at each look, so that all web processes say the same."""
+"""The metrics, read from the database on each request, so that all web processes report the same."""
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
@@ -23,7 +23,7 @@ from provisioning.notifications.selectors import delivery_status
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 OUTCOMES = ("success", "error", "deleted")
 UNITS = (("vcpus", 1), ("memory_bytes", 1 << 20), ("disk_bytes", 1 << 30))
-"""The amounts of a capacity, and what one of each is in the metric's unit."""
+"""The amounts of a capacity, and the factor into the metric's unit."""
 
 TRACKED = (
     ("", "entries", "Connections of guests that the host's kernel tracks."),
@@ -34,17 +34,17 @@ TRACKED = (
 
 
 class CloudCollector(Collector):
-    """Everything there is to say of the cloud; ``hosts``: of each host as well."""
+    """All metrics of the cloud; ``hosts``: also those of each host."""
 
     def __init__(self, *, hosts: bool = False) -> None:
         self._hosts = hosts
 
     def describe(self) -> list[Metric]:
-        """Say nothing beforehand: a registry that takes this collector does not look at the database."""
+        """Return nothing, so that the registration of this collector does not query the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics; about thirty queries."""
+        """Yield the metrics, with about thirty queries."""
         yield from _history()
         yield from _work()
         yield from _periodic()
@@ -159,9 +159,9 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
         "servers": ("Servers that hold room.", [row.servers for row in rows]),
     }
     for at, (unit, factor) in enumerate(UNITS):
-        counts[unit] = ("What the hosts have.", [row.total[at] * factor for row in rows])
-        counts[f"{unit}_allocatable"] = ("What may be allocated.", [row.limit[at] * factor for row in rows])
-        counts[f"{unit}_allocated"] = ("What is allocated.", [row.allocated[at] * factor for row in rows])
+        counts[unit] = ("Capacity of the hosts.", [row.total[at] * factor for row in rows])
+        counts[f"{unit}_allocatable"] = ("Capacity that may be allocated.", [row.limit[at] * factor for row in rows])
+        counts[f"{unit}_allocated"] = ("Capacity that is allocated.", [row.allocated[at] * factor for row in rows])
     for name, (what, values) in counts.items():
         family = GaugeMetricFamily(f"{prefix}_{name}", what, labels=[label])
         for row, value in zip(rows, values, strict=True):
@@ -170,7 +170,7 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
 
 
 def _tracking(*, hosts: bool) -> Iterator[Metric]:
-    """Yield how full the fullest table of each zone is; of each host as well what it tracks and for whom most."""
+    """Yield the fill level of the fullest table of each zone; for hosts also their entries and the ports with most."""
     rows = tracked_connections()
     fullest: dict[str, float] = {}
     for _, zone, said in rows:
@@ -192,5 +192,5 @@ def _gauge(name: str, what: str, value: float) -> Metric:
 
 
 def _buckets(tally: Tally) -> list[tuple[str, float]]:
-    """Return the buckets as Prometheus has them: each with all the smaller ones."""
+    """Return cumulative buckets, as Prometheus requires."""
     return list(zip(LIMITS, accumulate(tally.buckets), strict=True))

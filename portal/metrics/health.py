@@ -1,4 +1,4 @@
-"""``/healthz``: whether launching works."""
+"""``/healthz``: whether servers can be launched."""
 
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -10,7 +10,7 @@ from provisioning.jobs.selectors import live_workers
 
 @require_GET
 def health(request: HttpRequest) -> HttpResponse:
-    """Whether launching works: 200 or 503, and why, without naming anything."""
+    """Whether servers can be launched: 200, or 503 with the reason, without names."""
     missing = ""
     try:
         workers, hosts_up = live_workers(), usable_hosts()

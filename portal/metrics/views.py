@@ -1,4 +1,4 @@
-"""``/metrics``: how the cloud does, for Prometheus."""
+"""``/metrics``: metrics for Prometheus."""
 
 import hmac
 
@@ -22,9 +22,9 @@ RULE = "novella:metrics"
 @never_cache
 @require_GET
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the metrics: to who bears METRICS_TOKEN, and to whom ``novella:metrics`` allows by a token or a session.
+    """Return the metrics for METRICS_TOKEN, and for tokens and sessions that ``novella:metrics`` allows.
 
-    ``?hosts=1``: of each host as well.
+    ``?hosts=1``: also those of each host.
     """
     try:
         if not _bears_token(request):
@@ -49,7 +49,7 @@ def _bears_token(request: HttpRequest) -> bool:
 
 
 def _check(request: HttpRequest) -> None:
-    """Raise NotAuthenticatedError or ForbiddenError for who may not see the metrics."""
+    """Raise NotAuthenticatedError or ForbiddenError if the caller may not see the metrics."""
     value = request.headers.get("X-Auth-Token", "")
     context: RequestContext | None = getattr(request, "context", None)
     if value:

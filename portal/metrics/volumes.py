@@ -13,15 +13,15 @@ POOL = ("pool", "driver", "zone", "id")
 
 
 def block_storage(now: datetime) -> Iterator[Metric]:
-    """Yield pools with their room, and how many volumes, snapshots, attachments and backups there are."""
+    """Yield the capacity of pools, and the numbers of volumes, snapshots, attachments and backups."""
     yield from _pools(now)
     volumes = GaugeMetricFamily("novella_volumes", "Volumes.", labels=["status"])
-    size = GaugeMetricFamily("novella_volume_bytes", "What volumes add up to.", labels=["status"])
+    size = GaugeMetricFamily("novella_volume_bytes", "Total size of volumes.", labels=["status"])
     for status, (many, gigabytes) in gauges.volumes_by_status().items():
         volumes.add_metric([status], many)
         size.add_metric([status], gigabytes * GIB)
     backups = GaugeMetricFamily("novella_backups", "Backups.", labels=["status"])
-    stored = GaugeMetricFamily("novella_backup_bytes", "What backups take in their stores.", labels=["status"])
+    stored = GaugeMetricFamily("novella_backup_bytes", "Size of backups in their stores.", labels=["status"])
     for status, (many, taken) in gauges.backups_by_status().items():
         backups.add_metric([status], many)
         stored.add_metric([status], taken)
@@ -43,10 +43,10 @@ def _pools(now: datetime) -> Iterator[Metric]:
         "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
         "frozen": ("Whether requests may change nothing there.", [row.frozen for row in rows]),
         "fault": ("Whether its host says that something is wrong.", [row.faulty for row in rows]),
-        "bytes": ("What it has.", [row.total * GIB for row in rows]),
-        "free_bytes": ("What of that is free.", [row.free * GIB for row in rows]),
-        "allocatable_bytes": ("What may be promised to volumes.", [row.allocatable * GIB for row in rows]),
-        "allocated_bytes": ("What is promised to volumes.", [row.allocated * GIB for row in rows]),
+        "bytes": ("Its capacity.", [row.total * GIB for row in rows]),
+        "free_bytes": ("Its free capacity.", [row.free * GIB for row in rows]),
+        "allocatable_bytes": ("Capacity that may be allocated to volumes.", [row.allocatable * GIB for row in rows]),
+        "allocated_bytes": ("Capacity that is allocated to volumes.", [row.allocated * GIB for row in rows]),
     }
     for name, (what, values) in numbers.items():
         family = GaugeMetricFamily(f"novella_pool_{name}", what, labels=POOL)

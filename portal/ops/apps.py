@@ -14,7 +14,7 @@ class OpsConfig(AppConfig):
     label = "ops"
 
     def ready(self) -> None:
-        """Give every kind of record its words."""
+        """Set the names of all models."""
         words.name_all(SHOWN)
 
 

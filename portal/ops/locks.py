@@ -1,4 +1,4 @@
-"""Whether a command can lift a lock: where wrong passwords are counted."""
+"""Whether a command can lift a lock, depending on where wrong passwords are counted."""
 
 from django.conf import settings
 
@@ -12,5 +12,5 @@ ELSEWHERE = (
 
 
 def are_shared() -> bool:
-    """Whether the processes of the cloud count in one place."""
+    """Whether all processes of the cloud share the counts."""
     return "LocMem" not in str(settings.CACHES[CACHE]["BACKEND"])

@@ -1,4 +1,4 @@
-"""What operators name at a command line: a domain, project, user, group or role by name or id, and a password."""
+"""Command line arguments of operators: domains, projects, users, groups and roles by name or id, and passwords."""
 
 import sys
 from argparse import ArgumentParser
@@ -17,12 +17,12 @@ from provisioning.quotas.limits import DEFAULTS
 
 Named = TypeVar("Named", Project, User, Group)
 DOMAIN = "default"
-"""The id of the domain that is meant when none is named."""
+"""The id of the default domain."""
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Tell an anticipated error as a command does: one sentence, and status 1."""
+    """Convert an anticipated error into a CommandError: one message, and status 1."""
     try:
         yield
     except NovellaError as error:
@@ -30,7 +30,7 @@ def told() -> Iterator[None]:
 
 
 def domain(text: str) -> Domain:
-    """Return the domain of this id, or else of this name."""
+    """Return the domain with this id, otherwise with this name."""
     found = by_id(Domain, text) or record_by(Domain, name=text)
     if found is None:
         raise CommandError(f"There is no domain {text}.")
@@ -50,7 +50,7 @@ def group(text: str, where: Domain) -> Group:
 
 
 def _in_domain(model: type[Named], text: str, where: Domain) -> Named:
-    """Return the record of this name in the domain, or else of this id."""
+    """Return the record with this name in the domain, otherwise with this id."""
     found = record_by(model, name=text, domain_id=where.id) or by_id(model, text)
     if found is None:
         raise CommandError(f"There is no {model.__name__.lower()} {text} in the domain {where.name}.")
@@ -58,7 +58,7 @@ def _in_domain(model: type[Named], text: str, where: Domain) -> Named:
 
 
 def role(text: str) -> Role:
-    """Return the role of this name that is of no domain, or else the one of this id."""
+    """Return the global role with this name, otherwise the role with this id."""
     every = role_lookups.roles()
     found = next((each for each in every if each.name == text), None) or by_id(Role, text)
     if found is None:
@@ -68,14 +68,14 @@ def role(text: str) -> Role:
 
 
 def add_password_options(parser: ArgumentParser, *, required: bool) -> None:
-    """Take where the password comes from; never the command line, which others on the machine can read."""
+    """Define the source of the password, which is never the command line, as other users of the machine can read it."""
     ways = parser.add_mutually_exclusive_group(required=required)
     ways.add_argument("--password-stdin", action="store_true", help="read the password from the first line of stdin")
-    ways.add_argument("--generate", action="store_true", help="make a password and print it once")
+    ways.add_argument("--generate", action="store_true", help="generate a password and print it once")
 
 
 def password(options: dict[str, Any]) -> str | None:
-    """Return the password as the options say, or None when they say nothing."""
+    """Return the password by the options, or None without any."""
     if options["generate"]:
         return new_password()
     if not options["password_stdin"]:

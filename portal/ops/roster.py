@@ -1,8 +1,7 @@
-"""What a roster makes or changes, and doing it: all or nothing.
+"""Plan of a roster's import, and its execution: all or nothing.
 
-A plan is made of the records as they are; it is a list of steps, each with the words that tell it, so that a dry run
-tells what a real one does.  What is not in the roster stays: nothing is taken away, and the password of a user who
-exists is never touched.
+A plan compares the roster with the current records. It is a list of steps, each with a description, so that a dry run
+prints the same as an import. Nothing is removed, and passwords of existing users are not changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,15 +26,15 @@ from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
 
 HASHING = 4
-"""Threads."""
+"""Number of threads."""
 
 Key = tuple[str, str]
-"""Id of the domain, and a name in it."""
+"""Domain id and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to make or change, the line that asks for it first, and the words that tell it."""
+    """One creation or update, with its description and the first line of the file that requires it."""
 
     line: int
     words: str
@@ -44,7 +43,7 @@ class Step:
 
 @dataclass(slots=True)
 class NewUser:
-    """A user to make."""
+    """A user to create."""
 
     line: int
     domain: Domain
@@ -57,10 +56,10 @@ class NewUser:
 
 
 class Plan:
-    """What is to be done for these rows; what is wrong with them goes to ``problems``."""
+    """The steps for these rows; errors are added to ``problems``."""
 
     def __init__(self, rows: Sequence[Row], problems: Problems) -> None:
-        """Look at the records, in a few queries however many rows there are, and write down the steps."""
+        """Read the records, with a constant number of queries, and collect the steps."""
         self.steps: list[Step] = []
         self.new_users: dict[Key, NewUser] = {}
         self._problems = problems
@@ -81,11 +80,11 @@ class Plan:
 
     @property
     def generated(self) -> list[NewUser]:
-        """The new users whose password was made here."""
+        """The new users with a generated password."""
         return [user for user in self.new_users.values() if user.generated]
 
     def prepare(self) -> None:
-        """Hash the passwords, several at a time, before the transaction."""
+        """Hash the passwords before the transaction, several in parallel."""
 
         def hash_one(user: NewUser) -> None:
             user.record = prepare_user(user.domain, user.name, password=user.password or None, email=user.email)
@@ -94,9 +93,9 @@ class Plan:
             list(threads.map(hash_one, self.new_users.values()))
 
     def carry_out(self, before_commit: Callable[[], object], *, keep: bool) -> None:
-        """Run every step and then ``before_commit`` in one transaction, which without ``keep`` is undone.
+        """Run all steps and then ``before_commit`` in one transaction, which is rolled back unless ``keep``.
 
-        What a step refuses goes to the problems, with its line, and undoes everything.
+        An error of a step is added to the problems with its line, and rolls everything back.
         """
         with transaction.atomic():
             for step in self.steps:
@@ -114,14 +113,14 @@ class Plan:
         return self._domains[row.domain or DOMAIN].id, name
 
     def _told(self, key: Key) -> str:
-        """The name, with its domain where that is not the usual one."""
+        """The name, with its domain unless that is the default one."""
         return key[1] if key[0] == DOMAIN else f"{key[1]} (domain {self._domains[key[0]].name})"
 
     def _step(self, line: int, words: str, run: Callable[[], object]) -> None:
         self.steps.append(Step(line, words, run))
 
     def _find_domains(self, rows: Sequence[Row]) -> dict[str, Domain]:
-        """Return the domains by what the rows call them: a name, or an id."""
+        """Return the domains by their name or id in the rows."""
         every = dashboard_lists.all_domains()
         found = {domain.name: domain for domain in every} | {domain.id: domain for domain in every}
         for row in rows:
@@ -136,7 +135,7 @@ class Plan:
         return many.find_by_name(model, names)
 
     def _check(self, rows: Sequence[Row]) -> None:
-        """Look at the rows beside each other: one for each user and project, and no two that contradict."""
+        """Check the rows for duplicates of a user and project, and for contradictions."""
         said: dict[tuple[object, ...], tuple[int, object]] = {}
         for row in rows:
             user, project = self._key(row, row.user), self._key(row, row.project)

@@ -1,4 +1,4 @@
-"""Reading a roster: a CSV file with one row for each user and project."""
+"""Parsing of a roster: a CSV file with one row for each user and project."""
 
 import codecs
 import csv
@@ -18,7 +18,7 @@ from provisioning.identity.services.passwords import check_new_password
 from provisioning.quotas.limits import DEFAULTS, UNLIMITED
 
 LARGEST = 10_000_000
-"""Bytes of a roster."""
+"""Maximum bytes of a roster."""
 COLUMNS = {
     "user": "user",
     "domain": "domain",
@@ -30,14 +30,14 @@ COLUMNS = {
     "group": "groups",
     "groups": "groups",
 }
-"""Column → what it says; ``quota_`` and the name of a quota are columns too."""
+"""Column → field of Row; ``quota_`` with the name of a quota is a column as well."""
 QUOTA = "quota_"
 _QUOTAS = {QUOTA + name for name in DEFAULTS}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One user, and what the user gets on one project; empty texts say nothing."""
+    """One user and its roles and quotas on one project; empty texts are ignored."""
 
     line: int
     user: str
@@ -51,13 +51,13 @@ class Row:
 
 
 class Problems(list[tuple[int, str]]):
-    """What is wrong, by line."""
+    """Errors with their lines."""
 
     def add(self, line: int, sentence: str) -> None:
         self.append((line, sentence))
 
     def check(self, line: int, function: Callable[..., object], *arguments: object) -> None:
-        """Note what the function raises of InvalidInputError."""
+        """Call a function and add its InvalidInputError."""
         try:
             function(*arguments)
         except InvalidInputError as error:
@@ -68,7 +68,7 @@ class Problems(list[tuple[int, str]]):
 
 
 def read(data: bytes, problems: Problems) -> list[Row]:
-    """Return the rows of a file with commas, semicolons or tabs between the cells, and note what is wrong."""
+    """Return the rows of a file separated by commas, semicolons or tabs, and collect errors."""
     text = _decoded(data, problems)
     lines = _records(text, problems)
     line, header = next(lines, (1, []))
@@ -97,7 +97,7 @@ def _decoded(data: bytes, problems: Problems) -> str:
 
 
 def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records that are not blank with the line that each begins on."""
+    """Yield the records that are not blank, with their first line number."""
     head = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -108,7 +108,7 @@ def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            problems.add(line, f"This is no CSV: {error}.")
+            problems.add(line, f"This is not a CSV file: {error}.")
             return
         if any(cell.strip() for cell in record):
             yield line, record
@@ -116,13 +116,13 @@ def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
-    """Return what each column says: a field of Row, or ``quota_`` and a name."""
+    """Return the meaning of each column: a field of Row, or ``quota_`` and a name."""
     columns = []
     for cell in header:
         name = cell.strip().lower()
         found = COLUMNS.get(name) or (name if name in _QUOTAS else "")
         if not found:
-            problems.add(line, f"{name!r} is no column. Columns are {', '.join(COLUMNS)}, {QUOTA}cores and so on.")
+            problems.add(line, f"{name!r} is not a column. Columns are {', '.join(COLUMNS)}, {QUOTA}cores and so on.")
         elif found in columns:
             problems.add(line, f"The column {name!r} appears twice.")
         columns.append(found)
@@ -161,13 +161,13 @@ def _row(line: int, cells: dict[str, str], problems: Problems) -> Row:
 
 
 def _check(row: Row, problems: Problems) -> None:
-    """Look at the row by itself."""
+    """Check a single row."""
     problems.check(row.line, check_name, row.user, LONG, "user")
     if row.email:
         try:
             validate_email(row.email)
         except ValidationError:
-            problems.add(row.line, f"{row.email!r} is no e-mail address.")
+            problems.add(row.line, f"{row.email!r} is not an e-mail address.")
     if row.password:
         problems.check(row.line, check_new_password, row.password)
     if row.project:
@@ -183,7 +183,7 @@ def _check(row: Row, problems: Problems) -> None:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return what stands between commas, semicolons or bars."""
+    """Return the words between commas, semicolons or bars."""
     return tuple(dict.fromkeys(word.strip() for word in re.split("[,;|]", text) if word.strip()))
 
 

@@ -1,4 +1,4 @@
-"""Fills an empty cloud with what a first launch needs; what is there already is left as it is."""
+"""Seeds an empty cloud with the records for a first launch; existing ones are unchanged."""
 
 import hashlib
 import ipaddress
@@ -36,7 +36,7 @@ from provisioning.volumes.services.types import ensure_default_type
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits
-"""A sign such as a leading hyphen would be taken for an option at a command line."""
+"""Other characters, such as a leading hyphen, could be mistaken for an option on a command line."""
 PASSWORD_LENGTH = 16
 ROLES = {
     "admin": "Operates the cloud.",
@@ -47,7 +47,7 @@ ROLES = {
 }
 PROJECTS = {"admin": "For operators.", "demo": "A first project to try things in."}
 USERS: dict[str, dict[str, str]] = {"admin": {"admin": "admin", "demo": "admin"}, "demo": {"demo": "member"}}
-"""User → project → role; the first project is where the user signs in."""
+"""User → project → role; the first project is the default one."""
 
 FLAVORS: tuple[tuple[str, str, int, int, int], ...] = (
     ("0", "m1.nano", 1, 96, 1),
@@ -57,23 +57,23 @@ FLAVORS: tuple[tuple[str, str, int, int, int], ...] = (
     ("4", "m1.large", 4, 8192, 80),
     ("6", "m1.micro", 1, 192, 1),
 )
-"""Id, name, vCPUs, MiB of memory, GiB of disk: OpenStack's customary sizes."""
+"""Id, name, vCPUs, memory in MiB, disk in GiB: the traditional sizes of OpenStack."""
 
 NETWORK_NAME = "demo-net"
 SUBNET_CIDR = "10.20.0.0/24"
 EXTERNAL_NAME, ROUTER_NAME = "public", "demo-router"
 IMAGE_NAME = "novella-guest"
 IMAGE_SOURCE = "novella_source_sha512"
-"""The image property that says which file it was made from."""
+"""Image property with the digest of the file that it was created from."""
 GUEST_PROPERTIES = {"os_distro": "novella", "os_type": "linux", "os_admin_user": "root", "architecture": "x86_64"}
 CHUNK = 1 << 20
 
 
 @dataclass
 class Seed:
-    """What the cloud has after seeding; written for ``bin/up``, so it holds secrets.
+    """The contents of the cloud after seeding, for ``bin/up``; it contains secrets.
 
-    ``passwords`` has None for a user whose password was changed since: it is not ours to know.
+    In ``passwords``, a password that was changed later is None, as it is not known.
     """
 
     users: dict[str, str] = field(default_factory=dict)
@@ -82,15 +82,15 @@ class Seed:
     join_tokens: dict[str, str] = field(default_factory=dict)
     network: dict[str, str] = field(default_factory=dict)
     external: dict[str, str] | None = None
-    """The external network, when there is one."""
+    """The external network, if any."""
     image: dict[str, str] | None = None
     flavor: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
-    """What was not there before, in words."""
+    """Descriptions of the created records."""
 
 
 def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
-    """Make the catalog, the domain, roles, projects and users; return one operator's context for each project."""
+    """Create the catalog, domain, roles, projects and users; return one operator's context for each project."""
     ensure_catalog()
     ensure_default_type()
     domain = ensure_domain(DOMAIN_ID, "Default")
@@ -110,14 +110,14 @@ def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
 
 
 def definitions(seed: Seed) -> None:
-    """Load the namespaces of metadata definitions that come with the cloud and were never loaded."""
+    """Load the built-in namespaces of metadata definitions that were never loaded."""
     loaded = metadefs.load()
     if loaded:
         seed.made.append(f"{len(loaded)} namespaces of metadata definitions")
 
 
 def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:
-    """Make the user with a generated password kept in ``secrets_dir``; an existing user keeps the password it has."""
+    """Create the user with a generated password stored in ``secrets_dir``; an existing user keeps its password."""
     known = record_by(User, name=name, domain_id=DOMAIN_ID)
     path = secrets_dir / f"password-{name}"
     if known is None:
@@ -145,7 +145,7 @@ def _operator(user: User, project: Project) -> RequestContext:
 
 
 def flavors(context: RequestContext, seed: Seed) -> None:
-    """Make the sizes that are missing by name."""
+    """Create the flavors whose names are missing."""
     known = {flavor.name for flavor in compute_selectors.flavors_for(context)}
     for flavor_id, name, vcpus, memory_mb, root_gb in FLAVORS:
         if name not in known:
@@ -158,7 +158,7 @@ def flavors(context: RequestContext, seed: Seed) -> None:
 
 
 def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
-    """Make ``demo-net``, owned by demo and shared, and let SSH and ping into each project's ``default`` group."""
+    """Create ``demo-net``, owned by demo and shared, and allow SSH and ping in each project's ``default`` group."""
     project_id = _project_id(contexts["demo"])
     own = network_selectors.networks_for(contexts["demo"])
     net = next((each for each in own if (each.project_id, each.name) == (project_id, NETWORK_NAME)), None)
@@ -173,10 +173,10 @@ def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
 
 
 def outside(contexts: dict[str, RequestContext], physical_network: str, gateways: list[str], seed: Seed) -> None:
-    """Make the external network ``public`` and ``demo-router``, which leads there from ``demo-net``.
+    """Create the external network ``public``, and ``demo-router`` between it and ``demo-net``.
 
-    ``gateways``: the gateway of each range with the range's length, ``172.24.4.1/24``.  A cloud that has an external
-    network keeps it as it is, and its routers.
+    ``gateways``: the gateway of each range with the prefix length, ``172.24.4.1/24``. An existing external network and
+    its routers are unchanged.
     """
     known = [each for each in network_selectors.networks_for(contexts["admin"], all_projects=True) if each.external]
     if not known:
@@ -200,7 +200,7 @@ def _external_network(project_id: uuid.UUID, physical_network: str, gateways: li
         is_default=True,
         network_type="flat",
         physical_network=physical_network,
-        description="Leads out of the cloud: routers and floating IPs have their addresses here.",
+        description="The external network: addresses of routers and floating IPs are allocated from it.",
     )
     for gateway in map(ipaddress.ip_interface, gateways):
         name = f"{EXTERNAL_NAME}-subnet" + ("-v6" if gateway.version == 6 else "")
@@ -209,7 +209,7 @@ def _external_network(project_id: uuid.UUID, physical_network: str, gateways: li
 
 
 def _open_default_group(context: RequestContext) -> None:
-    """Allow SSH and ping to guests of the ``default`` group when it is new; later changes are the project's own."""
+    """Allow SSH and ping in a new ``default`` group; later changes of the project are kept."""
     project_id = _project_id(context)
     if any(group.name == "default" for group in network_selectors.security_groups_for(context)):
         return
@@ -226,9 +226,9 @@ def _project_id(context: RequestContext) -> uuid.UUID:
 
 
 def image(context: RequestContext, path: Path | None, seed: Seed, *, simulated: bool) -> None:
-    """Upload the guest image as public, and replace it when the file is another one than last time.
+    """Upload the guest image as public, replacing it if the file has changed.
 
-    Without a file a simulated cloud gets a small raw image made on the spot; another cloud keeps what it has.
+    Without a file, a simulated cloud gets a small generated raw image; a real cloud keeps its image.
     """
     known = [
         found
@@ -267,7 +267,7 @@ def _image_record(found: Image) -> dict[str, str]:
 
 
 def _chunks(path: Path | None) -> Iterator[bytes]:
-    """Yield the file in pieces, or one MiB of a blank raw disk when there is none."""
+    """Yield the file in chunks, or one MiB of a blank raw disk without a file."""
     if path is None:
         yield bytes(CHUNK)
         return
@@ -284,14 +284,14 @@ def _digest(chunks: Iterator[bytes]) -> str:
 
 
 def join_tokens(hosts: list[str], known: set[str], seed: Seed) -> None:
-    """Make a join token for each host that has not enrolled."""
+    """Create a join token for each host that has not enrolled."""
     for name in hosts:
         if name not in known:
             seed.join_tokens[name] = enrolment.create_join_token(name)
 
 
 def write(path: Path, content: str) -> None:
-    """Write a file that only the owner may read, whole or not at all."""
+    """Write a file atomically, readable only by the owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     temporary.touch(mode=0o600)
@@ -305,7 +305,7 @@ def _write_secret(path: Path, secret: str) -> None:
 
 
 def as_dict(seed: Seed) -> dict[str, Any]:
-    """Return what ``bin/up`` reads."""
+    """Return the data that ``bin/up`` reads."""
     return {
         "domain": {"id": DOMAIN_ID, "name": "Default"},
         "users": seed.users,

@@ -1,9 +1,9 @@
-"""Which records the operators' pages show, and where else they are."""
+"""Records that the operators' pages show, and their pages in the dashboard."""
 
 SHOWN = frozenset(
     {"compute", "doctor", "hosts", "identity", "images", "jobs", "network", "notifications", "quotas", "volumes"}
 )
-"""Apps whose records operators see; what other apps register for themselves (queues, groups) stays out."""
+"""Apps whose records operators see; models registered by other apps (queues, groups) are hidden."""
 IN_DASHBOARD = {
     "compute.Flavor": ("flavors", "flavor_create"),
     "identity.Domain": ("domains", "domain_create"),
@@ -12,4 +12,4 @@ IN_DASHBOARD = {
     "identity.Role": ("roles", "role_create"),
     "identity.User": ("users", "user_create"),
 }
-"""Kinds of records that the dashboard has pages for: its list and its form for a new one.  Links lead there."""
+"""Model → the dashboard's list and its form for a new record, used by links of the admin."""

@@ -18,7 +18,7 @@ from provisioning.identity import policy
 
 
 class NovellaAdminSite(admin.AdminSite):
-    """Django's admin in Novella's words, for whoever the policy calls an operator."""
+    """Django's admin with Novella's texts, for operators as defined by the policy."""
 
     site_header = "Novella operators"
     site_title = "Novella"
@@ -27,12 +27,12 @@ class NovellaAdminSite(admin.AdminSite):
     enable_nav_sidebar = True
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Let in whose session is in a project where the policy makes them an operator."""
+        """Whether the session's user is an operator in its project, by the policy."""
         context = getattr(request, "context", None)
         return context is not None and policy.allows(context, "novella:admin")
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
-        """As Django's; ids that are none, which Django's pages look up as they come, are answered 400."""
+        """Like Django's; malformed ids, which Django's pages do not validate, are answered with 400."""
         asked = super().admin_view(view, cacheable)
 
         @functools.wraps(asked)
@@ -47,7 +47,7 @@ class NovellaAdminSite(admin.AdminSite):
         return answered
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """List the kinds of records; those that the dashboard has pages for lead there."""
+        """List the models; those with dashboard pages link to these."""
         found: list[Any] = super().get_app_list(request, app_label)
         for app in found:
             for each in app["models"]:
@@ -58,13 +58,13 @@ class NovellaAdminSite(admin.AdminSite):
         return found
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
-        """Lead to the page that sets a password through the service, which ends every session of that user."""
+        """Redirect to the page that sets a password through the service, which ends all sessions of the user."""
         return redirect("admin:identity_user_password", user_id=request.user.pk)
 
     def register(
         self, model_or_iterable: type[Model] | Iterable[type[Model]], admin_class: Any = None, **options: Any
     ) -> None:
-        """Take Novella's own records only."""
+        """Register only Novella's own models."""
         given = [model_or_iterable] if isinstance(model_or_iterable, type) else list(model_or_iterable)
         own = [model for model in given if model._meta.app_label in SHOWN]
         if own:
@@ -72,7 +72,7 @@ class NovellaAdminSite(admin.AdminSite):
 
 
 def _check_address(request: HttpRequest) -> None:
-    """Raise BadRequest for what no database looks up, and for columns that no record here is found by."""
+    """Raise BadRequest for NUL characters, and for look-ups by another column than the id."""
     asked = [value for _, values in request.GET.lists() for value in values]
     if any("\0" in text for text in (request.path, *asked)) or request.GET.get("_to_field", "id") != "id":
         raise BadRequest("The request names something that cannot be.")

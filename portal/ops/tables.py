@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return aligned lines: numbers to the right, texts to the left."""
+    """Return aligned lines: numbers right-aligned, texts left-aligned."""
     texts = [head, *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
     numbers = [all(isinstance(row[column], int) for row in rows) for column in range(len(head))]

@@ -1,6 +1,6 @@
-"""The words of the operators' pages for kinds of records and their fields.
+"""Names of models and fields on the operators' pages.
 
-They are set when Django starts and are in no migration: columns are named for programs, labels for people.
+They are set when Django starts and are not part of migrations.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ KINDS = {
     "notifications.Delivery": ("delivery of notifications", "deliveries of notifications"),
     "volumes.QosSpec": ("QoS spec", "QoS specs"),
 }
-"""Model → what one and several of its records are called, where that does not follow from the model's name."""
+"""Model → singular and plural, if they differ from the model's name."""
 FIELDS = {
     "clock_difference": "clock",
     "email": "e-mail",
@@ -32,7 +32,7 @@ FIELDS = {
     "vcpus_allocated": "allocated vCPUs",
     "vcpus_total": "total vCPUs",
 }
-"""Fields whose words are not those of their names."""
+"""Field → its label, if it differs from the field's name."""
 UNITS = {"gb": "GiB", "mb": "MiB"}
 _UPPER = "api cidr cpu dhcp dns ec2 id io ip mac mtu os qos ra ram rbac snat tls url uuid vm"
 TERMS = {
@@ -48,7 +48,7 @@ TERMS = {
     "vms": "VMs",
     "vnic": "vNIC",
 }
-"""Parts of names → how people write them."""
+"""Parts of names → their spelling in labels."""
 
 
 def label_of(name: str) -> str:
@@ -62,7 +62,7 @@ def label_of(name: str) -> str:
 
 
 def name_all(labels: Iterable[str]) -> None:
-    """Give the records of these apps, and their fields, the words for people."""
+    """Set names and labels of the models of these apps."""
     for label in labels:
         for model in apps.get_app_config(label).get_models():
             _name(model)

@@ -1,4 +1,4 @@
-"""A page's socket: the page's own partials, sent again for whatever changed."""
+"""A page's socket, which sends the page's partials again when they change."""
 
 import logging
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from provisioning.events.selectors import EVERYBODY, LoggedEvent
 logger = logging.getLogger(__name__)
 
 LONGEST_PAGE = 1000
-"""Characters of a page's name: a list's has its filter."""
+"""Characters of a page's name, which includes the filter of a list."""
 
 
 class BrowserConsumer(Follower):
     """``/ws/dashboard?page=<page>&since=<number>``.
 
-    Sends ``{"hello": n}`` first, then ``{"id": n, "html": "…"}`` for what changed; ``{"resync": true, "id": n}`` when
-    the page must be fetched anew.
+    Sends ``{"hello": n}`` first, then ``{"id": n, "html": "…"}`` for changes, or ``{"resync": true, "id": n}`` if the
+    page must be reloaded.
     """
 
     rule = "novella:events:follow"
 
     def __init__(self, *, renders: Renders) -> None:
-        """``renders`` are shared by all of these sockets."""
+        """``renders`` is shared by all of these sockets."""
         super().__init__()
         self._renders = renders
 
@@ -33,22 +33,22 @@ class BrowserConsumer(Follower):
         return token_of_cookies(handshake.cookies(self.scope))
 
     def rules_changed(self) -> None:
-        """Have the page fetched anew: other buttons may be on it."""
+        """Request a reload of the page, as its buttons may have changed."""
         self.fall_behind()
 
     @property
     def topics(self) -> Sequence[str]:
-        """Records of other projects that everybody sees are on pages, too."""
+        """Include records of other projects that are visible to all projects."""
         return (self.topic, EVERYBODY)
 
     async def serve(self) -> None:
-        """Send what was missed, then what happens."""
+        """Send missed events, then new ones."""
         await self._show(await self.begin(), caught_up=True)
         while True:
             await self._show(await self.news())
 
     async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False) -> None:
-        """Send one frame; None asks for a fresh page."""
+        """Send one frame; None requests a reload."""
         if events == []:
             return
         number = self.cursor

@@ -1,4 +1,4 @@
-"""The console log of a server, following live."""
+"""The live console log of a server."""
 
 import asyncio
 
@@ -11,15 +11,15 @@ from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 
 PAUSE = 0.15
-"""Seconds between two pieces: a guest that writes without end fills no browser."""
+"""Seconds between two chunks, so that a guest that writes continuously does not overload the browser."""
 
 
 class ConsoleLogConsumer(Follower):
     """``/ws/dashboard/servers/<id>/console-log?offset=<number>``.
 
-    Sends ``{"text": "…", "start": m, "offset": n}``, text that the guest wrote and that is hostile, from one offset to
-    the other: a ``start`` that is not the last ``offset`` means that some is not kept; ``{"error": "…"}`` while it
-    cannot be read.
+    Sends ``{"text": "…", "start": m, "offset": n}``, untrusted text of the guest between two offsets; a ``start`` other
+    than the last ``offset`` means that text in between was discarded. Sends ``{"error": "…"}`` while the log cannot be
+    read.
     """
 
     rule = "os_compute_api:os-console-output"
@@ -30,11 +30,11 @@ class ConsoleLogConsumer(Follower):
         return token_of_cookies(handshake.cookies(self.scope))
 
     def admit(self) -> None:
-        """The server must be the caller's; raises NotFoundError."""
+        """Read the server of the caller; raises NotFoundError."""
         self._instance = compute.instance_for(self.context, self.scope["url_route"]["kwargs"]["instance_id"])
 
     async def serve(self) -> None:
-        """Send from the offset the page has, or the last lines, then whatever is written."""
+        """Send the log from the page's offset, by default the last lines, and then new text."""
         self._offset = handshake.number(self.scope, "offset")
         while True:
             try:
@@ -43,10 +43,10 @@ class ConsoleLogConsumer(Follower):
                 if error.said:
                     await self.send_json({"error": error.said})
                 await asyncio.sleep(error.pause)
-            await SOCKETS.run(self.admit)  # it may be on another host now, or gone
+            await SOCKETS.run(self.admit)  # it may have been migrated or deleted
 
     async def _follow(self) -> None:
-        """Send pieces, each when the page has taken the one before.  Raises LogEndedError."""
+        """Send chunks, each after the page has received the previous one. Raises LogEndedError."""
         async with guest_logs.following(self._instance) as log:
             while True:
                 piece = await log.after(self._offset)

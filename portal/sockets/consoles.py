@@ -1,4 +1,4 @@
-"""Remote consoles: a person's socket, joined with the one that the server's host dials."""
+"""Remote consoles: the user's socket, connected with one that the server's host opens."""
 
 import contextlib
 import logging
@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 class ConsoleConsumer(JoinedSocket):
-    """``/ws/console?token=…``: bytes of a screen (RFB) or of a serial line, as binary frames, both ways.
+    """``/ws/console?token=…``: data of a graphical (RFB) or serial console, as binary frames, in both directions.
 
-    The token is all that opens it, once.  It is closed when the sign-in that asked for the token ends, when the right
-    or the guest is gone.
+    It is authorized by the token alone, once. It is closed when the session that requested the token ends, the
+    permission is revoked or the guest stops.
     """
 
     rule = remote_consoles.RULE
@@ -38,7 +38,7 @@ class ConsoleConsumer(JoinedSocket):
     _takes_over = False
 
     async def accept(self, *args: Any, **kwargs: Any) -> None:
-        """Speak the subprotocol of console clients, when they offer it."""
+        """Accept the subprotocol of console clients, if they offer it."""
         offered = SUBPROTOCOL in self.scope.get("subprotocols", [])
         await super().accept(SUBPROTOCOL if offered else None)
 
@@ -64,7 +64,7 @@ class ConsoleConsumer(JoinedSocket):
 
     @contextlib.asynccontextmanager
     async def counted(self) -> AsyncIterator[None]:
-        """Count this console among those of its user while it is open."""
+        """Count this console for its user while it is open."""
         taken = shares.take({f"consoles of user {self._console.row.user_id}": settings.CONSOLES_PER_USER})
         if taken is None:
             raise JoinEndedError(TOO_MANY, "You have too many consoles open. Close one of them first.")
@@ -81,9 +81,10 @@ class ConsoleConsumer(JoinedSocket):
         return JoinEndedError(NO_HOST, "The server's host could not open the console.")
 
     async def refuse(self, error: NovellaError) -> None:
-        """Hang up on a program with a bad token without a byte, as Nova's proxies do: it may take any for the guest's.
+        """Close the connection of a program with an invalid token without sending data, as Nova's proxies do: the
+        program would use it as the guest's.
 
-        Pages are told why.
+        Pages get the reason.
         """
         if isinstance(error, NotAuthenticatedError) and not self.own_pages_only:
             await self.close(HANG_UP)
@@ -95,7 +96,7 @@ class ConsoleConsumer(JoinedSocket):
         logger.info("User %s opened the %s console of %s.", self.context.user_id, console.protocol, self.instance.id)
 
     def _admit(self) -> datetime:
-        """Use the token; later, look whether the console may stay open.  In a thread."""
+        """Use up the token; on later calls, check whether the console may stay open. Runs in a thread."""
         if self._admitted:
             self._console = remote_consoles.still_open(self._console.row)
         else:

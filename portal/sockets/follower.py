@@ -1,5 +1,5 @@
-"""What browsers' and scripts' sockets share: a token that is checked again whenever it may have lost its worth, and the
-project's events in order, from the last one seen.
+"""Base of the sockets of browsers and scripts: a token that is checked again when it may be invalid, and the project's
+events in order from a given one.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import context_for_token, token_data
 
 INVALID, ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FAILED = 4400, 4401, 4403, 4404, 4409, 4429, 4500
-"""Codes a socket is closed with, as HTTP's with 4000 added."""
+"""Close codes, which are HTTP statuses plus 4000."""
 REFUSALS = (
     InvalidInputError,
     NotAuthenticatedError,
@@ -44,21 +44,21 @@ REFUSALS = (
     TooManySocketsError,
 )
 MOST_OF_REASON = 123
-"""Bytes that a close frame has room for beside the code (RFC 6455, 5.5)."""
+"""Maximum bytes of the reason in a close frame (RFC 6455, 5.5)."""
 AUTH = "auth"
 LOOK_EVERY = 2.0
-"""Seconds between two questions whether the rules have changed."""
+"""Seconds between checks for changed policy rules."""
 MOST_PENDING = 500
-"""Events that wait for one socket; a reader that is further behind starts anew."""
+"""Events buffered for one socket; a slower reader must resynchronize."""
 
 logger = logging.getLogger(__name__)
 
 
 class Follower(Consumer):
-    """A socket with a token.  Subclasses say where the token is (``token``), the policy ``rule``, what to ``serve``.
+    """A socket with a token. Subclasses define the source of the token (``token``), the policy ``rule`` and ``serve``.
 
-    In order: origin · token and rule · place among the caller's sockets · subscribe · accept · ``serve`` in a task,
-    until the client or the token is gone.
+    Order: origin, token and rule, limit of the caller's sockets, subscription, accept, ``serve`` in a task, until the
+    client disconnects or the token is invalid.
     """
 
     rule = ""
@@ -70,14 +70,14 @@ class Follower(Consumer):
     _tasks: Sequence[asyncio.Task[None]] = ()
 
     async def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Run the socket to its end, whichever way that comes; nothing of it is left."""
+        """Run the socket and release all its resources at the end."""
         try:
             await super().__call__(*args, **kwargs)
         finally:
             self._leave()
 
     async def connect(self) -> None:
-        """Let the caller in, or close with the reason's code."""
+        """Authorize the caller, or close with the reason's code."""
         self._pending: list[LoggedEvent] = []
         self._replayed: set[int] = set()
         self._seen = 0
@@ -92,7 +92,7 @@ class Follower(Consumer):
             expires_at = await SOCKETS.run(self._admit)
             self._places = self.take_place()
             await SOCKETS.run(self._subscribe, asyncio.get_running_loop())
-            self._recheck.set()  # what was taken away between the two
+            self._recheck.set()  # rights revoked between the two
         except REFUSALS as error:
             await self.accept()
             await self.refuse(error)
@@ -107,7 +107,7 @@ class Follower(Consumer):
         self._leave()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing is expected from this side."""
+        """Ignore data of the client."""
 
     # --- for subclasses -----------------------------------------------------------------------------------------
 
@@ -116,36 +116,36 @@ class Follower(Consumer):
         raise NotImplementedError
 
     def take_place(self) -> Sequence[int]:
-        """Count this socket; returns what ``shares.give_back`` takes.  Raises TooManySocketsError."""
+        """Count this socket; returns the argument of ``shares.give_back``. Raises TooManySocketsError."""
         return places.take(self.context)
 
     def admit(self) -> None:
-        """Check more about the request, in a thread; raises an error that closes the socket."""
+        """Run additional checks of the request, in a thread; an error closes the socket."""
 
     async def serve(self) -> None:
         raise NotImplementedError
 
     def reason_of(self, error: NovellaError) -> str | None:
-        """Return what the socket says when it is closed for this; None: nothing beside the code."""
+        """Return the reason for the close frame; None for only the code."""
         return error.message if isinstance(error, TooManySocketsError) else None
 
     async def refuse(self, error: NovellaError) -> None:
-        """End a socket that may not be used, with the reason's code."""
+        """Close a refused socket with the reason's code."""
         await self.close(code_of(error), self.reason_of(error))
 
     def rules_changed(self) -> None:
-        """Do what is right when other policy rules are in force and the caller is still let in."""
+        """Called when the policy rules have changed and still allow the caller."""
 
     async def send_json(self, message: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(message, separators=(",", ":"), ensure_ascii=False))
 
     @property
     def cursor(self) -> int:
-        """The number from which this reader may resume."""
+        """The event id from which this reader can resume."""
         return min(tailer().cursor, self._seen)
 
     async def begin(self) -> list[LoggedEvent] | None:
-        """Say hello; return the events since the number the reader gave, None when they are not all kept any more."""
+        """Send the hello; return the events since the reader's id, or None if some are no longer stored."""
         await self.send_json({"hello": self._seen})
         after = handshake.number(self.scope, "since")
         if after is None:
@@ -155,7 +155,7 @@ class Follower(Consumer):
         return missed
 
     async def news(self) -> list[LoggedEvent] | None:
-        """Wait for events and return all that have come; None when the reader has fallen too far behind."""
+        """Wait for events and return them; None if the reader has fallen too far behind."""
         await self._news.wait()
         self._news.clear()
         found, self._pending = self._pending, []
@@ -164,32 +164,32 @@ class Follower(Consumer):
         return None if overrun else [event for event in found if event.id not in self._replayed]
 
     def fall_behind(self) -> None:
-        """Let ``news`` say that this reader begins anew."""
+        """Make ``news`` return None, so that this reader resynchronizes."""
         self._overrun = True
         self._news.set()
 
     @property
     def topic(self) -> str:
-        """Where the project's events are."""
+        """The topic of the project's events."""
         return f"project:{self.context.project_id}"
 
     @property
     def topics(self) -> Sequence[str]:
-        """All topics whose events this reader gets."""
+        """All topics of this reader."""
         return (self.topic,)
 
     @property
     def where(self) -> dict[str, Any]:
-        """What the payloads of its events must say, by Django's lookups; of what is new ``concerns`` says it."""
+        """Condition on the payloads of stored events, as Django look-ups; ``concerns`` filters new ones."""
         return {}
 
     def concerns(self, event: LoggedEvent) -> bool:
         return True
 
-    # --- inside -------------------------------------------------------------------------------------------------
+    # --- internal -----------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        """End what works for this socket, and give its place to another; more than once does no harm."""
+        """Cancel the tasks of this socket and release its place; idempotent."""
         if self._subscription is not None:
             self._subscription.close()
         for task in self._tasks:
@@ -198,7 +198,7 @@ class Follower(Consumer):
         self._places = ()
 
     def _admit(self) -> datetime:
-        """Check token, rule and request; returns when the token ends.  In a thread."""
+        """Check token, rule and request; returns the expiry of the token. Runs in a thread."""
         value = self.token()
         self.context = context_for_token(value, request_id=new_request_id())
         if self.context.project_id is None:
@@ -211,14 +211,14 @@ class Follower(Consumer):
 
     def _subscribe(self, loop: asyncio.AbstractEventLoop) -> None:
         def arrived(event: LoggedEvent) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is stopping
                 loop.call_soon_threadsafe(self._take, event)
 
         self._subscription = tailer().subscribe([*self.topics, AUTH], arrived)
         self._seen = tailer().cursor
 
     def _take(self, event: LoggedEvent) -> None:
-        """Keep an event; in the loop's thread."""
+        """Buffer an event, in the loop's thread."""
         if event.topic == AUTH:
             if self._concerns_me(event.payload):
                 self._recheck.set()
@@ -232,7 +232,7 @@ class Follower(Consumer):
         self._news.set()
 
     def _concerns_me(self, payload: dict[str, Any]) -> bool:
-        """Whether what was taken away may have been this caller's, or that of who lets the caller act."""
+        """Whether a revocation may concern the caller or the trustor for whom it acts."""
         if self.context.trust_id is not None:
             return True
         return all(
@@ -241,7 +241,7 @@ class Follower(Consumer):
         )
 
     async def _watch(self, expires_at: datetime, rules: int) -> None:
-        """Check the token at every change of rights or rules and at its end; close when it is not valid any more."""
+        """Check the token at each change of rights or rules and at its expiry; close when it is no longer valid."""
         while True:
             left = (expires_at - timezone.now()).total_seconds()
             with contextlib.suppress(TimeoutError):
@@ -255,7 +255,7 @@ class Follower(Consumer):
                 self.rules_changed()
 
     async def _guard(self, work: Callable[[], Any]) -> None:
-        """Run a task of this socket; however it ends, the socket ends with it."""
+        """Run a task of this socket; the socket is closed when the task ends for any reason."""
         code = FAILED
         try:
             await work()
@@ -267,7 +267,7 @@ class Follower(Consumer):
 
 
 def code_of(error: Exception) -> int:
-    """Return the code that a socket is closed with for one of ``REFUSALS``."""
+    """Return the close code for one of ``REFUSALS``."""
     if isinstance(error, NotAuthenticatedError):
         return ENDED
     if isinstance(error, InvalidInputError):
@@ -280,13 +280,13 @@ def code_of(error: Exception) -> int:
 
 
 def fits(reason: str) -> str:
-    """Cut a reason to what a close frame has room for."""
+    """Truncate a reason to the size of a close frame."""
     return reason.encode()[:MOST_OF_REASON].decode(errors="ignore")
 
 
 def _missed(topics: Sequence[str], after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
-    """The topics' events after a number that say what is asked for; None when some may be gone, or when they are too
-    many to go through.
+    """Return the topics' events after an id that match the condition; None if some may no longer be stored, or if they
+    are too many.
     """
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None

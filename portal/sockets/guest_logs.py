@@ -1,8 +1,8 @@
-"""Console logs that are followed: one reader for each guest in this process, whose text all who follow it share.
+"""Live console logs: one reader for each guest in this process, shared by all followers.
 
-The reader is a tunnel that the guest's host dials, as it does for remote consoles, to the process that asked: what a
-guest writes passes neither through the database nor through another web process, on however many machines there are.
-Only the question that begins it does.
+The reader is a tunnel that the guest's host opens to this process, as for remote consoles. Apart from the request that
+starts it, the guest's text passes neither through the database nor through another web process, even with several
+machines.
 """
 
 import asyncio
@@ -23,22 +23,22 @@ from provisioning.hosts import calls
 
 FIRST_LINES = 400
 MOST_AT_ONCE = 65_536
-"""Bytes of one piece that a follower is given."""
+"""Maximum bytes of a chunk for a follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
-"""Seconds that the host has to answer, and then to dial."""
+"""Seconds for the host to answer, and then to connect."""
 AGAIN = 1.0
-"""Seconds until it makes sense to ask again for a guest that is not there yet, or was there until now."""
+"""Seconds until a retry for a guest that is not running yet, or has just stopped."""
 RETRY = 5.0
-"""Seconds after a failure."""
+"""Seconds until a retry after a failure."""
 CATCH_UP = 2.0
-"""Seconds in which a log that ends before what a follower has seen may come so far; after that it is another log."""
+"""Seconds in which a log that ends before a follower's offset may reach it; after that it is a different log."""
 
 logger = logging.getLogger(__name__)
 
 
 class LogEndedError(Exception):
-    """The log cannot be followed now; ``said`` is for who follows it, ``pause`` the seconds until it may be again."""
+    """The log cannot be followed now; ``said`` is a message for followers, ``pause`` the seconds until a retry."""
 
     def __init__(self, pause: float, said: str = "") -> None:
         super().__init__(said)
@@ -47,7 +47,7 @@ class LogEndedError(Exception):
 
 
 class LogText(NamedTuple):
-    """Text of a log, and the offsets of its first byte and of the first one behind it."""
+    """Text of a log, with the offsets of its first byte and of the byte after its last."""
 
     text: str
     start: int
@@ -55,7 +55,7 @@ class LogText(NamedTuple):
 
 
 class GuestLog:
-    """What one guest has written last, and its reader.  Used in the event loop's thread alone."""
+    """The last text of a guest, and its reader. Used only in the event loop's thread."""
 
     def __init__(self) -> None:
         self.followers = 0
@@ -71,9 +71,9 @@ class GuestLog:
         return self._start + len(self._kept)
 
     async def after(self, offset: int | None) -> LogText:
-        """Return what comes behind the offset, once there is any; None: the last lines, at once when they are known.
+        """Return text after the offset, once there is any; None: the last lines, immediately if they are known.
 
-        Who is too slow, or too long away, goes on where the kept text begins.  Raises LogEndedError.
+        A follower that is too slow resumes at the start of the stored text. Raises LogEndedError.
         """
         while not self._begun:
             await self._change()
@@ -93,7 +93,7 @@ class GuestLog:
             await self._change()
 
     async def take(self, data: bytes) -> None:
-        """Keep a piece that the host sent."""
+        """Store a chunk from the host."""
         try:
             piece = unpack(data)
         except ContractError:
@@ -109,11 +109,11 @@ class GuestLog:
         self._tell()
 
     def gone(self) -> None:
-        """The host has hung up: the guest is gone, or its agent starts anew."""
+        """Handle the end of the host's connection: the guest has stopped, or its agent is restarting."""
         self._end_with(LogEndedError(AGAIN))
 
     async def read(self, instance: Instance) -> None:
-        """Have the host send the log until nobody follows it or the host hangs up."""
+        """Request the log from the host until it has no followers or the host closes."""
         try:
             await self._read(instance)
         except LogEndedError as error:
@@ -148,14 +148,14 @@ class GuestLog:
                 await self._changed.wait()
 
     def _place(self, offset: int | None) -> int:
-        """Return where to go on from."""
+        """Return the offset to resume from."""
         if offset is not None:
             return offset if self._start <= offset <= self._end else self._start
         last = bytes(self._kept[-MOST_AT_ONCE:]).splitlines(keepends=True)[-FIRST_LINES:]
         return self._end - sum(map(len, last))
 
     async def _change(self) -> None:
-        """Wait until something has come.  Raises LogEndedError."""
+        """Wait for new text. Raises LogEndedError."""
         if self._ended is None:
             await self._changed.wait()
         if self._ended is not None:
@@ -179,7 +179,7 @@ class GuestLogs:
 
     @contextlib.asynccontextmanager
     async def following(self, instance: Instance) -> AsyncIterator[GuestLog]:
-        """Share the guest's reader; the first one starts it, the last one ends it."""
+        """Share the guest's reader, which the first follower starts and the last one stops."""
         key = (instance.id, instance.host_id)
         log = self._read.get(key)
         if log is None:
@@ -189,7 +189,7 @@ class GuestLogs:
         try:
             yield log
         except LogEndedError:
-            if self._read.get(key) is log:  # the next who come begin anew
+            if self._read.get(key) is log:  # later followers start a new one
                 del self._read[key]
             raise
         finally:

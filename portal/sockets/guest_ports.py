@@ -1,4 +1,4 @@
-"""Tunnels to TCP ports of guests, joined with a connection that the server's host makes."""
+"""Tunnels to TCP ports of guests, connected with a socket that the server's host opens."""
 
 import logging
 import time
@@ -19,20 +19,22 @@ from provisioning.compute.services import tunnels
 
 SUBPROTOCOL = "novella.tunnel"
 TOKEN_PREFIX = "novella.token."  # noqa: S105 - what stands before a token
-"""A token as a subprotocol, for pages that can set no header; without the ``=`` at its end, which none may have."""
+"""Prefix of a token passed as subprotocol, for pages, which cannot set headers; without trailing ``=``, which is not
+allowed there.
+"""
 REFUSED = 4502
-"""The guest takes no connection at the port, or does not answer."""
+"""The guest refuses connections at the port, or does not answer."""
 
 logger = logging.getLogger(__name__)
 
 
 class GuestPortConsumer(JoinedSocket):
-    """``/ws/servers/<id>/tunnel?port=<number>[&address=<fixed address>]``: bytes of one TCP connection to the guest, as
-    binary frames, both ways.
+    """``/ws/servers/<id>/tunnel?port=<number>[&address=<fixed address>]``: data of one TCP connection to the guest, as
+    binary frames, in both directions.
 
-    An empty frame says that its side sends no more; the other direction goes on.  The token is in ``X-Auth-Token``, in
-    ``Authorization: Bearer`` or among the subprotocols.  It is closed when the token, the right, the address or the
-    guest is gone.
+    An empty frame ends the data of its side; the other direction stays open. The token is in ``X-Auth-Token``,
+    in ``Authorization: Bearer`` or in a subprotocol. The socket is closed when the token, the permission, the address
+    or the guest no longer exists.
     """
 
     rule = tunnels.RULE
@@ -41,7 +43,7 @@ class GuestPortConsumer(JoinedSocket):
     _sent = _received = 0
 
     async def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Run the socket to its end, and write down what passed."""
+        """Run the socket, and record the transferred bytes at its end."""
         try:
             await super().__call__(*args, **kwargs)
         finally:
@@ -49,7 +51,7 @@ class GuestPortConsumer(JoinedSocket):
                 await self._write_end(self._opening)
 
     async def accept(self, *args: Any, **kwargs: Any) -> None:
-        """Speak the subprotocol, when it is offered."""
+        """Accept the subprotocol, if it is offered."""
         offered = SUBPROTOCOL in self.scope.get("subprotocols", [])
         await super().accept(SUBPROTOCOL if offered else None)
 
@@ -70,7 +72,7 @@ class GuestPortConsumer(JoinedSocket):
         return token + "=" * (-len(token) % 4)
 
     def admit(self) -> None:
-        """The server must be the caller's and run, and the address its own; raises what ``tunnels`` raises."""
+        """Check that the server is the caller's and running, and has the address; raises the errors of ``tunnels``."""
         if self._target is None:
             self._target = tunnels.target_for(
                 self.context,
@@ -82,7 +84,7 @@ class GuestPortConsumer(JoinedSocket):
             tunnels.check_still_allowed(self.context, self._target)
 
     def take_place(self) -> Sequence[int]:
-        """Count it among the tunnels of its user, and not among live pages: one program may need many."""
+        """Count it as a tunnel of its user instead of as a live page, as one program may need many."""
         taken = shares.take({f"tunnels of user {self.context.user_id}": settings.TUNNELS_PER_USER})
         if taken is None:
             raise TooManySocketsError("You have too many tunnels open. Close some of them first.")
@@ -90,9 +92,9 @@ class GuestPortConsumer(JoinedSocket):
 
     @property
     def target(self) -> tunnels.TunnelTarget:
-        """Where it leads, once the caller is let in."""
+        """The target, after authorization."""
         if self._target is None:
-            raise RuntimeError("nobody is let in yet")
+            raise RuntimeError("the socket is not authorized yet")
         return self._target
 
     @property
@@ -128,7 +130,7 @@ class GuestPortConsumer(JoinedSocket):
         return JoinEndedError(NO_HOST, "The server's host could not open the tunnel.")
 
     async def opened(self) -> None:
-        """Write down who reaches what, before the first byte passes."""
+        """Record the user and target before the first byte is transferred."""
         self._began = time.monotonic()
         self._opening = await SOCKETS.run(tunnels.record_opened, self.context, self.target)
         target = self.target

@@ -1,5 +1,5 @@
-"""A person's socket that is joined with one which the server's host dials because it was asked to: the bytes of a
-console, or of a connection to a port of the guest.
+"""A user's socket that is connected with one that the server's host opens on request, for data of a console or of a
+guest's port.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts import calls
 
 OVER, IDLE, NO_GUEST, TAKEN, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4410, 4423, 4504
-"""Codes the socket is closed with, beside those of every follower."""
+"""Close codes in addition to those of Follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
-"""Seconds that the host has to answer, and then to dial."""
+"""Seconds for the host to answer, and then to connect."""
 LEAVE_WITHIN, LOOK_AGAIN = 5.0, 0.05
-"""Seconds in which another window leaves what this socket takes over, and between two looks whether it has."""
+"""Seconds for another window to release its console to this socket, and between checks."""
 
 logger = logging.getLogger(__name__)
 
 
 class JoinEndedError(Exception):
-    """The socket ends, for a reason that whoever uses it may know."""
+    """The socket ends with a reason for the user."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -42,10 +42,11 @@ class JoinEndedError(Exception):
 
 
 class JoinedSocket(Follower):
-    """No cookie counts, so programs without an origin may come, and pages of other sites may not.
+    """Base of these sockets. Cookies are ignored, so that programs without an origin are accepted and pages of other
+    sites are not.
 
-    Subclasses say which ``instance`` it is about, the ``question`` for its host, who counts it (``counted``), what is
-    said of refusals (``refusal``) and of the guest's end, and after which time without a byte it ends (``idle_limit``).
+    Subclasses define the ``instance``, the ``question`` for its host, the limit (``counted``), the messages of refusals
+    (``refusal``) and of the guest's end, and the inactivity timeout (``idle_limit``).
     """
 
     guest_has_ended = "The guest has hung up."
@@ -54,7 +55,7 @@ class JoinedSocket(Follower):
     _left = False
 
     async def connect(self) -> None:
-        """Let the caller in, or close with the reason's code."""
+        """Authorize the caller, or close with the reason's code."""
         self._joined = asyncio.Event()
         self._over = asyncio.Event()
         self._moved = time.monotonic()
@@ -62,83 +63,83 @@ class JoinedSocket(Follower):
         await super().connect()
 
     async def disconnect(self, code: int) -> None:
-        """Forget everything, and hang up on the host."""
+        """Release all resources and close the host's end."""
         self._left = True
         self._joined.set()
         await super().disconnect(code)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Pass on what the person sent, once the host is there."""
+        """Forward the user's data once the host has connected."""
         await self._joined.wait()
         if self._end is not None and not self._left:
             self._moved = time.monotonic()
             await self._end.take(bytes_data if bytes_data is not None else (text_data or "").encode())
 
-    # --- the end of a tunnel ------------------------------------------------------------------------------------
+    # --- the user's end of a tunnel -----------------------------------------------------------------------------
 
     async def take(self, data: bytes) -> None:
-        """Send what the guest sent, once the ends are joined."""
+        """Send the guest's data once the ends are connected."""
         await self._joined.wait()
         if not self._left:
             self._moved = time.monotonic()
             await self.send(bytes_data=data)
 
     def gone(self) -> None:
-        """The host has hung up."""
+        """Handle the end of the host's connection."""
         self._over.set()
 
     # --- for subclasses -----------------------------------------------------------------------------------------
 
     @property
     def instance(self) -> Instance:
-        """The server it is about."""
+        """The server of the socket."""
         raise NotImplementedError
 
     @property
     def idle_limit(self) -> float:
-        """Seconds without a byte either way after which it ends; 0: never."""
+        """Seconds of inactivity after which it is closed; 0: never."""
         raise NotImplementedError
 
     @property
     def takes_over(self) -> bool:
-        """Return whether another window of the same person may still have what this one is for; it is told to leave."""
+        """Whether it replaces the console of another window of the same user, which is then closed."""
         return False
 
     def question(self, tunnel: Tunnel) -> CallBody:
-        """Return what the host is asked."""
+        """Return the request to the host."""
         raise NotImplementedError
 
     def counted(self) -> AbstractAsyncContextManager[None]:
-        """Count it while it is open.  Raises JoinEndedError."""
+        """Count the socket while it is open. Raises JoinEndedError."""
         return contextlib.nullcontext()
 
     def refusal(self, error: CallError) -> JoinEndedError:
-        """Say what the host's answer means for the person."""
+        """Convert the host's error into a reason for the user."""
         raise NotImplementedError
 
     async def opened(self) -> None:
-        """Do what is to be done now that the ends are joined."""
+        """Called when the ends are connected."""
 
-    # --- inside -------------------------------------------------------------------------------------------------
+    # --- internal -----------------------------------------------------------------------------------------------
 
     @property
     def topic(self) -> str:
-        """Where the server's events are; an operator may look at the server of another project."""
+        """The topic of the server's events; operators may open servers of other projects."""
         return f"project:{self.instance.project_id}"
 
     def _take(self, event: LoggedEvent) -> None:
-        """Look again whenever something happens to the server."""
+        """Check again after each event of the server."""
         if event.topic != self.topic:
             super()._take(event)
         elif event.payload.get("id") == str(self.instance.id):
             self._recheck.set()
 
     def reason_of(self, error: NovellaError) -> str | None:
-        """Say why, as far as a close frame has room."""
+        """Return the reason, truncated to the size of a close frame."""
         return fits(error.message)
 
     async def serve(self) -> None:
-        """Join the two ends; returns never, raises JoinEndedError."""
+        """Connect the two ends; ends only by JoinEndedError."""
         async with self.counted(), tunnels.expected(self._host_id(), self) as tunnel:
             await self._ask(tunnel)
             try:
@@ -171,7 +172,7 @@ class JoinedSocket(Follower):
         return self.refusal(result) if isinstance(result, CallError) else None
 
     async def _until_over(self) -> None:
-        """Wait for the host to hang up, or for a time in which nothing passes."""
+        """Wait until the host closes, or for the inactivity timeout."""
         while True:
             limit = self.idle_limit
             left = self._moved + limit - time.monotonic() if limit else None
@@ -181,11 +182,11 @@ class JoinedSocket(Follower):
                 async with asyncio.timeout(left):
                     await self._over.wait()
             if self._over.is_set():
-                await SOCKETS.run(self._admit)  # it may have ended because the guest did
+                await SOCKETS.run(self._admit)  # the cause may be the end of the guest
                 raise JoinEndedError(OVER, self.guest_has_ended)
 
     async def _guard(self, work: Callable[[], Any]) -> None:
-        """Run a task of this socket; however it ends, the socket ends with it."""
+        """Run a task of this socket; the socket is closed when the task ends for any reason."""
         code, reason = FAILED, ""
         try:
             await work()

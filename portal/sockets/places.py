@@ -1,4 +1,4 @@
-"""How many sockets each user and each session has open on this machine."""
+"""Limits of the sockets of each user and each session on this machine."""
 
 import uuid
 
@@ -10,13 +10,13 @@ from provisioning.common.machine_shares import shares
 
 
 class TooManySocketsError(NovellaError):
-    """The user or the session has as many sockets open as it may."""
+    """The user or the session has reached its limit of sockets."""
 
     code = "too_many_sockets"
 
 
 def take(context: RequestContext) -> list[int]:
-    """Count one more socket of the caller; returns what ``shares.give_back`` takes.  Raises TooManySocketsError."""
+    """Count a socket of the caller; returns the argument of ``shares.give_back``. Raises TooManySocketsError."""
     session: uuid.UUID | str | None = context.sign_in_id or context.application_credential_id or context.audit_id
     wanted = {
         f"sockets of user {context.user_id}": settings.SOCKETS_PER_USER,

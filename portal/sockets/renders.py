@@ -1,10 +1,10 @@
-"""Pages drawn anew for sockets: once for all that would be sent the same, and no faster than a part of one core.
+"""Rendering of pages for sockets: once for all sockets with the same content, and rate-limited to a part of one core.
 
-What a page shows depends on the project, the roles and the rules in force, on what happened and on the state as it is
-now; not on the person, whose id and name are therefore left out of the context that a shared page is drawn with
-(``RequestContext.without_person``).  Language and time zone are the same for everybody (browsers write times in their
-own), and the parts that are sent hold neither forms nor CSRF tokens; filter, order and page of a list do not reach the
-server by this way.  Rules that ask for the person make each socket draw its own.
+The content depends on the project, the roles and the policy, on the events and on the current state, but not on the
+user, so a shared page is rendered with a context without the user (``RequestContext.without_person``). Language and
+time zone are the same for all users (browsers convert times), the partials contain neither forms nor CSRF tokens, and
+filter, order and page of a list are not sent to the server this way. If a policy rule depends on the user, each socket
+renders its own.
 """
 
 import asyncio
@@ -18,31 +18,31 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.identity.policy import PersonalRuleError
 
 Render = Callable[[str, Sequence[LoggedEvent], RequestContext], str]
-"""From a page's name, the events and the caller to HTML elements with ids; state is read when it is called."""
+"""Renders a page's name, events and the caller into HTML elements with ids; state is read when it is called."""
 Key = tuple[str, RequestContext, tuple[int, ...]]
-"""The page, for whom, and the events of a reader that catches up."""
+"""The page, its context, and the ids of events for a reader that catches up."""
 
 GATHER = 0.01
-"""Seconds that sockets have to join when something happens after a quiet time."""
+"""Seconds for sockets to join when an event follows a quiet period."""
 PAUSE = 0.04
-"""Seconds between two frames of one page, so that a burst of events makes few of them."""
+"""Seconds between two frames of one page, so that a burst of events is sent in few frames."""
 REST = 3.0
-"""The pause is at least so many times what the frame took: a page keeps no more than a quarter of a thread busy."""
+"""Minimum ratio of the pause to the rendering time: a page uses at most a quarter of a thread."""
 
 logger = logging.getLogger(__name__)
 
 
 class _Turn:
-    """One frame that is to be drawn, and all that it is drawn for."""
+    """A frame to be rendered, with its events."""
 
     def __init__(self) -> None:
         self.events: dict[int, LoggedEvent] = {}
         self.html: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.html.add_done_callback(lambda done: done.cancelled() or done.exception())  # all who waited may have left
+        self.html.add_done_callback(lambda done: done.cancelled() or done.exception())  # no socket may wait
 
 
 class Renders:
-    """The pages of one event loop that are being drawn."""
+    """The pages of one event loop that are being rendered."""
 
     def __init__(self, render: Render) -> None:
         self._render = render
@@ -52,9 +52,9 @@ class Renders:
     async def html(
         self, page: str, events: Sequence[LoggedEvent], context: RequestContext, *, caught_up: bool = False
     ) -> str:
-        """Return what the events change on the page, and perhaps what others do that came meanwhile.
+        """Return the changes of these events on the page, possibly with those of concurrent ones.
 
-        ``caught_up``: these are events from before, which nobody else is sent.  Raises whatever drawing it does.
+        ``caught_up``: these are missed events of a single reader. Raises the errors of rendering.
         """
         apart = tuple(event.id for event in events) if caught_up else ()
         try:
@@ -63,7 +63,7 @@ class Renders:
             return await self._joined((page, context, apart), events)
 
     async def _joined(self, key: Key, events: Sequence[LoggedEvent]) -> str:
-        """Join the next frame of this key; one that is being drawn may have read the state before the events."""
+        """Join the next frame of this key, as a frame being rendered may have read the state before the events."""
         turn = self._next.get(key)
         if turn is None:
             turn = self._next[key] = _Turn()
@@ -73,7 +73,7 @@ class Renders:
         return await asyncio.shield(turn.html)
 
     async def _work(self, key: Key) -> None:
-        """Draw frame after frame of one key until nobody asks for another."""
+        """Render frames of one key until no socket waits for another."""
         try:
             await asyncio.sleep(GATHER)
             while (turn := self._next.pop(key, None)) is not None:
@@ -83,7 +83,7 @@ class Renders:
             del self._workers[key]
 
     async def _draw(self, key: Key, turn: _Turn) -> float:
-        """Return the seconds that a thread was busy with it."""
+        """Render a frame; return the seconds that a thread was busy with it."""
         page, context, _ = key
         events = [turn.events[number] for number in sorted(turn.events)]
 

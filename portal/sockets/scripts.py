@@ -1,4 +1,4 @@
-"""A script's socket: the project's events, or notifications, as JSON."""
+"""A script's socket: events of the project, or notifications, as JSON."""
 
 from typing import Any
 
@@ -18,21 +18,21 @@ _HOSTS = ("host", "node")
 class ScriptsConsumer(Follower):
     """``/ws/v1/events?since=<number>`` with ``X-Auth-Token``.
 
-    Sends ``{"hello": n}`` first, then ``{"id": n, "kind": "…", "payload": {…}}`` for each event of the token's project;
-    ``{"resync": true, "id": n}`` when events were missed that are not kept any more.  An event may come twice.
+    Sends ``{"hello": n}`` first, then ``{"id": n, "kind": "…", "payload": {…}}`` for each event of the token's project,
+    or ``{"resync": true, "id": n}`` if missed events are no longer stored. An event may be sent twice.
 
-    ``topic=notifications``: the notifications about the project's servers instead, without names of hosts;
-    ``all_projects=1`` with it: all of them, as they are, for operators.
+    ``topic=notifications`` sends notifications about the project's servers instead, without host names; with
+    ``all_projects=1`` all of them in full, for operators.
     """
 
     rule = "novella:events:follow"
-    own_pages_only = False  # no page can send the header
+    own_pages_only = False  # pages cannot send the header
 
     def token(self) -> str:
         return handshake.header(self.scope, "x-auth-token")
 
     def admit(self) -> None:
-        """Check which events are wanted.  Raises NotFoundError for a topic that there is not, ForbiddenError."""
+        """Read and authorize the topic. Raises NotFoundError for an unknown topic, and ForbiddenError."""
         wanted = handshake.parameter(self.scope, "topic")
         if wanted not in {"", TOPIC}:
             raise NotFoundError("There is no such topic.")
@@ -47,7 +47,7 @@ class ScriptsConsumer(Follower):
 
     @property
     def where(self) -> dict[str, Any]:
-        """Notifications about the project's servers alone, unless all are wanted."""
+        """Return the condition for notifications about the project's servers, unless all are requested."""
         if not self._notifications or self._all:
             return {}
         return {f"payload__{_DATA}__tenant_id": self._project}
@@ -59,7 +59,7 @@ class ScriptsConsumer(Follower):
         return bool(_data(event).get("tenant_id") == self._project)
 
     async def serve(self) -> None:
-        """Send what was missed, then what happens."""
+        """Send missed events, then new ones."""
         events = await self.begin()
         while True:
             if events is None:
@@ -73,7 +73,7 @@ class ScriptsConsumer(Follower):
         return self.context.project_id.hex if self.context.project_id else ""
 
     def _shown(self, event: LoggedEvent) -> dict[str, Any]:
-        """Return what this reader may see of an event."""
+        """Return the payload of an event that this reader may see."""
         if not self._notifications or self._all:
             return event.payload
         data = {**_data(event), **dict.fromkeys(_HOSTS)}

@@ -1,1 +1,1 @@
-"""The web server: Daphne with bodies that stream, sockets with bounds, and one thread for each request."""
+"""The web server: Daphne with streamed bodies, limits for sockets, and one thread for each request."""

@@ -1,4 +1,4 @@
-"""Daphne's access log without the tokens that stand in addresses: of consoles, and of Identity v2.0."""
+"""Daphne's access log without the tokens in addresses of consoles and of Identity v2.0."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ HIDDEN = (
     "/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/", "/compute/v2/os-console-auth-tokens/",
     "/identity/v2.0/tokens/",
 )  # fmt: skip
-"""Beginnings of the paths of which only the beginning is written down."""
+"""Path prefixes after which the rest of the path is not logged."""
 
 _write = AccessLogGenerator.__call__
 
 
 def shown(path: str) -> str:
-    """Return what may be written down of an address."""
-    read = unquote(path)  # as routes do
+    """Return the part of an address that may be logged."""
+    read = unquote(path)  # as in routing
     hidden = next((each for each in HIDDEN if read.startswith(each)), None)
     if hidden is None:
         return path
@@ -25,5 +25,5 @@ def shown(path: str) -> str:
 
 
 def log(self: Any, protocol: str, action: str, details: Mapping[str, Any]) -> None:
-    """Write a line as Daphne does."""
+    """Write a line in Daphne's format."""
     _write(self, protocol, action, {**details, "path": shown(str(details.get("path", "")))})

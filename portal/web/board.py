@@ -1,4 +1,4 @@
-"""What the web processes of one port know of each other, in shared memory: how busy each is, and that it lives."""
+"""Shared memory of the web processes of one port: the load of each, and that it is alive."""
 
 import math
 import mmap
@@ -6,18 +6,18 @@ import os
 import time
 
 ASK_EVERY = 5.0
-"""Seconds between two requests of a process to itself, by which it knows that it lives."""
+"""Seconds between a process's requests to itself, which show that it is alive."""
 _LOAD, _ANSWERED = 0, 1
 _FIELDS = 2
 NOT_LISTENING = math.inf
-"""The load of a process that takes no connections."""
+"""The load of a process that accepts no connections."""
 
 
 class Board:
-    """One row for each process; made before they are forked.  A process writes its own row only."""
+    """One row for each process; created before the fork. A process writes only its own row."""
 
     def __init__(self, rows: int, descriptor: int | None = None) -> None:
-        """Make the memory, or take that of a descriptor."""
+        """Create the memory, or open that of a descriptor."""
         self.rows = rows
         size = rows * _FIELDS * 8
         self.descriptor = os.memfd_create("board") if descriptor is None else descriptor
@@ -29,7 +29,7 @@ class Board:
                 self.clear(row)
 
     def clear(self, row: int) -> None:
-        """Say of a process that it is not there."""
+        """Reset the row of a process that does not exist."""
         self._values[row * _FIELDS + _LOAD] = NOT_LISTENING
         self._values[row * _FIELDS + _ANSWERED] = 0.0
 
@@ -37,7 +37,7 @@ class Board:
         self._values[row * _FIELDS + _LOAD] = load
 
     def is_least_busy(self, row: int) -> bool:
-        """Whether no other process that listens has less to do."""
+        """Whether no other listening process has a lower load."""
         return self._values[row * _FIELDS + _LOAD] <= min(
             (self._values[each * _FIELDS + _LOAD] for each in range(self.rows) if each != row), default=NOT_LISTENING
         )
@@ -46,9 +46,9 @@ class Board:
         return self._values[row * _FIELDS + _LOAD]
 
     def answers(self, row: int) -> None:
-        """Note that the process has just answered a request."""
+        """Record that the process has just answered a request."""
         self._values[row * _FIELDS + _ANSWERED] = time.monotonic()
 
     def answered_at(self, row: int) -> float:
-        """Return the monotonic time of that, 0 for a process that has not answered yet."""
+        """Return the monotonic time of the last answer, 0 before the first."""
         return self._values[row * _FIELDS + _ANSWERED]

@@ -1,8 +1,8 @@
-"""Compresses pages and the APIs' answers for clients that accept gzip; static files are compressed when collected.
+"""Compresses pages and API responses for clients that accept gzip; static files are compressed when collected.
 
-BREACH (an attacker who sees sizes of compressed answers and chooses a part of their text can guess a secret in them) is
-met in three ways: Django masks the CSRF token in each page and adds up to 100 random bytes to each compressed body, and
-answers of the APIs that have a secret in them, which are those with ``Cache-Control: no-store``, are sent as they are.
+Three measures against BREACH (guessing a secret from the sizes of compressed responses with attacker-chosen text):
+Django masks the CSRF token in each page, and adds up to 100 random bytes to each compressed body; API responses with a
+secret, which have ``Cache-Control: no-store``, are not compressed.
 """
 
 import re
@@ -14,12 +14,12 @@ from django.middleware.gzip import GZipMiddleware
 from django.utils.cache import patch_vary_headers
 
 LEAST = 1000
-"""Bytes of a body that is worth the work."""
+"""Minimum bytes of a compressed body."""
 _TEXTS = re.compile(r"text/|application/(json|xml|javascript|[\w.]+\+json)\b|image/svg\+xml")
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Django's, for texts that are in memory: no streams, no images of disks, no secrets."""
+    """Django's middleware, only for texts in memory: no streams, disk images or secrets."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.status_code == HTTPStatus.NOT_MODIFIED:
@@ -28,7 +28,7 @@ class CompressionMiddleware(GZipMiddleware):
 
 
 def _pays(response: HttpResponseBase) -> bool:
-    """Return whether an answer is a text, is long enough, and has no secret in it."""
+    """Whether a response is a text, is long enough, and has no secret."""
     if not isinstance(response, HttpResponse) or len(response.content) < LEAST:
         return False
     return bool(_TEXTS.match(response.get("Content-Type", ""))) and "no-store" not in response.get("Cache-Control", "")

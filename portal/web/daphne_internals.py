@@ -45,9 +45,9 @@ from portal.web import access_log, http_requests, websockets
 
 
 def install(refusal: http_requests.Refusal | None = None) -> None:
-    """Change Daphne in this process, before the server listens.
+    """Patch Daphne in this process, before the server listens.
 
-    ``refusal`` words the refusal of a body for a path and a status, in the shape of the face that is asked.
+    ``refusal`` returns the response for a rejected body, by path and status, in the format of the API.
     """
     if refusal is not None:
         http_requests.StreamingRequest.refusal = staticmethod(refusal)  # type: ignore[method-assign, assignment]

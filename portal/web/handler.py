@@ -1,8 +1,8 @@
-"""Django's HTTP handler with one change of threads for each request.
+"""Django's HTTP handler with a single switch of threads for each request.
 
-Under ASGI Django makes a thread for each request and changes between it and the event loop at every middleware, signal
-and view, which costs more than most requests themselves.  Everything here is synchronous, so a request is carried from
-its first signal to its last in one thread of a pool; these threads also keep their SQLite connection.
+Under ASGI, Django creates a thread for each request and switches between it and the event loop for every middleware,
+signal and view, which costs more than most requests themselves. Here all of these are synchronous and run in one thread
+of a pool; these threads also keep their SQLite connection.
 """
 
 import asyncio
@@ -23,26 +23,28 @@ from django.urls import set_script_prefix
 from portal.web.request_threads import RequestThreads
 
 THREADS = 16
-"""Requests that are worked on at the same time; some of them wait for hosts."""
+"""Requests processed simultaneously; some of them wait for hosts."""
 UPLOAD_THREADS = 64
-"""Uploads at the same time: each waits for its client, so they have threads of their own."""
+"""Simultaneous uploads; each waits for its client, so they have their own threads."""
 HOST_THREADS = 16
-"""Requests of hosts at the same time: no user's upload holds up a snapshot."""
+"""Simultaneous requests of hosts, so that users' uploads do not delay snapshots."""
 HEALTH = "/healthz"
 HEALTH_WITHIN = 1.0
-"""Seconds after which it is answered with 503, whatever holds up its thread: load balancers do not wait."""
+"""Seconds after which the health check is answered with 503, as load balancers do not wait longer."""
 USUAL_THREADS = "novella.usual_threads"
-"""In a scope: its request goes through the threads of pages also where its path has threads of its own."""
+"""Scope key of requests that use the page threads even if their path has its own threads."""
 HOSTS = "/agent/"
-"""Where the paths of hosts begin."""
+"""Path prefix of hosts' requests."""
 MOST_HELD_BACK = 128
-"""Responses of one process that wait to be sent, without a thread; beyond these a response is sent immediately."""
+"""Maximum number of delayed responses in one process; beyond it, responses are sent immediately."""
 LONGEST_HELD_BACK = 1.0
-"""Seconds."""
+"""Maximum delay in seconds."""
 
 
 def hold_back(response: HttpResponseBase, seconds: float) -> None:
-    """Send the response ``seconds`` later, at most ``LONGEST_HELD_BACK``; no thread or database connection waits."""
+    """Delay the response by ``seconds``, at most ``LONGEST_HELD_BACK``, without occupying a thread or database
+    connection.
+    """
     response.held_back = min(seconds, LONGEST_HELD_BACK)  # type: ignore[attr-defined]
 
 
@@ -75,7 +77,7 @@ class PooledHandler(ASGIHandler):
                 await pool.run(response.close)
 
     async def _wait(self, response: HttpResponseBase) -> None:
-        """Wait as long as ``hold_back`` asked for."""
+        """Wait for the time set by ``hold_back``."""
         seconds = getattr(response, "held_back", 0.0)
         if not seconds or self._held_back >= MOST_HELD_BACK:
             return
@@ -93,7 +95,7 @@ class PooledHandler(ASGIHandler):
         return self._uploads if _is_upload(scope) else self._pool
 
     def _respond(self, scope: dict[str, Any], body: IO[bytes] | SpooledTemporaryFile[bytes]) -> HttpResponseBase:
-        """Carry the request to its response, in a thread; all but a streamed one is closed here."""
+        """Process the request in a thread and return the response, which is closed here unless it is streamed."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         try:
@@ -101,7 +103,7 @@ class PooledHandler(ASGIHandler):
             if request is not None:
                 response = self.get_response(request)
             if response is None:
-                raise RuntimeError("Neither a request nor a refusal was made of the scope.")
+                raise RuntimeError("The scope resulted in neither a request nor a refusal.")
             if not response.streaming:
                 response.close()
             return response
@@ -110,16 +112,16 @@ class PooledHandler(ASGIHandler):
 
 
 async def _in_time(work: Coroutine[Any, Any, HttpResponseBase], body: IO[bytes]) -> HttpResponseBase:
-    """Return the response of ``/healthz``, or 503 when it does not come in time."""
+    """Return the response of ``/healthz``, or 503 after a timeout."""
     try:
         return await asyncio.wait_for(work, HEALTH_WITHIN)
     except TimeoutError:
-        body.close()  # no thread may have begun with it
+        body.close()  # no thread may have started on it
         return JsonResponse({"status": "no answer in time", "web": True, "workers": 0, "hosts_up": 0}, status=503)
 
 
 def _is_upload(scope: dict[str, Any]) -> bool:
-    """Whether a body is on its way in: any other is complete, and to parse it is work and no waiting."""
+    """Whether the body may still be arriving; other bodies are complete when the request is processed."""
     return scope["method"] == "PUT" and any(
         name == b"content-type" and value.lower().startswith(b"application/octet-stream")
         for name, value in scope["headers"]

@@ -1,7 +1,7 @@
-"""Daphne's HTTP request with streams: uploads reach a view while they arrive, files leave at the client's pace.
+"""Daphne's HTTP request with streaming: views read uploads as they arrive, and files are sent at the client's pace.
 
-Daphne alone reads a whole body into memory before the application sees it, and writes a response as fast as it is made.
-Everything else is left to Daphne.
+Daphne itself reads a whole body into memory before the application is called, and buffers a response as fast as it is
+generated. All other behaviour is Daphne's.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ from zope.interface import implementer
 from portal.web.streams import HEADER, MOST_FROM_STRANGERS, PIECE, Exchange
 
 STREAMED_TYPE = b"application/octet-stream"
-"""A PUT of this type is streamed to its view."""
+"""Content type of a PUT that is streamed to its view."""
 REFUSED_TYPE = b"multipart/form-data"
-"""No view takes files in a form, and to parse one takes a second of a processor for every 3 MB."""
+"""No view accepts files in a form, and parsing them would take a second of CPU time for every 3 MB."""
 
 PASSED_OVER, PASSED_OVER_FOR = 32 << 20, 5.0
-"""Bytes of a refused body that are thrown away as they come, and seconds."""
+"""Limits in bytes and seconds for discarding the rest of a rejected body."""
 
 Refusal = Callable[[str, int], tuple[str, bytes]]
-"""From a path and a status to the content type and the body of the answer: 413, 414, 415 or 431."""
+"""Path and status (413, 414, 415 or 431) → content type and body of the response."""
 
 
 def refuse_line(channel: Any, line: bytes) -> None:
-    """Answer 414 to an address and 431 to a header that is longer than Twisted reads, and hang up.
+    """Answer 414 to an address and 431 to a header longer than Twisted's limit, and close the connection.
 
-    Twisted alone hangs up without a word.  ``line`` is what has come of it.
+    Twisted itself would close it without a response. ``line`` is the received part.
     """
     of_address = bool(channel._HTTPChannel__first_line)
-    if len(channel.requests) == (0 if of_address else 1):  # no answer to another is on its way
+    if len(channel.requests) == (0 if of_address else 1):  # no other response is being sent
         status = HTTPStatus.REQUEST_URI_TOO_LONG if of_address else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         path = (line.split(b" ", 2)[1:2] or [b""])[0] if of_address else channel._path
         kind, body = StreamingRequest.refusal(path[:1024].decode("ascii", "replace"), status)
@@ -59,7 +59,7 @@ class StreamingRequest(http_protocol.WebRequest):
         self._hangs_up: Any = None
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """Start the application at once when the body is to be streamed: the headers are complete here."""
+        """Start the application immediately if the body is to be streamed; the headers are complete here."""
         super().gotLength(length)
         if length != 0 and self._kind() == REFUSED_TYPE:
             self._refuse(415)
@@ -71,7 +71,7 @@ class StreamingRequest(http_protocol.WebRequest):
             super().requestReceived(self.channel._command, self.channel._path, self.channel._version)
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        """Pass a piece of the body on."""
+        """Pass on a piece of the body."""
         if self._refused:
             self._passed_over += len(data)
             if self._passed_over > PASSED_OVER:
@@ -81,11 +81,11 @@ class StreamingRequest(http_protocol.WebRequest):
             if self.content.tell() > self._most():
                 self._refuse(413)
         elif not self._exchange.feed(data):
-            self.channel.setTimeout(None)  # the client is not the one who is slow
+            self.channel.setTimeout(None)  # the delay is not the client's
             self.channel.transport.pauseProducing()
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
-        """The body is complete."""
+        """Handle the end of the body."""
         if self._refused:
             self._hang_up()
             return
@@ -97,7 +97,7 @@ class StreamingRequest(http_protocol.WebRequest):
             self.finish()
 
     def process(self) -> Any:
-        """Name the exchange to the application, and nobody else's."""
+        """Replace any exchange header of the client with that of this request's exchange."""
         self.requestHeaders.removeHeader(HEADER)
         if self._exchange is None and self.method == b"GET" and not self._is_websocket():
             self._exchange = Exchange(self._resume_from_thread, streamed=False)
@@ -107,7 +107,7 @@ class StreamingRequest(http_protocol.WebRequest):
         return super().process()
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Send the file that was handed over in the place of the body's end."""
+        """Send the file of the exchange, if any, in place of the end of the body."""
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
         held = self._exchange.take_file() if last and self._exchange else None
         if held is None:
@@ -119,7 +119,7 @@ class StreamingRequest(http_protocol.WebRequest):
             self.registerProducer(_FileProducer(self, *held), False)  # noqa: FBT003 - pulled, not pushed
 
     async def drained(self) -> None:
-        """Wait until the client has read enough of what was sent, or is gone."""
+        """Wait until the client has read enough of the response, or has disconnected."""
         if self.producer is None and self.channel is not None and self.channel._waitingForTransport:
             room = _Room()
             self.registerProducer(room, True)  # noqa: FBT003 - it pushes
@@ -129,18 +129,18 @@ class StreamingRequest(http_protocol.WebRequest):
 
     @property
     def unwritten(self) -> int:
-        """Bytes of the response's body that are in memory and not written yet."""
+        """Bytes of the response's body in memory that are not written yet."""
         announced = self.responseHeaders.getRawHeaders(b"Content-Length")
         in_memory = self.startedWriting and announced and not isinstance(self.producer, _FileProducer)
         return max(int(announced[0]) - self.sentLength, 0) if in_memory else 0
 
     def finish(self) -> None:
-        """End the response; the request itself not before the end of its body, which nobody reads any more."""
+        """End the response; the request itself ends only after its body, the rest of which is discarded."""
         if self._exchange is not None and not self._exchange.complete:
             if not self.startedWriting:
                 self.write(b"")
             if self.chunked:
-                self.channel.write(b"0\r\n\r\n")  # a client may stop sending when it has seen the whole answer
+                self.channel.write(b"0\r\n\r\n")  # a client may stop sending after the complete response
                 self.chunked = 0
             self._finish_waits = True
             self._exchange.discard()
@@ -151,7 +151,7 @@ class StreamingRequest(http_protocol.WebRequest):
             self._exchange.close()
 
     def connectionLost(self, reason: Failure) -> None:  # noqa: N802 - Twisted's name
-        """The client went away."""
+        """Handle the disconnection of the client."""
         if self._exchange is not None:
             self._exchange.close()
         if self._hangs_up is not None and self._hangs_up.active():
@@ -163,30 +163,31 @@ class StreamingRequest(http_protocol.WebRequest):
         return bool(self.channel._command == b"PUT" and self._kind() == STREAMED_TYPE)
 
     def _kind(self) -> bytes:
-        """Return the type of the body."""
+        """Return the content type of the body."""
         kinds: list[bytes] = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
         return kinds[0].split(b";")[0].strip().lower()
 
     def _most(self) -> int:
-        """Return how many bytes of any other body are taken: from who shows nothing to be known by, much fewer."""
+        """Return the maximum bytes of a body that is not streamed; less without any credentials."""
         known = any(map(self.requestHeaders.hasHeader, (b"X-Auth-Token", b"Authorization", b"Cookie")))
         most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS
         return most
 
     def _is_websocket(self) -> bool:
-        """Whether the connection is to become a WebSocket."""
+        """Whether the connection is to be upgraded to a WebSocket."""
         kinds = self.requestHeaders.getRawHeaders(b"Upgrade") or [b""]
         return bool(kinds[0].lower() == b"websocket")
 
     @staticmethod
     def refusal(path: str, status: int) -> tuple[str, bytes]:
-        """Return the content type and the body of a refusal; ``daphne_internals.install`` may give better words."""
+        """Return content type and body of a refusal; replaced by ``daphne_internals.install``."""
         return "text/plain", b"The request is refused."
 
     def _refuse(self, status: int) -> None:
-        """Refuse a body, and hang up once it is over: who is cut off while it sends does not read the answer.
+        """Reject a body, and close the connection after it has ended: a client that is reset while it sends does not
+        see the response.
 
-        Of one that does not end, not much is passed over, and not for long.
+        Only a limited number of bytes is discarded, for a limited time.
         """
         self._refused = True
         self.method = self.channel._command
@@ -200,7 +201,7 @@ class StreamingRequest(http_protocol.WebRequest):
         self._hangs_up = reactor.callLater(PASSED_OVER_FOR, self._hang_up)
 
     def _hang_up(self) -> None:
-        """End a refused request, once."""
+        """Close the connection of a rejected request, once."""
         if self._hangs_up is not None and self.channel is not None:
             if self._hangs_up.active():
                 self._hangs_up.cancel()
@@ -213,31 +214,31 @@ class StreamingRequest(http_protocol.WebRequest):
             self.channel.transport.resumeProducing()
 
     def _resume_from_thread(self) -> None:
-        """Read on; called by a view's thread."""
+        """Resume reading; called by a view's thread."""
         reactor.callFromThread(self._resume)
 
 
 @implementer(IPushProducer)
 class _Room:
-    """Is told by the channel when the client has caught up."""
+    """Notified by the channel when the client has caught up."""
 
     def __init__(self) -> None:
         self.made = asyncio.Event()
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """Nothing is written meanwhile."""
+        """Do nothing: no data is written in the meantime."""
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
         self.made.set()
 
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """The client went away."""
+        """Handle the disconnection of the client."""
         self.made.set()
 
 
 @implementer(IPullProducer)
 class _FileProducer:
-    """Reads a file as fast as the client takes it."""
+    """Reads a file at the client's pace."""
 
     def __init__(self, request: StreamingRequest, file: IO[bytes], length: int) -> None:
         self._request, self._file, self._left = request, file, length
@@ -252,10 +253,10 @@ class _FileProducer:
         self._file.close()
         self._request.unregisterProducer()
         if self._left:
-            self._request.loseConnection()  # the file became shorter: the client must not take it for whole
+            self._request.loseConnection()  # the file was truncated: the response must not appear complete
         else:
             self._request.finish()
 
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """The client went away."""
+        """Handle the disconnection of the client."""
         self._file.close()

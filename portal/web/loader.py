@@ -1,7 +1,7 @@
-"""Loads the application once and forks the web processes of a port, which share what was loaded.
+"""Loads the application once and forks the web processes of a port, which share the loaded memory.
 
-The socket listens before any process is there and stays open when one ends, so that a connection waits at most for
-another process and is never refused.  When all are forked the master takes the place of this process.
+The socket listens before the first process and stays open when one ends, so that connections may wait but are never
+refused. After the forks the master replaces this process.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ from portal.web.board import Board
 from portal.web.master import RESUME, STOPPING, Row, State
 
 BACKLOG = 1024
-"""Connections that wait for a process."""
+"""Maximum number of connections waiting to be accepted."""
 _PR_SET_PDEATHSIG = 1
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """Return a socket that listens there.  Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
     listening.setblocking(False)  # noqa: FBT003 - another process may take the connection that one was woken for
@@ -35,7 +35,7 @@ def listen(address: str, port: int) -> socket.socket:
 
 
 class Loader:
-    """Forks ``processes`` web processes on a socket, or those that are missing in a state of the master's."""
+    """Forks ``processes`` web processes on a socket, or the missing ones of the master's state."""
 
     def __init__(self, listening: socket.socket, processes: int, resumed: State | None) -> None:
         self._listening = listening
@@ -43,26 +43,26 @@ class Loader:
         self._state = resumed or State([Row() for _ in range(processes)], listening.fileno(), self._board.descriptor)
 
     def run(self, application: str, options: Sequence[str], install: Callable[[], None]) -> int:
-        """Fork and become the master; returns the exit status of each process that is forked.
+        """Fork and become the master; returns the exit status in each forked process.
 
         ``application`` is ``module:name``; ``options`` are Daphne's; ``install`` is called in each process before it
         serves.
         """
         row = 0 if len(self._state.rows) == 1 else self._fork()
-        process = importlib.import_module("portal.web.process")  # makes the event loop: not before the fork
+        process = importlib.import_module("portal.web.process")  # creates the event loop, so only after the fork
         install()
         process.run(self._listening, application, options, self._board, row)
         return 0
 
     def _fork(self) -> int:
-        """Return the row in a new process; this one does not return."""
-        connections.close_all()  # no process shares one with another
+        """Return the row in a new process; does not return in this one."""
+        connections.close_all()  # processes must not share connections
         if threading.active_count() > 1:
             raise RuntimeError(f"There are threads before the fork: {threading.enumerate()}")
         if "twisted.internet.reactor" in sys.modules:
             raise RuntimeError("There is an event loop before the fork.")
         gc.collect()
-        gc.freeze()  # what is shared with the processes stays shared
+        gc.freeze()  # keeps memory shared with the processes
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
         loader = os.getpid()
         for number in self._state.due():
@@ -82,6 +82,6 @@ class Loader:
 
 
 def _own_command() -> list[str]:
-    """Return the arguments of Python that this process was started with, without a state."""
+    """Return the arguments of Python that started this process, without the state."""
     given = sys.orig_argv[1:]
     return given[: given.index(RESUME)] if RESUME in given else given

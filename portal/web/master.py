@@ -1,10 +1,9 @@
-"""The master of several web processes behind one port: it replaces what ends, and has next to nothing in memory.
+"""The master of several web processes behind one port: it restarts them, and uses very little memory.
 
-It takes the place of the process that loaded the application and forked them (`portal.web.loader`), which would keep
-pages that nobody shares any more: executed in that process, it keeps its number, its children, the listening socket and
-the board.  To start a process again it gives its place back to the loader, which takes seconds; the others take the
-connections in the meantime.  So nothing of Django is imported here,
-and nothing large of Python.
+It replaces, with ``exec``, the process that loaded the application and forked them (`portal.web.loader`), which would
+keep memory that is no longer shared. So it keeps the pid, the children, the listening socket and the board. To start a
+process again it is replaced by the loader, which takes seconds; the other processes accept connections in the meantime.
+Therefore nothing of Django, and no large module of Python, is imported here.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from typing import NoReturn
 from portal.web.board import Board
 
 SILENT_FOR = 90.0
-"""Seconds in which a process did not answer itself, after which it is ended."""
+"""Seconds without an answer to itself after which a process is killed."""
 STOP_WITHIN = 6.0
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 10.0
-"""Seconds of life after which the end of a process is a first end again."""
+"""Seconds after which a process has settled, and its earlier ends no longer count."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 RESUME = "--resume"
@@ -37,15 +36,15 @@ logger = logging.getLogger(__name__)
 
 
 class Row:
-    """One of the processes; times are those of the monotonic clock, which all processes share."""
+    """One of the processes; times are of the monotonic clock, which all processes share."""
 
     def __init__(self, pid: int = 0, started: float = 0.0, ends: int = 0, start_at: float = 0.0) -> None:
-        """``ends`` are those in a row without a settled life between them."""
+        """``ends``: consecutive ends before the process has settled."""
         self.pid, self.started, self.ends, self.start_at = pid, started, ends, start_at
 
 
 class State:
-    """What loader and master hand to each other."""
+    """The state passed between loader and master."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class State:
         silent_for: float = SILENT_FOR,
         answered: bool = False,  # noqa: FBT001, FBT002 - a plain value
     ) -> None:
-        """``listening`` and ``board`` are descriptors, of the socket and of the board's memory; ``answered``: whether
+        """``listening`` and ``board`` are descriptors of the socket and of the board's memory; ``answered``: whether
         any process has ever answered.
         """
         self.rows, self.listening, self.board = rows, listening, board
@@ -70,13 +69,13 @@ class State:
         return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
 
     def due(self) -> list[int]:
-        """Return the numbers of the processes that are to be started now."""
+        """Return the numbers of the processes to start now."""
         now = time.monotonic()
         return [number for number, row in enumerate(self.rows) if not row.pid and now >= row.start_at]
 
 
 def take_over(state: State, command: Sequence[str]) -> NoReturn:
-    """Execute the master in the place of this process; ``command``: the arguments of Python that start the loader."""
+    """Execute the master in place of this process; ``command``: the arguments of Python that start the loader."""
     for descriptor in (state.listening, state.board):
         os.set_inheritable(descriptor, True)  # noqa: FBT003 - named so
     code = _CODE.format(os.path.realpath(f"{__file__}/../../.."))
@@ -91,7 +90,7 @@ class Master:
         self._board = Board(len(state.rows), state.board)
 
     def run(self) -> int:
-        """Watch until SIGTERM or SIGINT, or until there is a process to be started.  Returns the exit status."""
+        """Watch until SIGTERM or SIGINT, or until a process is to be started. Returns the exit status."""
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
         while not self._state.due():
             came = signal.sigtimedwait([signal.SIGCHLD, *STOPPING], LOOK_EVERY)
@@ -104,7 +103,7 @@ class Master:
         return execute([*self._command, RESUME, self._state.text()])
 
     def _take_ended(self) -> bool:
-        """Note which processes have ended; False when none has ever answered, so that starting again is no use."""
+        """Record ended processes; False if none has ever answered, so that a restart is pointless."""
         state, board = self._state, self._board
         state.answered = state.answered or any(board.answered_at(number) for number in range(len(state.rows)))
         for number, row in enumerate(state.rows):
@@ -136,7 +135,7 @@ class Master:
                 row.started = now
 
     def _stop(self, status: int) -> int:
-        """Ask all to stop, then end those that do not."""
+        """Send SIGTERM to all, then SIGKILL to those that do not stop."""
         left = {row.pid for row in self._state.rows if row.pid}
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in left:
@@ -149,7 +148,7 @@ class Master:
 
 
 def main() -> int:
-    """Watch; the arguments are those that ``take_over`` gave."""
+    """Watch the processes; the arguments are those of ``take_over``."""
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s [-] %(message)s")
     return Master(State.read(sys.argv[1]), sys.argv[2:]).run()
 

@@ -1,6 +1,6 @@
-"""One web process on a socket that is listening already: Daphne, and word to its master that it answers.
+"""One web process: Daphne on an already listening socket, with reports to its master.
 
-Importing this makes Daphne's event loop, so it is imported in the process that uses it, never before a fork.
+Importing this module creates Daphne's event loop, so it is imported only after the fork.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ from portal.web.slow_readers import SlowReaders
 logger = logging.getLogger(__name__)
 
 OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
-"""No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
+"""No access log, no maximum lifetime of WebSockets, and time for a handler to end after its client."""
 
 
 class _Endpoint:
-    """What Daphne listens on, in the place of what its options say."""
+    """The endpoint that replaces the one in Daphne's options."""
 
     def __init__(self, listening: socket.socket, board: Board, row: int) -> None:
         self._listening, self._board, self._row = listening, board, row
 
     def listen(self, factory: Any) -> Any:
-        """Return a Deferred of the port, which listens."""
+        """Return a Deferred of the listening port."""
         port = SharedPort._fromListeningDescriptor(reactor, self._listening.fileno(), self._listening.family, factory)
         port.board, port.row = self._board, self._row
         port.most_of_address = settings.CONNECTIONS_PER_ADDRESS
@@ -47,7 +47,9 @@ class _Endpoint:
 
 
 def run(listening: socket.socket, application: str, options: Sequence[str], board: Board, row: int) -> None:
-    """Serve until SIGTERM or SIGINT, and end ``STOP_WITHIN`` seconds later though requests wait for the database."""
+    """Serve until SIGTERM or SIGINT, and exit at the latest ``STOP_WITHIN`` seconds later, even if requests still
+    wait.
+    """
     reactor.addSystemEventTrigger("before", "shutdown", _end_in_time)
     endpoint = _Endpoint(listening, board, row)
     daphne_server.serverFromString = lambda *_: endpoint
@@ -57,7 +59,7 @@ def run(listening: socket.socket, application: str, options: Sequence[str], boar
 
 
 def _end_in_time() -> None:
-    """End the process when its threads do not: those that wait for a database that is away wait for long."""
+    """Exit even if threads are still waiting for an unavailable database."""
 
     def end() -> None:
         logger.warning("Requests are still in progress %g s after the signal to stop; they are dropped.", STOP_WITHIN)
@@ -71,7 +73,7 @@ def _end_in_time() -> None:
 
 def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Server]:
     class AskingServer(daphne_server.Server):
-        """Daphne's server, which begins with a question to itself."""
+        """Daphne's server, which starts the requests to itself."""
 
         def run(self) -> None:
             reactor.callWhenRunning(self._ask)
@@ -84,7 +86,7 @@ def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Serve
 
 
 async def _keep_asking(application: Any, board: Board, row: int) -> None:
-    """Note whenever a request went through: event loop, threads and middleware work, whatever the answer is."""
+    """Record each completed request, whatever its status: event loop, threads and middleware are working."""
     while True:
         if await _ask(application):
             board.answers(row)
@@ -92,7 +94,7 @@ async def _keep_asking(application: Any, board: Board, row: int) -> None:
 
 
 async def _ask(application: Any) -> bool:
-    """Put ``GET /healthz`` to the application; whether there is an answer."""
+    """Send ``GET /healthz`` to the application; return whether it answers."""
     name = next(iter(settings.ALLOWED_HOSTS), "localhost").replace("*", "localhost").lstrip(".")
     scope = {
         "type": "http",

@@ -1,8 +1,8 @@
-"""Threads that carry requests from their first signal to their last.
+"""Threads that run requests from the first signal to the last.
 
-Two things make many threads dear: each has a database connection that is slow until its statements are prepared, and
-those that run quarrel about the interpreter's lock.  So the thread that was busy last is taken first, and few run at a
-time, besides those that take long: these wait for a host, a disk or a client, and hold nobody up.
+Many threads are expensive: each has a database connection that is slow until its statements are prepared, and running
+threads compete for the interpreter's lock. So the most recently used thread is preferred, and few run simultaneously,
+apart from those that take long, which are assumed to wait for a host, a disk or a client.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from queue import SimpleQueue
 from typing import Any
 
 AT_ONCE = 2
-"""Calls that run at the same time, besides those that have run for longer than PATIENCE."""
+"""Simultaneous calls, not counting those that have run for longer than PATIENCE."""
 PATIENCE = 0.02
-"""Seconds after which a call is taken for one that waits for something else."""
+"""Seconds after which a call is assumed to be waiting."""
 END_WITHIN = 5.0
-"""Seconds for which the end of the process waits for the calls that run."""
+"""Seconds to wait for running calls at the end of the process."""
 
 
 class _Call:
-    """A function and the future that waits for its result in an event loop."""
+    """A function, and the future in an event loop that waits for its result."""
 
     __slots__ = ("_error", "_function", "_future", "_loop", "_result", "began")
 
@@ -50,10 +50,10 @@ class _Call:
             self._error = raised
 
     def answer(self) -> None:
-        """Wake whoever waits for the result."""
+        """Set the result of the future."""
         try:
             self._loop.call_soon_threadsafe(self._settle)
-        except RuntimeError:  # the loop has ended: nobody waits any more
+        except RuntimeError:  # the loop has stopped: the result is not awaited
             return
 
     def _settle(self) -> None:
@@ -66,7 +66,9 @@ class _Call:
 
 
 class RequestThreads:
-    """At most ``most`` threads; ``await run(function)`` gives what it returns or raises, carried in one of them."""
+    """At most ``most`` threads; ``await run(function)`` runs it in one of them and returns its result or raises its
+    error.
+    """
 
     def __init__(self, most: int, name: str) -> None:
         self._most, self._name = most, name
@@ -87,7 +89,7 @@ class RequestThreads:
         return await call.result()
 
     def close(self) -> None:
-        """Wait for the calls that run, for a while; those that wait are not begun."""
+        """Wait for running calls up to a timeout; waiting calls are not started."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -98,7 +100,7 @@ class RequestThreads:
             thread.join(END_WITHIN)
 
     def _begin(self, latest: _Call) -> None:
-        """Hand waiting calls to threads as far as they may run; the lock is held."""
+        """Start waiting calls as far as allowed; the lock must be held."""
         while self._waiting and self._may_run():
             call = self._take()
             if self._idle:
@@ -109,7 +111,7 @@ class RequestThreads:
                 self._threads.append(thread)
                 thread.start()
         now = time.monotonic()
-        if self._waiting and now > self._looks_again_by:  # a loop that ended takes its timers along
+        if self._waiting and now > self._looks_again_by:  # the timers of a stopped loop are lost
             self._looks_again_by = now + 2 * PATIENCE
             latest.later(PATIENCE, lambda: self._look_again(latest))
 
@@ -140,7 +142,7 @@ class RequestThreads:
                 self._running.discard(ran)
                 call = self._take() if not self._closed and self._waiting and self._may_run() else None
                 if call is None and not self._closed:
-                    self._idle.append(inbox)  # before the answer: whoever asks next finds this thread
+                    self._idle.append(inbox)  # before the result, so that the next call finds this thread
             ran.answer()
             if self._closed and call is None:
                 return

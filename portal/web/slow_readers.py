@@ -1,7 +1,7 @@
-"""Connections whose clients do not read what they asked for are cut off, so that their answers do not fill memory.
+"""Disconnection of clients that do not read their responses, so that these do not fill the memory.
 
-What is looked at, once a second, is what waits in this process: bytes that the kernel has not taken yet and the rest of
-an answer that its request still holds.  WebSockets have bounds of their own (``portal.web.websockets``).
+Once a second it measures the bytes buffered in this process: those that the kernel has not accepted, and the rest of a
+response in its request. WebSockets have their own limits (``portal.web.websockets``).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from daphne.ws_protocol import WebSocketProtocol
 from portal.web.http_requests import StreamingRequest
 
 LEAST_READ = 16 << 10
-"""Bytes that a client must have read of what waits for it, each time it is looked at again."""
+"""Bytes that a client must have read between two measurements."""
 ALL_ADDRESSES = 4
-"""How many times the most that may wait for one address may wait for all of them together."""
+"""Limit of all addresses together, as a multiple of the limit of one."""
 
 logger = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
-    """A connection as ``portal.web.shared_port`` has it; ``unsent`` tells what is read of its buffer."""
+    """A connection of ``portal.web.shared_port``; ``unsent`` uses other attributes of it."""
 
     connected: Any
     protocol: Any
@@ -33,14 +33,16 @@ class Connection(Protocol):
 
     @property
     def taken(self) -> int:
-        """How many bytes the client has taken."""
+        """The number of bytes that the client has read."""
         ...
 
     def abortConnection(self) -> None: ...  # noqa: N802 - Twisted's name
 
 
 def place_of(host: str) -> str:
-    """Return what counts as one address: an IPv4 address, or the /64 of an IPv6 one, which is one subscriber's."""
+    """Return the address or network that limits apply to: an IPv4 address, or the /64 of an IPv6 address, which is one
+    subscriber's.
+    """
     if ":" not in host:
         return host
     address = ipaddress.IPv6Address(host.partition("%")[0])
@@ -48,7 +50,7 @@ def place_of(host: str) -> str:
 
 
 def unsent(connection: Any) -> int:
-    """Return how many bytes of answers wait in this process for the client."""
+    """Return the bytes of responses buffered in this process for the client."""
     waiting: int = len(connection.dataBuffer) - connection.offset + connection._tempDataLen
     requests = getattr(connection.protocol, "requests", ())
     if waiting and requests and isinstance(requests[0], StreamingRequest):
@@ -57,18 +59,20 @@ def unsent(connection: Any) -> int:
 
 
 class SlowReaders:
-    """The connections of one process that are behind.
+    """The connections of one process whose clients are behind.
 
-    ``most`` bytes may wait for one address; ``patience`` is in seconds.
+    ``most`` is the limit in bytes for one address; ``patience`` is in seconds.
     """
 
     def __init__(self, most: int, patience: float) -> None:
         self._most, self._patience = most, patience
         self._behind: dict[Connection, tuple[float, int]] = {}
-        """When a connection was looked at, and how many bytes its client had taken then."""
+        """The time of the last measurement of a connection, and the bytes that its client had read then."""
 
     def look(self, connections: Collection[Connection], now: float) -> None:
-        """Cut off whoever has stopped reading, and the largest of too much."""
+        """Disconnect clients that have stopped reading, and those with the largest buffers if there is too much in
+        total.
+        """
         sizes = {
             each: size
             for each in connections
@@ -90,7 +94,7 @@ class SlowReaders:
         self._relieve(sizes, sizes, ALL_ADDRESSES * self._most)
 
     def _relieve(self, sizes: dict[Connection, int], those: Iterable[Connection], most: int) -> None:
-        """Cut off the largest until no more than ``most`` bytes wait for those that are left."""
+        """Disconnect those with the largest buffers until at most ``most`` bytes are buffered."""
         largest_last = sorted(those, key=sizes.__getitem__)
         total = sum(map(sizes.__getitem__, largest_last))
         while total > most:

@@ -10,11 +10,11 @@ from portal.web.streams import file_response
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):
-    """WhiteNoise, whose files leave as images do: Django would read each of them into memory."""
+    """WhiteNoise with streamed files, which Django would read into memory."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponseBase:
-        """Return the response, of which no byte is read yet."""
+        """Return the response without reading its file."""
         found = static_file.get_response(request.method, request.META)
         if found.file is None:
             response: HttpResponseBase = HttpResponse()

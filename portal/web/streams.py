@@ -1,7 +1,7 @@
-"""Bodies too large for memory, both ways: a view reads an upload as it arrives, and hands over a file to be sent.
+"""Streaming of large bodies: views read uploads as they arrive, and pass files to the web server to send.
 
-The web server (``portal.web.http_requests``) opens one ``Exchange`` for a request and names it in a private header;
-without that server (tests, WSGI) the same functions use Django's own request and response.
+The web server (``portal.web.http_requests``) opens an ``Exchange`` for a request and names it in a private header.
+Without that server (tests, WSGI) the same functions use Django's own request and response.
 """
 
 import secrets
@@ -19,30 +19,30 @@ from provisioning.common.connections import give_back
 from provisioning.common.transfers import seconds_for
 
 HEADER = "X-Novella-Exchange"
-"""Names the exchange inside the process; the web server drops it from what clients send."""
+"""Internal header with the exchange; the web server removes it from clients' requests."""
 HIGH_WATER = 4 << 20
-"""Bytes of an upload that wait in memory before the sender is held back."""
+"""Bytes of an upload buffered in memory before the sender is paused."""
 PIECE = 256 << 10
 MOST_FROM_STRANGERS = 65_536
-"""Bytes of a body that anybody may send; the largest that makes sense has a token and a password in it."""
+"""Maximum bytes of a body without credentials; the largest valid one contains a token and a password."""
 WINDOW = 30.0
-"""Seconds of waiting over which a client's rate is taken."""
+"""Seconds of waiting over which a client's rate is measured."""
 
 
 class BodyInterruptedError(Exception):
-    """The body of a request ended before its end: the client went away, or sent too slowly to be waited for."""
+    """The body of a request ended early: the client disconnected or was too slow."""
 
     def __init__(self, message: str = "The upload was interrupted: not all of the data arrived.") -> None:
         super().__init__(message)
 
 
 class Exchange:
-    """One request's body on its way in, and a file on its way out: made by the server's thread, used by a view's."""
+    """A request's body and a response's file; created by the server's thread, used by a view's."""
 
     def __init__(self, resume: Callable[[], None], *, streamed: bool) -> None:
         self.token = secrets.token_hex(16)
         self.streamed = streamed
-        """Whether the body comes through here and not through Django."""
+        """Whether the body is passed through this exchange instead of Django."""
         self.complete = False
         self._resume = resume
         self._waiting: deque[bytes] = deque()
@@ -53,7 +53,7 @@ class Exchange:
         _open[self.token] = self
 
     def feed(self, data: bytes) -> bool:
-        """Take bytes that arrived; False asks the server to read no more until ``resume`` is called."""
+        """Add received bytes; False asks the server to pause reading until ``resume`` is called."""
         with self._changed:
             if self._discarding:
                 return True
@@ -63,20 +63,20 @@ class Exchange:
             return self._size < HIGH_WATER
 
     def end(self) -> None:
-        """The body is complete."""
+        """Mark the body as complete."""
         with self._changed:
             self.complete = True
             self._changed.notify()
 
     def discard(self) -> None:
-        """Nobody reads the rest: drop it as it comes."""
+        """Discard the rest of the body as it arrives."""
         with self._changed:
             self._discarding = True
             self._waiting.clear()
             self._size = 0
 
     def close(self) -> None:
-        """The request is over: a reader that still waits gets BodyInterruptedError, a file not sent is closed."""
+        """End the exchange: a waiting reader gets BodyInterruptedError, and a file that was not sent is closed."""
         _open.pop(self.token, None)
         with self._changed:
             self._failed = not self.complete
@@ -88,7 +88,7 @@ class Exchange:
     def read(self, timeout: float | None = None) -> bytes:
         """Return the next bytes, waiting for them; empty at the end.
 
-        Raises BodyInterruptedError, and TimeoutError when nothing came in ``timeout`` seconds.
+        Raises BodyInterruptedError, and TimeoutError if none arrived in ``timeout`` seconds.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._waiting or self.complete or self._failed, timeout):
@@ -106,12 +106,12 @@ class Exchange:
         return data
 
     def hand_over(self, file: IO[bytes], length: int) -> None:
-        """Let the server send ``length`` bytes of an open file behind the response's headers, and close it."""
+        """Let the server send ``length`` bytes of an open file after the response's headers, and close it."""
         with self._changed:
             self._file = (file, length)
 
     def take_file(self) -> tuple[IO[bytes], int] | None:
-        """Return what was handed over, once."""
+        """Return the file of the response, once."""
         with self._changed:
             held, self._file = self._file, None
             return held
@@ -121,7 +121,7 @@ _open: dict[str, Exchange] = {}
 
 
 class _Patience:
-    """How long a client that sends is waited for: only the time counts in which there was nothing to do."""
+    """The time limit of an upload; only time spent waiting for the client counts."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -158,9 +158,9 @@ class _Patience:
 def body_of(request: HttpRequest) -> Iterator[bytes]:
     """Yield a request's body as it arrives.
 
-    No database connection is held meanwhile.  Raises BodyInterruptedError when it ends before its announced length, and
-    for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes a second, or for longer than ``UPLOAD_TIMEOUT`` and
-    what the data takes at a steady rate.
+    No database connection is held in the meantime. Raises BodyInterruptedError if it ends before its declared length,
+    and for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or takes longer than
+    ``UPLOAD_TIMEOUT`` plus the time the data takes at a steady rate.
     """
     token = request.headers.get(HEADER)
     exchange = _open.get(token) if token else None
@@ -186,7 +186,7 @@ def _plain(request: HttpRequest) -> bytes:
 
 
 def file_response(request: HttpRequest, file: IO[bytes], length: int) -> HttpResponseBase:
-    """Return a response that sends ``length`` bytes of an open file from its present position, with constant memory.
+    """Return a response that sends ``length`` bytes of an open file from its current position, with constant memory.
 
     The caller sets status and headers; ``Content-Length`` is set here.
     """

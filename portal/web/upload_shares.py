@@ -1,4 +1,4 @@
-"""Uploads at the same time, by whose they are: each waits in a thread, and nobody may take all of these."""
+"""Limits of simultaneous uploads, as each occupies a thread: no user or project may occupy all of them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ RETRY_AFTER = 10
 
 @contextlib.contextmanager
 def share_of(context: RequestContext) -> Iterator[None]:
-    """Count an upload of a user in a project while it lasts.
+    """Count an upload of a user in a project while it runs.
 
-    Raises TooManyRequestsError when either has ``UPLOADS_AT_ONCE`` on this machine.
+    Raises TooManyRequestsError if either has ``UPLOADS_AT_ONCE`` on this machine.
     """
     most = settings.UPLOADS_AT_ONCE
     taken = shares.take({f"upload {owner}": most for owner in (context.project_id, context.user_id)})
     if taken is None:
-        text = f"You have {most} uploads going on. Wait until one of them has ended."
+        text = f"You have {most} uploads in progress. Wait until one of them has finished."
         raise TooManyRequestsError(text, retry_after=RETRY_AFTER)
     try:
         yield

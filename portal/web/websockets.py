@@ -1,9 +1,8 @@
-"""Daphne's WebSocket with bounds: a peer that reads slowly, or writes faster than we handle, is disconnected.
+"""Daphne's WebSocket with limits: a peer that reads slowly, or sends faster than messages are handled, is disconnected.
 
-Daphne alone keeps whatever it cannot send yet, and whatever the application has not taken yet, in memory without end.
-A browser comes back by itself and catches up; an agent gets its commands again.  For everybody but agents' links, who
-sends waits until the peer has read, so that one frame waits and not many.  Consoles are paced in the other direction,
-too: a peer is not read from while the application has enough to do.
+Daphne itself buffers unsent and unhandled data without limit. Browsers reconnect and catch up; agents get their
+commands again. Except for agents' links, senders wait until the peer has read, so that only one frame is buffered.
+Consoles are paced in the other direction as well: no data is read from the peer while the application has enough.
 """
 
 import asyncio
@@ -16,38 +15,38 @@ from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
 MOST_UNSENT = 4 << 20
-"""Bytes that wait for one slow reader."""
+"""Maximum bytes buffered for a slow reader."""
 LINK = b"/ws/agent"
-"""The path of agents' links: nobody waits until a host has read."""
+"""The path of agents' links, on which senders do not wait until the host has read."""
 MOST_UNHANDLED = 400
-"""Frames of one peer that wait for the application."""
+"""Maximum number of frames of a peer that wait for the application."""
 MOST_UNHANDLED_BYTES = 8 << 20
-"""Bytes of these frames, and of a single message however it is cut."""
+"""Maximum bytes of these frames, and of a single message, however it is fragmented."""
 MOST_SAID = 64 << 10
-"""Bytes of a message from a page or a program, of which nothing is expected, and of all that waits of a link that has
-shown no credential yet.
+"""Maximum bytes of a message from a page or a program, which send none, and of all data waiting on an unauthenticated
+link.
 """
 
 PATIENT = (b"/ws/servers/", b"/ws/agent/tunnels/")
-"""Beginnings of the paths of tunnels to ports of guests: what is at their ends may read as slowly as it likes."""
+"""Path prefixes of tunnels to guests' ports, whose ends may read as slowly as they like."""
 PACED = (b"/ws/console", b"/ws/agent/consoles/", *PATIENT)
-"""Beginnings of the paths of sockets whose two ends wait for each other."""
+"""Path prefixes of sockets whose two ends wait for each other."""
 ENOUGH, FEW = 16, 4
-"""Frames waiting for the application at which a paced peer is read from no more, and again."""
+"""Numbers of frames waiting for the application at which reading from a paced peer is paused and resumed."""
 LOOK_AGAIN = 0.01
 STALLED = 60.0
-"""Seconds in which a peer must have read what was sent, but for tunnels, which end when nothing has passed."""
+"""Seconds in which a peer must have read the sent data, except for tunnels, which have an inactivity timeout."""
 MOST_PACED = 1 << 20
-"""Bytes of one message of a paced peer."""
+"""Maximum bytes of a message of a paced peer."""
 NO_FRAME = 1006
-"""What RFC 6455 (7.4.1) calls a connection that ended without a close frame; no frame has it."""
+"""The code of RFC 6455 (7.4.1) for a connection that ended without a close frame."""
 
 logger = logging.getLogger(__name__)
 
 
 @implementer(IPushProducer)
 class _Flow:
-    """Is told by the transport when the peer does not keep up (pause) and when it has caught up (resume)."""
+    """Notified by the transport when the peer falls behind (pause) and when it has caught up (resume)."""
 
     def __init__(self, next_producer: Any) -> None:
         self._next = next_producer
@@ -57,7 +56,7 @@ class _Flow:
         self.caught_up.set()
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
-        self.behind = True  # said again at every write while it lasts
+        self.behind = True  # repeated at every write while it is behind
         self.caught_up.clear()
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
@@ -78,12 +77,12 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
     _admitted = False
 
     def admit(self) -> None:
-        """The other end of an agents' link has shown its credential: it may send whole reports."""
+        """Mark an agents' link as authenticated: it may send full reports."""
         self._admitted = True
 
     @property
     def unknown(self) -> bool:
-        """Return whether this is an agents' link without a credential."""
+        """Whether this is an unauthenticated agents' link."""
         return bool(self.path == LINK) and not self._admitted
 
     @property
@@ -93,35 +92,35 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     @property
     def patient(self) -> bool:
-        """Whether a peer may take as long as it likes to read."""
+        """Whether a peer may read as slowly as it likes."""
         return bool(self.path.startswith(PATIENT))
 
     @property
     def most(self) -> int:
-        """Bytes of one message that comes in."""
+        """Maximum bytes of an incoming message."""
         if self.paced:
             return MOST_PACED
         return MOST_UNHANDLED_BYTES if self.path == LINK and self._admitted else MOST_SAID
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
-        """Register for word of how the peer keeps up, in the place of the HTTP channel that the connection began as."""
+        """Register for notifications of the transport, replacing the HTTP channel that the connection began as."""
         super().onOpen()
         flow = _Flow(getattr(self.transport, "producer", None))
         self.transport.unregisterProducer()
         self.transport.registerProducer(flow, True)  # noqa: FBT003 - it pushes
         self._flow = flow
         if self.patient:
-            self.autoPingTimeout = 0  # who does not read answers no ping; pings keep proxies awake nevertheless
+            self.autoPingTimeout = 0  # a peer that does not read does not answer pings, which still keep proxies open
             self.transport.setTcpKeepAlive(1)
 
     def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
-        """Let go whoever waits for this peer."""
+        """Release the senders that wait for this peer."""
         if self._flow is not None:
             self._flow.caught_up.set()
         super().onClose(wasClean, code, reason)
 
     async def drained(self) -> None:
-        """Wait until a peer other than an agent has read what was sent; one that does not is disconnected."""
+        """Wait until a peer other than an agent has read the sent data; after a timeout it is disconnected."""
         if self._flow is None or self.path == LINK:
             return
         try:
@@ -132,18 +131,20 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             self.dropConnection(abort=True)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Do what the application says; a close may have a reason or no frame at all, and a frame may be empty."""
+        """Handle a message of the application; a close may have a reason or no frame at all, and a frame may be
+        empty.
+        """
         if message.get("type") == "websocket.close" and message.get("code") == NO_FRAME:
             self.dropConnection(abort=False)
         elif message.get("type") == "websocket.close" and message.get("reason") and self.state == self.STATE_OPEN:
             self.sendClose(code=message.get("code") or 1000, reason=message["reason"])
         elif message.get("type") == "websocket.send" and message.get("bytes") == b"":
-            self.serverSend(b"", binary=True)  # Daphne takes it for none
+            self.serverSend(b"", binary=True)  # Daphne would ignore it
         else:
             super().handle_reply(message)
 
     def serverSend(self, content: str | bytes, binary: bool = False) -> None:  # noqa: N802, FBT001, FBT002 - Daphne's
-        """Send, unless too much waits already."""
+        """Send data, unless too much is buffered already."""
         super().serverSend(content, binary)
         if self._flow is not None and self._flow.behind:
             self._flow.unsent += len(content)
@@ -152,21 +153,21 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
                 self.dropConnection(abort=True)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        """Refuse what is sent before the handshake is answered, beyond a few bytes: it would be kept until then."""
+        """Reject data sent before the handshake is answered, beyond a few bytes, as it would be buffered."""
         if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > MOST_SAID:
             self.dropConnection(abort=True)
             return
         super().dataReceived(data)
 
     def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802 - Autobahn's name
-        """Refuse a message that is too long at its first byte too many; it would be kept until its end."""
+        """Reject a message as soon as it exceeds the limit, as it would be buffered until its end."""
         super().onMessageFrameBegin(length)
         if self.message_data_total_length > self.most:
             logger.warning("A client of %s sends too long a message; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
-        """Pass a frame on, unless too many wait already."""
+        """Pass on a frame, unless too many are waiting."""
         if self.paced:
             super().onMessage(payload, isBinary)
             if not self._held_back and self.application_queue.qsize() >= ENOUGH:
@@ -182,7 +183,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         super().onMessage(payload, isBinary)
 
     def _read_on(self) -> None:
-        """Read again once the application has taken most of what is there."""
+        """Resume reading once the application has handled most of the waiting frames."""
         if self.application_queue.qsize() > FEW:
             asyncio.get_running_loop().call_later(LOOK_AGAIN, self._read_on)
             return
@@ -191,7 +192,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             self.transport.resumeProducing()
 
     def _unhandled(self, size: int) -> int:
-        """Return the bytes that wait with a frame of this size; what the queue has no more was handled."""
+        """Return the bytes that wait, including a frame of this size."""
         if self._waiting is None:
             self._waiting = deque()
         self._waiting.append(size)
@@ -205,14 +206,14 @@ _create = server.Server.create_application
 
 
 def create_application(self: Any, protocol: Any, scope: dict[str, Any]) -> Any:
-    """Give the application of a WebSocket a function ``admit`` in its scope (``BoundedWebSocket.admit``)."""
+    """Add the function ``admit`` (``BoundedWebSocket.admit``) to the scope of a WebSocket's application."""
     if isinstance(protocol, BoundedWebSocket):
         scope["admit"] = protocol.admit
     return _create(self, protocol, scope)
 
 
 async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
-    """Send what the application says, and wait until there is room for more."""
+    """Send a message of the application, and wait until there is room for more."""
     await _send(self, protocol, message)
     if message["type"] == "websocket.send" or message.get("more_body", False):
         await protocol.drained()

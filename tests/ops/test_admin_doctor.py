@@ -52,7 +52,7 @@ def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> N
     assert "by operator with repair" in page
     assert "Nothing was found." in admin.post(f"{PAGE}examine/", follow=True).content.decode()
     listed = admin.get(PAGE).content.decode()
-    assert ("1 wrong" in listed, "mended" in listed, "all is well" in listed) == (True, True, True)
+    assert ("1 wrong" in listed, "repaired" in listed, "all is well" in listed) == (True, True, True)
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""How pages write what Django formats for them."""
+"""Formats that Django uses on pages."""

@@ -1,4 +1,4 @@
-"""The admin's pages, one module for each part of the cloud; Django finds them here."""
+"""Pages of Django's admin, one module for each part of the cloud."""
 
 from portal.ops.admin import (
     aggregates,

@@ -1,4 +1,4 @@
-"""Aggregates, with their hosts; and server groups, to look at."""
+"""Aggregates with their hosts; server groups, read-only."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ class AggregateAdmin(Written):
     ordering = ("name",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Aggregate]:
-        """Count the hosts with the rows."""
+        """Annotate rows with the number of hosts."""
         return Aggregate.objects.annotate(many=Count("hosts"))
 
     @admin.display(description="hosts", ordering="many")
@@ -66,7 +66,7 @@ class AggregateAdmin(Written):
         return int(aggregate.many)
 
     def save_model(self, request: HttpRequest, obj: Aggregate, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services: hosts leave before the zone changes, and come behind it."""
+        """Write through the services: hosts are removed before the zone changes, and added after it."""
         context, data = context_of(request), form.cleaned_data
         zone = data["availability_zone"] or None
         wanted = {host.name for host in data["members"]}
@@ -86,7 +86,7 @@ class AggregateAdmin(Written):
             aggregates.add_host(context, obj.pk, name)
 
     def delete_model(self, request: HttpRequest, obj: Aggregate) -> None:
-        """Delete it; refused while it has hosts."""
+        """Delete the aggregate; refused while it has hosts."""
         aggregates.delete_aggregate(context_of(request), obj.pk)
 
 

@@ -1,4 +1,4 @@
-"""What the admin's pages share: they read records, and write through services only."""
+"""Base of the admin's pages, which read records directly and write only through services."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Group, User
 
-if TYPE_CHECKING:  # generic to the type checker only
+if TYPE_CHECKING:  # generic only for the type checker
     ModelAdmin = admin.ModelAdmin[Any]
     TabularInline = admin.TabularInline[Any, Any]
     ModelForm = forms.ModelForm[Any]
@@ -31,7 +31,7 @@ else:
 
 
 def context_of(request: HttpRequest) -> RequestContext:
-    """Return who asks.  Raises ForbiddenError when nobody does; the site lets nobody in then."""
+    """Return the caller's context. Raises ForbiddenError without one; the site then refuses access."""
     context: RequestContext | None = getattr(request, "context", None)
     if context is None:
         raise ForbiddenError("Sign in first.")
@@ -39,7 +39,7 @@ def context_of(request: HttpRequest) -> RequestContext:
 
 
 def link_to(row: Model | None, words: str = "") -> str | SafeString:
-    """Lead to the page of a record."""
+    """Return a link to the page of a record."""
     if row is None:
         return "-"
     page = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
@@ -47,7 +47,7 @@ def link_to(row: Model | None, words: str = "") -> str | SafeString:
 
 
 class ValuesFilter(admin.AllValuesFieldListFilter):
-    """Narrows a list by a text that may be empty: that choice is called ``none``, so that it can be seen."""
+    """Filters a list by a text that may be empty: that choice is shown as ``none``."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -55,23 +55,24 @@ class ValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class Ruled(NamedChoices, ModelAdmin):
-    """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
-    permissions, and for each action by its name; where there is none, the operators' pages themselves
-    (``novella:admin``) are permission enough.
+    """Pages of records with policy checks.
+
+    ``rules`` has the API operation's rule for each of Django's four permissions, and for each action by name; without a
+    rule, access to the operators' pages (``novella:admin``) is sufficient.
     """
 
     rules: ClassVar[Mapping[str, str]] = {}
     narrowed_by: ClassVar[tuple[str, ...]] = ()
-    """What other pages narrow the list by in their links, besides what it shows."""
+    """Fields by which links of other pages filter the list, in addition to those it shows."""
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """Order as the page says, else by name, else the newest first."""
+        """Return the page's ordering, by default by name, otherwise newest first."""
         names = {field.name for field in self.opts.concrete_fields}
         usual = next((each for each in ("name", "created_at") if each in names), "pk")
         return self.ordering or self.opts.ordering or ("-created_at" if usual == "created_at" else usual,)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Call the list by its records, and lead to the dashboard's page of them where there is one."""
+        """Set the title to the plural of the record, and add the dashboard's page for it, if any."""
         pages = IN_DASHBOARD.get(self.opts.label)
         context = {
             "title": capfirst(str(self.opts.verbose_name_plural)),
@@ -80,7 +81,7 @@ class Ruled(NamedChoices, ModelAdmin):
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
-        """Whether policy lets the caller do this."""
+        """Whether the policy allows the caller a permission or action."""
         context: RequestContext | None = getattr(request, "context", None)
         rule = self.rules.get(permission, "novella:admin")
         if context is None or not policy.allows(context, rule, self.policy_target(obj)):
@@ -92,7 +93,7 @@ class Ruled(NamedChoices, ModelAdmin):
         )
 
     def policy_target(self, obj: Model | None) -> dict[str, object]:
-        """Return the ids that the rules name."""
+        """Return the policy target."""
         return {}
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -102,19 +103,19 @@ class Ruled(NamedChoices, ModelAdmin):
         return self.may(request, "view")
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Narrow a list by what it shows only: by others one would read hashes letter by letter."""
+        """Allow filters only by fields that the list shows: others would reveal hashes character by character."""
         shown = {each for each in (*self.list_display, *self.list_filter, *self.narrowed_by) if isinstance(each, str)}
         allowed: bool = super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
         return allowed and lookup.partition("__")[0] in shown | {"id", "pk"}
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Offer, and run, the actions that policy lets the caller do."""
+        """Offer and run only actions that the policy allows."""
         actions = super().get_actions(request)
         return {name: action for name, action in actions.items() if self.may(request, name)}
 
 
 class Readable(Ruled):
-    """Records to look at: nothing is added, changed or deleted here but by the actions a page offers."""
+    """Read-only records; the only changes are the page's actions."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -130,11 +131,11 @@ class Readable(Ruled):
 
 
 class Written(Ruled):
-    """Records that operators change; each page says which service does it.
+    """Records that operators can edit, through the services that each page declares.
 
-    What a service refuses is said in the form, with all that was typed.  ``update`` and ``remove`` are the services
-    that change a record (the changes by their names) and delete one.  ``fixed`` are the fields that stay as they
-    were made, ``new_fields`` those of the form for a new record, where it has others.
+    Errors of a service are shown in the form, and the input is kept. ``update`` and ``remove`` are the services that
+    update a record (with changes by name) and delete one. ``fixed`` are immutable fields, ``new_fields`` the fields of
+    the form for a new record, if they differ.
     """
 
     list_per_page = 50
@@ -146,7 +147,7 @@ class Written(Ruled):
     new_fields: ClassVar[tuple[str, ...]] = ()
 
     def create(self, data: dict[str, Any]) -> Model:
-        """Make a record of what was typed, by its service."""
+        """Create a record from the form's data with its service."""
         raise NotImplementedError
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
@@ -159,7 +160,7 @@ class Written(Ruled):
         if not change:
             obj.pk = self.create(form.cleaned_data).pk
         elif form.changed_data:
-            obj.refresh_from_db()  # the service looks at what is kept, not at what was typed
+            obj.refresh_from_db()  # the service needs the stored values, not those of the form
             self.update(obj, **{name: form.cleaned_data[name] for name in form.changed_data})
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
@@ -181,7 +182,7 @@ class Written(Ruled):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Show the form, or write through the service; a refusal shows the form again with the sentence."""
+        """Show the form, or write through the service; on an error the form is shown again with the message."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except NovellaError as error:
@@ -189,7 +190,7 @@ class Written(Ruled):
             return super().changeform_view(request, object_id, form_url, extra_context)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's
-        """Give the form the sentence with which a service has just refused it."""
+        """Add the error of the service to the form."""
         made = super().get_form(request, obj, change=change, **kwargs)
         error: NovellaError | None = getattr(request, "_novella_refusal", None)
         if error is None:
@@ -205,7 +206,7 @@ class Written(Ruled):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Ask, then remove through the service; a refusal leads back to the record."""
+        """Ask for confirmation, then delete through the service; on an error return to the record."""
         try:
             return super().delete_view(request, object_id, extra_context)
         except NovellaError as error:
@@ -213,18 +214,18 @@ class Written(Ruled):
             return HttpResponseRedirect(request.path.removesuffix("delete/") + "change/")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, Any]:
-        """The service knows what goes with a record, and refuses what must stay: Django need not look."""
+        """Return only the objects: the service deletes dependent records, and refuses if it cannot."""
         return [str(each) for each in objs], {}, set(), []
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Leave out Django's own deletion of many: it knows no services."""
+        """Remove Django's own bulk deletion, which bypasses services."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
 
 def identity_rules(kind: str) -> dict[str, str]:
-    """Return the Identity API's rules of a kind of record."""
+    """Return the Identity API's policy rules of a kind of record."""
     words = {"add": "create", "change": "update", "delete": "delete"}
     return {"view": f"identity:list_{kind}s"} | {name: f"identity:{word}_{kind}" for name, word in words.items()}
 
@@ -241,11 +242,11 @@ def row_action(
     permissions: Sequence[str] = (),
     choices: Choices | None = None,
 ) -> Callable[[Callable[..., object]], Any]:
-    """Make an action of what is done to one row: for each of the chosen ones, after ``question`` where there is one.
+    """Build an admin action that runs a function for each selected row, after confirmation if there is a ``question``.
 
-    What is refused is said, and keeps nothing else from being done; ``said`` is followed by the number of rows done.
-    ``among``: only these of the chosen rows.  ``choices``: what is asked with the question, value and words; the answer
-    comes behind the row.
+    An error is shown and does not stop the others; ``said`` is followed by the number of successful rows. ``among``:
+    filter of the selected rows. ``choices``: values and labels for a choice in the confirmation, which is passed after
+    the row.
     """
 
     def made(do: Callable[..., object]) -> Any:
@@ -283,7 +284,7 @@ def confirmed(
     question: str,
     choices: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse | None:
-    """Ask before an action; None when the operator has said yes, and chosen one of ``choices``."""
+    """Return a confirmation page, or None if the operator has confirmed, and selected one of ``choices``."""
     if "confirmed" in request.POST and (not choices or request.POST.get("choice") in dict(choices)):
         return None
     context = {

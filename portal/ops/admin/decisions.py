@@ -1,4 +1,4 @@
-"""The scheduler's decisions about all projects' instances: to look at, with the hosts."""
+"""The scheduler's decisions for all projects' instances: read-only, with the hosts."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from provisioning.compute.models import SchedulingDecision
 
 @admin.register(SchedulingDecision)
 class SchedulingDecisionAdmin(Readable):
-    """The decisions, the newest first."""
+    """The decisions, newest first."""
 
     rules = {"view": "os_compute_api:os-extended-server-attributes"}
     list_display = ("instance", "action", "attempt", "outcome", "hosts", "driver", "took", "created_at")
@@ -34,14 +34,14 @@ class SchedulingDecisionAdmin(Readable):
 
     @admin.display(description="host", ordering="host_name")
     def outcome(self, decision: SchedulingDecision) -> SafeString:
-        """Name the host that was chosen."""
+        """Return the name of the chosen host."""
         if decision.host_name:
             return format_html("{}", decision.host_name)
         return format_html('<span class="status bad">{}</span>', "No host")
 
     @admin.display(description="hosts")
     def hosts(self, decision: SchedulingDecision) -> str:
-        """Say how many hosts there were, and how many would do."""
+        """Return the numbers of hosts before and after filtering."""
         filters = decision.filters
         return f"{filters[0]['before']} → {filters[-1]['after']}" if filters else "0 → 0"
 
@@ -51,7 +51,7 @@ class SchedulingDecisionAdmin(Readable):
 
     @admin.display(description="of them reading the hosts")
     def reading(self, decision: SchedulingDecision) -> str:
-        """Say how long reading the hosts took."""
+        """Return the seconds spent reading the hosts."""
         return f"{decision.read_seconds:.3f}"
 
     @admin.display(description="instance")
@@ -61,7 +61,7 @@ class SchedulingDecisionAdmin(Readable):
 
     @admin.display(description="decision")
     def drawn(self, decision: SchedulingDecision) -> SafeString:
-        """Draw it as the instance's page does, with the hosts."""
+        """Render it as on the instance's page, with the hosts."""
         known = selectors.decisions_for(system_context(), decision.instance_id)
         this = next(each for each in known if (each.action, each.attempt) == (decision.action, decision.attempt))
         return render_to_string("explained/decision.html", {"decision": this, "open": True})

@@ -1,4 +1,4 @@
-"""What hosts were told of networks, routers, floating IPs and security groups, and whether they could do it."""
+"""Deliveries of networks, routers, floating IPs and security groups to hosts, with their results."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ SUBJECTS: dict[str, type[Model]] = {
 
 @admin.register(Delivery)
 class DeliveryAdmin(Readable):
-    """One row for each host and each subject that it needs."""
+    """One row for each host and each record that it needs."""
 
     rules = {"view": "novella:get_networks:all_projects", "tell_again": "os_compute_api:os-services:update"}
     list_display = ("subject", "kind", "page", "host", "state", "generation", "tries", "changed_at")
@@ -50,12 +50,12 @@ class DeliveryAdmin(Readable):
 
     @admin.display(description="of", ordering="subject_id")
     def subject(self, row: Any) -> str:
-        """Name the record; one that is gone by its id."""
+        """Return the name of the record, or the id of a deleted one."""
         return str(getattr(row, "shown_subject", None) or row.subject_id)
 
     @admin.display(description="page")
     def page(self, row: Any) -> str | SafeString:
-        """Lead to the record."""
+        """Return a link to the record."""
         return link_to(getattr(row, "shown_subject", None), "open")
 
     @admin.display(description="host", ordering="host_id")
@@ -64,7 +64,7 @@ class DeliveryAdmin(Readable):
 
     @admin.display(description="state")
     def state(self, row: Delivery) -> SafeString:
-        """Say in a word how far the host is, with its error."""
+        """Return the state of the delivery, with its error."""
         if row.error:
             tone, word = "bad", "failed"
         elif row.command_id is not None:
@@ -73,6 +73,6 @@ class DeliveryAdmin(Readable):
             tone, word = ("ok", "done") if row.digest else ("off", "forgotten")
         return format_html('<span class="status {}" title="{}">{}</span>', tone, row.error, word)
 
-    @row_action("Tell the host again", "Hosts to be told again")
+    @row_action("Send to the host again", "Hosts to be notified again")
     def tell_again(self, context: RequestContext, row: Delivery) -> None:
         sending.send_anew(row)

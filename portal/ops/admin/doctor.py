@@ -1,4 +1,4 @@
-"""The doctor's reports: what was wrong, what was mended, and the way to have the cloud examined now."""
+"""Reports of the doctor: findings and repairs, and an examination on request."""
 
 import re
 from typing import Any
@@ -18,7 +18,7 @@ from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import run_for
 
 TONES = {"error": "bad", "warning": "warn", "note": "off"}
-ASKED = {"clock": "by the clock", "command": "manage.py doctor"}
+ASKED = {"clock": "scheduled", "command": "manage.py doctor"}
 
 
 @admin.register(DoctorRun)
@@ -34,11 +34,11 @@ class DoctorRunAdmin(Readable):
 
     @admin.display(description="result")
     def result(self, run: DoctorRun) -> SafeString:
-        """Say in a word how the cloud was behind it."""
+        """Return the result of the run in a word."""
         left = runs.left(run)
         if left:
             return format_html('<span class="status {}">{} wrong</span>', "bad" if run.errors else "warn", left)
-        return format_html('<span class="status ok">{}</span>', "mended" if run.repaired else "all is well")
+        return format_html('<span class="status ok">{}</span>', "repaired" if run.repaired else "all is well")
 
     @admin.display(description="asked for")
     def asked(self, run: DoctorRun) -> str:
@@ -51,7 +51,7 @@ class DoctorRunAdmin(Readable):
 
     @admin.display(description="report")
     def report(self, run: DoctorRun) -> SafeString:
-        """Show the findings, the worst first."""
+        """Show the findings, most severe first."""
         rows = format_html_join(
             "",
             '<tr><td><span class="status {}">{}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>',
@@ -67,17 +67,17 @@ class DoctorRunAdmin(Readable):
         return format_html('<table class="findings"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', heads, rows)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Offer an examination to whom it is open."""
+        """Offer an examination if the policy allows it."""
         more = {"title": "The doctor", "may_examine": self.may(request, "examine")}
         return super().changelist_view(request, {**(extra_context or {}), **more})
 
     def get_urls(self) -> list[URLPattern]:
-        """Add where an examination is asked for."""
+        """Add the URL of an examination."""
         examine = self.admin_site.admin_view(never_cache(self.examine))
         return [path("examine/", examine, name="doctor_doctorrun_examine"), *super().get_urls()]
 
     def examine(self, request: HttpRequest) -> HttpResponse:
-        """Have the cloud examined, mended if ``repair`` is sent along, and show the report."""
+        """Examine the cloud, with repairs if ``repair`` is sent, and show the report."""
         if not self.may(request, "examine"):
             raise PermissionDenied
         if request.method != "POST":
@@ -90,11 +90,11 @@ class DoctorRunAdmin(Readable):
         return HttpResponseRedirect(reverse("admin:doctor_doctorrun_change", args=[run.pk]))
 
 
-HEADS = ("severity", "check", "of", "what is wrong", "repair")
+HEADS = ("severity", "check", "of", "the findings", "repair")
 
 
 def _linked(subject: str) -> str:
-    """Lead to the instance that a finding is about."""
+    """Return a link to the instance of a finding."""
     instance = re.fullmatch(r"instance ([0-9a-f-]{36})", subject)
     if instance is None:
         return subject

@@ -1,4 +1,4 @@
-"""Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
+"""Hosts: capacity and usage, state, and enrolment of new ones."""
 
 import re
 import uuid
@@ -43,12 +43,12 @@ CHANGED = (
     "reserved_disk_gb", "custom_traits",
 )  # fmt: skip
 SOON = timedelta(days=90)
-"""Certificates are for two years, and are renewed each month."""
+"""Certificates are valid for two years, and are renewed each month."""
 LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
 
 
 class Words(forms.CharField):
-    """Words with spaces or commas between them; for a list of texts."""
+    """A list of words separated by spaces or commas."""
 
     def prepare_value(self, value: Any) -> Any:
         return " ".join(value) if isinstance(value, list) else value
@@ -67,7 +67,7 @@ class Words(forms.CharField):
 
 
 class JoinForm(forms.Form):
-    """What a join token is for."""
+    """The host and lifetime of a join token."""
 
     host_name = forms.CharField(
         max_length=255,
@@ -78,7 +78,7 @@ class JoinForm(forms.Form):
 
 
 class HostForm(ModelForm):
-    """A host's change form with the words for disabling it."""
+    """A host's change form, with the reason for disabling it."""
 
     custom_traits = Words(
         required=False,
@@ -142,15 +142,15 @@ class HostAdmin(Written):
     )  # fmt: skip
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A host adds itself, with a join token."""
+        """Return False: hosts enrol with a join token."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """A host that is gone for good is forgotten: the action knows what goes with it."""
+        """Return False: hosts are removed by an action, which also removes dependent records."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Host, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services what was changed."""
+        """Write the changed fields through the services."""
         context, changed = context_of(request), set(form.changed_data)
         values = {name: form.cleaned_data[name] for name in CHANGED if name in changed}
         if values:
@@ -167,7 +167,7 @@ class HostAdmin(Written):
 
     @row_action("Disable: give no new servers", "Hosts disabled")
     def disable(self, context: RequestContext, host: Host) -> None:
-        """Keep the scheduler from it; the reason can be written on the host's page."""
+        """Disable the host for the scheduler; the reason can be edited on the host's page."""
         disable_host(context, host.id, f"Disabled by {context.user_name}.")
 
     @row_action(
@@ -184,19 +184,19 @@ class HostAdmin(Written):
 
     @row_action(
         "Give volumes back: it is forced down, and others need what its servers had",
-        "Hosts whose volumes were given back",
-        question="Give back every volume of these hosts? Their servers lose them.",
+        "Hosts whose volumes were released",
+        question="Release every volume of these hosts? Their servers lose them.",
     )
     def give_back(self, context: RequestContext, host: Host) -> None:
         give_back_of_dead_host(context, host.id)
 
     @row_action("New credential: ask the agent for one", "Hosts asked for new credentials")
     def renew(self, context: RequestContext, host: Host) -> None:
-        """The old credential is good until the agent uses the new one."""
+        """Request a new credential; the old one remains valid until the agent uses the new one."""
         credentials.renew([host.name])
 
     @row_action(
-        "Forget: remove a host that is gone for good",
+        "Forget: remove a host that no longer exists",
         "Hosts forgotten",
         question="Forget these hosts and what they still hold?",
     )
@@ -206,7 +206,7 @@ class HostAdmin(Written):
 
     @admin.display(description="state")
     def state(self, host: Host) -> SafeString:
-        """Show whether it answers and gets servers."""
+        """Show whether the host is up and enabled."""
         if host.forced_down:
             return format_html('<span class="status bad">{}</span>', "Forced down")
         if self._claimed_twice(host):
@@ -221,23 +221,23 @@ class HostAdmin(Written):
 
     @admin.display(description="traits")
     def offers(self, host: Host) -> str:
-        """List what its agent says that it can give guests, by the names that flavors and images ask for."""
+        """List the traits that its agent reports, by the names used in flavors and images."""
         return " ".join(host.traits) or "none, or its agent is older and does not say"
 
-    @admin.display(description="what it warns of")
+    @admin.display(description="the warnings of the host")
     def says(self, host: Host) -> SafeString:
-        """Show the sentences of the host's last audit."""
+        """Show the warnings of the host's last audit."""
         return format_html_join(SafeString("<br>"), "{}", ((said,) for said in host.warnings))
 
-    @admin.display(description="mended by itself")
+    @admin.display(description="repaired automatically")
     def has_mended(self, host: Host) -> SafeString:
-        """Show what had died there and was brought back, the newest first."""
+        """Show the processes that were restarted, newest first."""
         rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.mended))
         return format_html_join(SafeString("<br>"), "{} {}", ((f"{at:%Y-%m-%d %H:%M:%S}", what) for at, what in rows))
 
     @admin.display(description="certificates for volumes")
     def certificates(self, host: Host) -> str | SafeString:
-        """Say until when the host can share volumes with others."""
+        """Show the expiry of the host's certificate for sharing volumes."""
         kept = HostCertificate.objects.filter(host=host).first()
         if kept is None:
             return "none"
@@ -250,32 +250,32 @@ class HostAdmin(Written):
 
     @admin.display(description="storage pools")
     def pools_here(self, host: Host) -> SafeString:
-        """Lead to the pools that it serves."""
+        """Return links to the host's pools."""
         rows = ((link_to(pool),) for pool in host.pools.order_by("name", "id"))
         return format_html_join(", ", "{}", rows) or SafeString("-")
 
     @admin.display(description="volumes of its servers")
     def attached_here(self, host: Host) -> SafeString:
-        """Lead to the attachments of its guests."""
+        """Return a link to the attachments of its guests."""
         page = reverse("admin:volumes_attachment_changelist")
         return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.attachments.count())
 
     @admin.display(description="its instances")
     def guests_here(self, host: Host) -> SafeString:
-        """Lead to the instances on it."""
+        """Return a link to its instances."""
         page = reverse("admin:compute_instance_changelist")
         return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.instances_allocated)
 
     @admin.display(description="clock")
     def clock(self, host: Host) -> str:
-        """Say how far its clock is from the portal's."""
+        """Return the difference of its clock from the portal's."""
         if host.clock_difference is None:
             return "unknown"
         return f"{abs(host.clock_difference):.2f} s {'ahead' if host.clock_difference > 0 else 'behind'}"
 
     @admin.display(description="second machine")
     def second_machine(self, host: Host) -> str:
-        """Say from where a copy of this host's state folder was refused lately."""
+        """Return the address at which a copy of this host's state directory was recently refused."""
         if not self._claimed_twice(host):
             return ""
         return (
@@ -300,16 +300,16 @@ class HostAdmin(Written):
         return _meter(host.disk_gb_allocated, state_of(host, timezone.now()).disk_gb_limit, "GiB")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show the way for a new host to whom it is open."""
+        """Show the link for a new host if the policy allows it."""
         return super().changelist_view(request, {**(extra_context or {}), "may_join": self.may(request, "join")})
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the page for a new host."""
+        """Add the URL of the page for a new host."""
         join = self.admin_site.admin_view(never_cache(self.join))
         return [path("join/", join, name="hosts_host_join"), *super().get_urls()]
 
     def join(self, request: HttpRequest) -> HttpResponse:
-        """Make a join token and show it once, with the command to run on the new host."""
+        """Create a join token and show it once, with the command to run on the new host."""
         if not self.may(request, "join"):
             raise PermissionDenied
         form, token = JoinForm(request.POST or None), ""

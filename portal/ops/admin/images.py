@@ -1,4 +1,4 @@
-"""Images of all projects: to look at, to take out of use, and to remove."""
+"""Images of all projects, read-only, with actions to deactivate and delete them."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -40,7 +40,7 @@ class ImageAdmin(Readable):
 
     @admin.display(description="in the caches of")
     def in_caches(self, image: Image) -> SafeString:
-        """Lead to the hosts that have it, by their last audits: a server starts there without fetching it."""
+        """Return links to the hosts that have the image in their cache, by their last audits."""
         rows = ((link_to(host),) for host in Host.objects.filter(image_rows__image_id=image.pk).order_by("name"))
         return format_html_join(", ", "{}", rows) or SafeString("-")
 

@@ -1,4 +1,4 @@
-"""Instances of all projects: to look at, with actions that are safe in every state."""
+"""Instances of all projects, read-only, with actions that are safe in every state."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,12 @@ else:
     ActionFormSet = BaseInlineFormSet
 
 MOST_SHOWN = 100
-"""Actions of one instance, the newest, that its page shows."""
+"""Maximum number of actions on an instance's page, newest first."""
 TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
 
 
 class FaultInline(TabularInline):
-    """Why it failed, with what only operators see."""
+    """Faults of the instance, with the details for operators."""
 
     model = InstanceFault
     fields = readonly_fields = ("created_at", "message", "host_name", "details")
@@ -44,7 +44,7 @@ class FaultInline(TabularInline):
 
 
 class NewestActions(ActionFormSet):
-    """The newest actions, with their steps and users, read in as many queries however many there are."""
+    """The newest actions with their steps and users, read with a constant number of queries."""
 
     _queryset: Any
 
@@ -59,7 +59,7 @@ class NewestActions(ActionFormSet):
 
 
 class ActionInline(TabularInline):
-    """Actions on the instance and their users; kept as long as the record of a deleted instance is."""
+    """Actions on the instance and their users; kept as long as the record of a deleted instance."""
 
     model = InstanceAction
     formset = NewestActions
@@ -76,7 +76,7 @@ class ActionInline(TabularInline):
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        """Allow it to all who may see the instance here."""
+        """Return True: every operator who may see the instance may see its actions."""
         return True
 
     @admin.display(description="action")
@@ -85,7 +85,7 @@ class ActionInline(TabularInline):
 
     @admin.display(description="by")
     def by(self, action: Any) -> str:
-        """Name the user, who may be deleted by now; Novella itself has no user."""
+        """Return the user, who may have been deleted; actions without a user are Novella's."""
         if action.user_id is None:
             return "Novella"
         return str(action.shown_user or action.user_id)
@@ -98,7 +98,7 @@ class ActionInline(TabularInline):
 
     @admin.display(description="steps")
     def steps(self, action: InstanceAction) -> SafeString:
-        """List the steps with their seconds, in the order in which they began."""
+        """List the steps with their seconds, in order of their start."""
         rows = (
             (
                 event.name.replace("_", " "),
@@ -142,12 +142,12 @@ class InstanceAdmin(Readable):
 
     @admin.display(description="status")
     def status(self, instance: Instance) -> SafeString:
-        """Show the API's word in its colour."""
+        """Show the API's status in its colour."""
         word = api_status(instance.vm_state, instance.task_state)
         return format_html('<span class="status {}">{}</span>', TONES.get(word, "busy"), word)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Ask for the names of the projects of a page once."""
+        """Read the names of the page's projects with one query."""
         changes = super().get_changelist_instance(request)
         rows: list[Any] = list(changes.result_list)
         found = projects_by_id({row.project_id for row in rows})
@@ -167,12 +167,12 @@ class InstanceAdmin(Readable):
 
     @admin.display(description="size")
     def size(self, instance: Instance) -> str:
-        """Name the flavor it was made with."""
+        """Return the name of its flavor at the launch."""
         return str(instance.flavor["name"])
 
     @admin.display(description="page")
     def page(self, instance: Instance) -> SafeString:
-        """Lead to the timeline and the console log; of a deleted instance only its activity is kept, on this page."""
+        """Return a link to the timeline and the console log; a deleted instance has only its activity, on this page."""
         if instance.vm_state == VmState.DELETED:
             return format_html('<a href="#actions-group">{}</a>', "Activity")
         address = reverse("dashboard:instance", args=[instance.id])
@@ -180,7 +180,7 @@ class InstanceAdmin(Readable):
 
     @admin.display(description="placement")
     def decisions(self, instance: Instance) -> SafeString:
-        """Lead to how its host was found, or why there was none."""
+        """Return a link to the scheduling decisions."""
         address = reverse("admin:compute_schedulingdecision_changelist")
         many = instance.decisions.count()
         words = "1 scheduling decision" if many == 1 else f"{many} scheduling decisions"
@@ -204,7 +204,7 @@ class InstanceAdmin(Readable):
         question="End the launch of these instances?",
     )
     def give_up(self, context: RequestContext, instance: Instance) -> None:
-        """End a launch that goes on; room and addresses are given back."""
+        """Abort a running launch; resources and addresses are released."""
         with transaction.atomic():
             if retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
                 raise ConflictError("It is not being launched.")

@@ -1,4 +1,4 @@
-"""Interfaces in which a guest and its record differ: operators decide what becomes of each."""
+"""Interfaces that differ between a guest and its record; operators choose how to resolve them."""
 
 from django.contrib import admin
 
@@ -21,7 +21,7 @@ class InterfaceDifferenceAdmin(Readable):
     ordering = ("kind", "-id")
     actions = ("let_have", "take_out", "plug_in", "acknowledge")
 
-    @row_action("Give the server the interface of its guest", "Interfaces given back")
+    @row_action("Give the server the interface of its guest", "Interfaces restored")
     def let_have(self, context: RequestContext, row: InterfaceDifference) -> None:
         interface_decisions.let_have(context, row)
 

@@ -1,4 +1,4 @@
-"""Controls of Django's admin that have no name for screen readers by themselves (WCAG 4.1.2), with one."""
+"""Accessible names for controls of Django's admin that have none (WCAG 4.1.2)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,28 +8,28 @@ from django.db.models import Field
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 
-if TYPE_CHECKING:  # generic to the type checker only
+if TYPE_CHECKING:  # generic only for the type checker
     Rows = BaseInlineFormSet[Any, Any, Any]
 else:
     Rows = BaseInlineFormSet
 
 
 class NamedDeletions(Rows):
-    """Rows of an inline table, each with a box that is called Delete."""
+    """Rows of an inline table whose checkbox is named Delete."""
 
     def get_deletion_widget(self) -> forms.Widget:  # type: ignore[override]  # the stubs take a class only
         return forms.CheckboxInput({"aria-label": "Delete"})
 
 
 class NamedSelect(AutocompleteSelect):
-    """A choice that is searched for: while it is empty, its text says what is chosen."""
+    """An autocomplete field whose placeholder names it while it is empty."""
 
     def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
         return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": f"Choose: {self.field.verbose_name}"}
 
 
 class NamedChoices:
-    """A page or an inline table whose ``autocomplete_fields`` have names."""
+    """A page or an inline table whose ``autocomplete_fields`` have accessible names."""
 
     admin_site: Any
     get_autocomplete_fields: Any

@@ -1,4 +1,4 @@
-"""Networks, subnets, pools, ports, and who shares them: to look at."""
+"""Networks, subnets, subnet pools, ports and RBAC policies, read-only."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ DEVICES: tuple[tuple[type[Model], str, tuple[str, ...]], ...] = (
     (Router, "router", (ROUTER_INTERFACE, ROUTER_GATEWAY)),
     (FloatingIP, "floating IP", (FLOATING_IP,)),
 )
-"""What may have a port: the records, what they are called, and the owners of their ports."""
+"""Devices of ports: model, label, and the device owners of their ports."""
 
 
 def ports_link(column: str, row: Any, many: int) -> SafeString:
-    """Lead to the ports of a record, whose column at a port is this; with their number."""
+    """Return a link to the ports with this record in a column, with their number."""
     page = reverse("admin:network_port_changelist")
     return format_html('<a href="{}?{}__id__exact={}">{}</a>', page, column, row.pk, many)
 
@@ -52,7 +52,7 @@ class OfNetworking(Owned):
 
 
 class SubnetInline(ReadableInline):
-    """The ranges of a network."""
+    """The subnets of a network."""
 
     model = Subnet
     fields = ("name", "cidr", "gateway_ip", "enable_dhcp", "dns_nameservers", "allocation_pools")
@@ -115,7 +115,7 @@ class SubnetAdmin(OfNetworking):
 
 @admin.register(SubnetPool)
 class SubnetPoolAdmin(OfNetworking):
-    """The pools that subnets are taken from."""
+    """The subnet pools."""
 
     list_display = ("__str__", "project", "prefixes", "default_prefixlen", "address_scope", "shared", "is_default")
     ordering = NAMED_FIRST
@@ -126,7 +126,7 @@ class SubnetPoolAdmin(OfNetworking):
 
 @admin.register(AddressScope)
 class AddressScopeAdmin(OfNetworking):
-    """The scopes of subnet pools."""
+    """The address scopes of subnet pools."""
 
     list_display = ("__str__", "project", "ip_version", "shared", "created_at")
     ordering = NAMED_FIRST
@@ -136,7 +136,7 @@ class AddressScopeAdmin(OfNetworking):
 
 @admin.register(Port)
 class PortAdmin(OfNetworking):
-    """The ports, those of the cloud among them."""
+    """The ports, including those of the cloud itself."""
 
     list_display = (
         "mac_address", "name", "addresses", "on_network", "state", "project", "owner", "host",
@@ -167,7 +167,7 @@ class PortAdmin(OfNetworking):
         return [*fields[:at], "addresses", "owner", *fields[at:]]
 
     def complete(self, rows: list[Any]) -> None:
-        """Look up the devices that have the ports."""
+        """Read the devices of the ports."""
         super().complete(rows)
         for row in rows:
             row.shown_device = None
@@ -189,7 +189,7 @@ class PortAdmin(OfNetworking):
 
 @admin.register(RbacPolicy)
 class RbacPolicyAdmin(OfNetworking):
-    """Who may use what of whom."""
+    """The policies that share records with other projects."""
 
     list_display = ("__str__", "object_type", "object_id", "project", "action", "shared_with")
     ordering = ("object_type", "object_id", "target_project")

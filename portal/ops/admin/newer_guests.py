@@ -1,4 +1,4 @@
-"""Guests that are newer than their records: the record follows them, or they are removed, as operators decide."""
+"""Guests that are newer than their records: operators choose to update the record, or to delete the guest."""
 
 from django.contrib import admin
 
@@ -10,7 +10,7 @@ from provisioning.compute.upkeep import adoption
 
 @admin.register(NewerGuest)
 class NewerGuestAdmin(Readable):
-    """One row for each server and host; those that were not acknowledged first."""
+    """One row for each server and host, unacknowledged ones first."""
 
     rules = dict.fromkeys(("view", "adopt", "discard", "acknowledge"), adoption.RULE)
     list_display = (

@@ -1,4 +1,4 @@
-"""Notifications that the webhook has not taken: why, and another try."""
+"""Notifications that the webhook has not accepted, with their errors and retries."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from provisioning.notifications.models import Delivery
 
 
 class StateFilter(admin.SimpleListFilter):
-    """Waiting, tried in vain, or given up."""
+    """Filter by state: waiting, failed with retries, or given up."""
 
     title = "state"
     parameter_name = "state"
@@ -26,7 +26,7 @@ class StateFilter(admin.SimpleListFilter):
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("waiting", "waits"), ("tried", "tried in vain"), ("failed", "given up")]
+        return [("waiting", "waits"), ("tried", "to be retried"), ("failed", "given up")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         condition = self._conditions.get(self.value() or "")
@@ -35,7 +35,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(Readable):
-    """The notifications on their way."""
+    """The pending notifications."""
 
     rules = {
         "view": "novella:deliveries",
@@ -57,28 +57,28 @@ class DeliveryAdmin(Readable):
         title = "Notifications that the webhook has not taken yet"
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
-    @admin.display(description="what is sent")
+    @admin.display(description="the notification")
     def text(self, delivery: Delivery) -> SafeString:
-        """Show the notification a line for each field."""
+        """Show the notification with one line for each field."""
         return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(delivery.body), indent=2))
 
     @admin.display(description="state")
     def state(self, delivery: Delivery) -> SafeString:
-        """Say whether it waits, in its colour."""
-        tone, word = ("busy", "waits") if not delivery.tries else ("bad", "tried in vain")
+        """Return the state of the delivery in its colour."""
+        tone, word = ("busy", "waits") if not delivery.tries else ("bad", "to be retried")
         if delivery.failed_at is not None:
             tone, word = "bad", "given up"
         return format_html('<span class="status {}">{}</span>', tone, word)
 
     @admin.action(description="Send again now")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        """Let them be tried at once, those that were given up too."""
+        """Retry notifications immediately, including those that were given up."""
         again = services.send_again(list(queryset.values_list("pk", flat=True)))
         messages.success(request, f"Notifications to be sent again: {again}.")
 
     @admin.action(description="Drop: do not send")
     def drop(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
-        """Forget them, after a question."""
+        """Drop notifications after confirmation."""
         question = confirmed(self, request, queryset, "drop", "Drop these notifications without sending them?")
         if question is None:
             dropped = services.drop(list(queryset.values_list("pk", flat=True)))

@@ -1,4 +1,4 @@
-"""What the pages of projects' records share: they are to look at, say whose they are, and are searched by that."""
+"""Base of the pages of projects' records: read-only, with the owner, and searchable by it."""
 
 import uuid
 from typing import Any, ClassVar
@@ -18,11 +18,11 @@ TONES = {
     "ACTIVE": "ok", "DOWN": "off", "BUILD": "busy", "ERROR": "bad",
     "available": "ok", "in-use": "ok", "attached": "ok", "error": "bad", "reserved": "off",
 }  # fmt: skip
-"""Colours of statuses; one that is not here is something that goes on, or, by its name, an error."""
+"""Colours of statuses; others are in progress, or errors if their name begins so."""
 
 
 def status_of(row: Any) -> SafeString:
-    """Show a status in its colour, with what went wrong."""
+    """Show a status in its colour, with the error."""
     return format_html(
         '<span class="status {}" title="{}">{}</span>',
         TONES.get(row.status, "bad" if row.status.startswith("error") else "busy"),
@@ -32,13 +32,13 @@ def status_of(row: Any) -> SafeString:
 
 
 NAMED_FIRST: Any = (NullIf("name", Value("")).asc(nulls_last=True), "id")
-"""Lists by name, with what has none at the end."""
+"""Order by name, with unnamed records at the end."""
 FIRST = ("name", "address", "mac_address", "id", "status", "error", "project_id", "network")
 LAST = ("description", "revision_number", "created_at", "updated_at")
 
 
 class ReadableInline(TabularInline):
-    """Rows below a record, to look at."""
+    """Inline rows of a record, read-only."""
 
     extra = 0
     can_delete = False
@@ -52,12 +52,12 @@ class ReadableInline(TabularInline):
 
 
 class Owned(Readable):
-    """Records of all projects; a list asks for the names of its projects once, and is searched by them, too."""
+    """Records of all projects; a list reads the names of its projects with one query, and can be searched by them."""
 
     readonly_fields: ClassVar[tuple[str, ...]] = ("state", "project")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Show first what a record is called, how it is and whose it is; what seldom matters comes last."""
+        """Return name, status and owner first, and rarely used fields last."""
         if self.fields:
             return self.fields
         columns = [field.name for field in (*self.model._meta.fields, *self.model._meta.many_to_many)]
@@ -67,7 +67,7 @@ class Owned(Readable):
         return [*first, *middle, *(name for name in LAST if name in columns)]
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """Find what belongs to a project of this name, too."""
+        """Also find records of a project with this name."""
         rows, distinct = super().get_search_results(request, queryset, search_term)
         columns = {field.name for field in self.model._meta.fields}
         if not search_term or "project_id" not in columns:
@@ -82,7 +82,7 @@ class Owned(Readable):
         return changes
 
     def complete(self, rows: list[Any]) -> None:
-        """Look up for the rows of one page what stands in other tables."""
+        """Read related records of the rows of a page."""
         found = projects_by_id({row.project_id for row in rows if hasattr(row, "project_id")})
         for row in rows:
             row.shown_project = found.get(getattr(row, "project_id", uuid.UUID(int=0)))

@@ -1,4 +1,4 @@
-"""Periodic work: what is done by the clock, when it was done last and how that went."""
+"""Periodic jobs: their last run and its result."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ class LeaseAdmin(Readable):
     list_per_page = 100
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Lease]:
-        """Leave out jobs that are done no more."""
+        """Exclude jobs that no longer exist."""
         rows: QuerySet[Lease] = super().get_queryset(request).filter(name__in=list(periodic_jobs))
         return rows
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Say which jobs were never done: they have no row yet."""
+        """Show in the title which jobs have never run, as they have no row yet."""
         never = [job.name for job in periodic_work(timezone.now()) if not job.holder and job.last_run_at is None]
         title = f"Periodic work, never done: {', '.join(never)}" if never else "Periodic work"
         return super().changelist_view(request, {**(extra_context or {}), "title": title})
@@ -45,11 +45,11 @@ class LeaseAdmin(Readable):
 
     @admin.display(description="state")
     def state(self, lease: Lease) -> SafeString:
-        """Say how it goes, in its colour."""
+        """Return the state of the job in its colour."""
         job = _work(lease)
         tone, word = "ok", "done in time"
         if job is None:
-            tone, word = "off", "done no more"
+            tone, word = "off", "removed"
         elif job.overdue:
             tone, word = "bad", "overdue"
         elif job.running_since is not None:

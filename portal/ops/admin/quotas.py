@@ -1,4 +1,4 @@
-"""Limits: of one project, or the default of all."""
+"""Limits of one project, and default limits."""
 
 import uuid
 from typing import Any
@@ -16,7 +16,7 @@ from provisioning.quotas.services.limits import set_limit
 
 
 class QuotaLimitForm(ModelForm):
-    """One limit; a limit that is there for the same project and resource is replaced."""
+    """A limit; an existing one of the same project and resource is replaced."""
 
     project_id = forms.ModelChoiceField(
         Project.objects.order_by("name"), required=False, label="Project", empty_label="all projects (the default)"
@@ -29,12 +29,12 @@ class QuotaLimitForm(ModelForm):
         fields = ("project_id", "resource", "limit")
 
     def clean_project_id(self) -> uuid.UUID | None:
-        """Keep the id: quotas know projects by their ids."""
+        """Return the id, as quotas store projects by id."""
         project: Project | None = self.cleaned_data["project_id"]
         return project.id if project else None
 
     def clean(self) -> dict[str, Any]:
-        """Take the row that is there for the same project and resource: its number is replaced."""
+        """Use the existing row of the same project and resource, if any."""
         data = super().clean() or {}
         if self.instance._state.adding and "project_id" in data:
             same = {"project_id": data["project_id"], "user_id": None, "resource": data.get("resource")}
@@ -46,7 +46,7 @@ class QuotaLimitForm(ModelForm):
 
 @admin.register(QuotaLimit)
 class QuotaLimitAdmin(Written):
-    """The limits that differ from Nova's defaults; those of single users are set by the Compute API."""
+    """The limits that differ from Nova's defaults; limits of single users are set by the Compute API."""
 
     rules = {
         "view": "os_compute_api:os-quota-sets:show",

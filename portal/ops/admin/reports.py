@@ -1,4 +1,4 @@
-"""Reports of hosts that could not be dealt with: what they say, why they failed, and another try."""
+"""Reports of hosts that could not be processed, with their errors and retries."""
 
 import json
 
@@ -15,7 +15,7 @@ from provisioning.hosts.models import RejectedReport
 
 @admin.register(RejectedReport)
 class RejectedReportAdmin(Readable):
-    """The reports that wait for another try, or were given up."""
+    """The reports that are to be retried or were given up."""
 
     rules = {"view": "novella:rejected_reports", "try_again": "novella:rejected_reports:try_again"}
     list_display = ("host", "kind", "subject_kind", "subject_id", "state", "tries", "error", "received_at", "due_at")
@@ -28,19 +28,19 @@ class RejectedReportAdmin(Readable):
     )  # fmt: skip
     readonly_fields = ("state", "text")
 
-    @admin.display(description="what the host said")
+    @admin.display(description="the report")
     def text(self, report: RejectedReport) -> SafeString:
-        """Show the report a line for each field."""
+        """Show the report with one line for each field."""
         return format_html('<pre class="lines">{}</pre>', json.dumps(json.loads(report.event), indent=2))
 
     @admin.display(description="state")
     def state(self, report: RejectedReport) -> SafeString:
-        """Say whether it is tried again, in its colour."""
+        """Return in its colour whether it will be retried."""
         tone, word = ("bad", "given up") if report.given_up_at else ("busy", "tried again")
         return format_html('<span class="status {}">{}</span>', tone, word)
 
     @admin.action(description="Try again now")
     def try_again(self, request: HttpRequest, queryset: QuerySet[RejectedReport]) -> None:
-        """Let them be tried at once, those that were given up too."""
+        """Retry reports immediately, including those that were given up."""
         again = rejected.try_now(list(queryset.values_list("pk", flat=True)))
         messages.success(request, f"Reports to be tried again: {again}.")

@@ -1,4 +1,4 @@
-"""Routers, floating IPs and port forwardings: to look at."""
+"""Routers, floating IPs and port forwardings, read-only."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from provisioning.network.owners import ROUTER_INTERFACE
 
 
 class ForwardingInline(ReadableInline):
-    """The ports of a floating IP that lead to guests."""
+    """The port forwardings of a floating IP."""
 
     model = PortForwarding
     fields = (
@@ -89,7 +89,7 @@ class FloatingIPAdmin(OfNetworking):
     inlines = (ForwardingInline,)
 
     def complete(self, rows: list[Any]) -> None:
-        """Look up the instances that they lead to."""
+        """Read the instances that they are associated with."""
         super().complete(rows)
         found = Instance.objects.in_bulk({row.fixed_port.device_id for row in rows if row.fixed_port})
         for row in rows:
@@ -112,7 +112,7 @@ class FloatingIPAdmin(OfNetworking):
 
 @admin.register(PortForwarding)
 class PortForwardingAdmin(OfNetworking):
-    """The ports of floating IPs that lead to guests."""
+    """The port forwardings of floating IPs."""
 
     list_display = ("floating_ip", "protocol", "external", "internal_ip_address", "internal", "description")
     ordering = ("floating_ip__address", "protocol", "external_port_first")

@@ -1,4 +1,4 @@
-"""Security groups, their rules, address groups, and the rules that new groups begin with: to look at."""
+"""Security groups, their rules, address groups, and default rules of new groups, read-only."""
 
 from django.contrib import admin
 from django.db.models import Count, QuerySet
@@ -15,7 +15,7 @@ REMOTES = ("remote_ip_prefix", "remote_group", "remote_address_group")
 
 
 class RuleInline(ReadableInline):
-    """The flows a group allows."""
+    """The rules of a group."""
 
     model = SecurityGroupRule
     fk_name = "group"
@@ -52,7 +52,7 @@ class SecurityGroupAdmin(OfNetworking):
 
 @admin.register(SecurityGroupRule)
 class SecurityGroupRuleAdmin(OfNetworking):
-    """The rules of all groups: where a port is open, and to whom."""
+    """The rules of all groups, to find open ports."""
 
     list_display = ("direction", "ethertype", "protocol", "ports", "remote", "in_group", "of_project", "created_at")
     ordering = ("-created_at", "id")
@@ -89,7 +89,7 @@ class SecurityGroupRuleAdmin(OfNetworking):
 
 
 def ports_of(row: Flow) -> str:
-    """Return a rule's ports, or types and codes of ICMP, in words."""
+    """Format a rule's ports, or ICMP types and codes."""
     first, last = row.port_range_min, row.port_range_max
     if first is None:
         return "any"
@@ -98,7 +98,7 @@ def ports_of(row: Flow) -> str:
 
 @admin.register(AddressGroup)
 class AddressGroupAdmin(OfNetworking):
-    """The groups of addresses that rules name."""
+    """The address groups that rules refer to."""
 
     list_display = ("__str__", "project", "addresses", "many_rules", "created_at")
     ordering = ("name", "id")
@@ -115,7 +115,7 @@ class AddressGroupAdmin(OfNetworking):
 
 @admin.register(DefaultSecurityGroupRule)
 class DefaultSecurityGroupRuleAdmin(OfNetworking):
-    """The rules that new groups begin with, where operators have changed them."""
+    """The default rules of new groups, if operators have changed them."""
 
     list_display = (
         "direction", "ethertype", "protocol", "ports", "remote_ip_prefix", "used_in_default_sg",

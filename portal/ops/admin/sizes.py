@@ -14,7 +14,7 @@ SIZE = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "sw
 
 @admin.register(Flavor)
 class FlavorAdmin(Written):
-    """The sizes: made and removed; of one that exists only what is not its size changes."""
+    """The flavors: created and deleted; an existing one can only be changed in fields other than its size."""
 
     list_display = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "is_public", "disabled")
     list_filter = ("is_public", "disabled")
@@ -56,5 +56,5 @@ class FlavorAdmin(Written):
         obj.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: Flavor) -> None:
-        """Remove it; instances keep their copy."""
+        """Delete it; instances keep their copy."""
         delete_flavor(context_of(request), obj.flavorid)

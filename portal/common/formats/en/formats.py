@@ -1,4 +1,4 @@
-"""Times with their zone, as the dashboard writes them."""
+"""Formats of times with their time zone, as in the dashboard."""
 
 DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i T"

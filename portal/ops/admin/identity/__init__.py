@@ -1,4 +1,4 @@
-"""The admin's pages of people, projects, roles, credentials and the catalog."""
+"""Admin pages of users, projects, roles, credentials and the catalog."""
 
 from portal.ops.admin.identity import catalog, credentials, domains, groups, projects, roles, users
 

@@ -35,7 +35,7 @@ class RegionAdmin(Written):
 
 
 class EndpointPart(TabularInline):
-    """A service's endpoints, to read here."""
+    """A service's endpoints, read-only."""
 
     model = Endpoint
     extra = 0

@@ -1,4 +1,4 @@
-"""Sessions and credentials: looked at and ended here, made by the people themselves; secrets are never shown."""
+"""Sessions and credentials, which operators can list and revoke; secrets are not shown."""
 
 from django.contrib import admin
 from django.db.models import Model
@@ -13,7 +13,7 @@ from provisioning.identity.services.trusts import delete_trust
 
 
 class Endable(Readable):
-    """Records that an operator may remove, one by one or several at once through the service."""
+    """Records that an operator may delete, singly or several together, through the service."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.may(request, "delete", obj)
@@ -21,7 +21,7 @@ class Endable(Readable):
 
 @admin.register(SignIn)
 class SignInAdmin(Endable):
-    """Browsers that are signed in and programs that get tokens."""
+    """Browser sessions and programs with tokens."""
 
     list_display = ("user", "program", "address", "browser", "project", "last_used_at", "expires_at")
     ordering = ("-last_used_at",)
@@ -35,7 +35,7 @@ class SignInAdmin(Endable):
     rules = {"view": "identity:list_users", "delete": "identity:update_user"}
 
     def delete_model(self, request: HttpRequest, obj: SignIn) -> None:
-        """End the session: its tokens are void at once."""
+        """End the session: its tokens are invalid immediately."""
         end_sign_in(obj)
 
 
@@ -57,13 +57,13 @@ class ApplicationCredentialAdmin(Endable):
     }
 
     def delete_model(self, request: HttpRequest, obj: ApplicationCredential) -> None:
-        """Remove it: its tokens are void at once."""
+        """Delete it: its tokens are invalid immediately."""
         delete_application_credential(obj)
 
 
 @admin.register(Trust)
 class TrustAdmin(Endable):
-    """Trusts: who lets whom act."""
+    """Trusts, with trustor and trustee."""
 
     list_display = ("trustor", "trustee", "project", "impersonation", "expires_at", "remaining_uses", "created_at")
     ordering = ("-created_at",)
@@ -77,13 +77,13 @@ class TrustAdmin(Endable):
     rules = {"view": "identity:list_trusts", "delete": "identity:delete_trust"}
 
     def delete_model(self, request: HttpRequest, obj: Trust) -> None:
-        """Take it back with those that were made from it: their tokens are void at once."""
+        """Delete it and the trusts redelegated from it: their tokens are invalid immediately."""
         delete_trust(obj)
 
 
 @admin.register(Credential)
 class CredentialAdmin(Endable):
-    """EC2, one-time-password and other credentials, without what is secret in them."""
+    """EC2, one-time-password and other credentials, without their secrets."""
 
     list_display = ("id", "type", "user", "project", "created_at")
     ordering = ("-created_at",)

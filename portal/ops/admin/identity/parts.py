@@ -1,4 +1,4 @@
-"""What stands below people, groups, projects and roles, and is written through the services."""
+"""Inline records of users, groups, projects and roles, written through the services."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ DEFAULT_DOMAIN = "default"
 
 
 class Part(NamedChoices, TabularInline):
-    """Rows that are given and taken, not changed; ``giving`` and ``taking`` name the rules."""
+    """Rows that are added and removed, but not changed; ``giving`` and ``taking`` are the policy rules."""
 
     formset = NamedDeletions
     extra = 0
@@ -40,7 +40,7 @@ class Part(NamedChoices, TabularInline):
 
 
 class RolePart(Part):
-    """Who has which role where."""
+    """Role assignments."""
 
     model = RoleAssignment
     verbose_name = "role"
@@ -49,14 +49,14 @@ class RolePart(Part):
 
 
 class RolesOfSomebody(RolePart):
-    """A user's or a group's."""
+    """Role assignments of a user or a group."""
 
     fields = ("role", "project", "domain", "system", "inherited")
     autocomplete_fields = ("project",)
 
 
 class RolesOnProject(RolePart):
-    """Of users and groups on a project."""
+    """Role assignments of users and groups on a project."""
 
     fields = ("user", "group", "role", "inherited")
     autocomplete_fields = ("user", "group")
@@ -64,7 +64,7 @@ class RolesOnProject(RolePart):
 
 
 class RolesOnDomain(RolesOnProject):
-    """Of users and groups on a domain."""
+    """Role assignments of users and groups on a domain."""
 
 
 class MemberPart(Part):
@@ -78,7 +78,7 @@ class MemberPart(Part):
 
 
 class ImpliedPart(Part):
-    """What a role brings."""
+    """Roles that a role implies."""
 
     model = ImpliedRole
     fk_name = "prior"
@@ -88,7 +88,7 @@ class ImpliedPart(Part):
 
 
 class TagPart(Part):
-    """Words on a project."""
+    """Tags of a project."""
 
     model = ProjectTag
     verbose_name = "tag"
@@ -97,7 +97,7 @@ class TagPart(Part):
 
 
 def target_of(row: RoleAssignment) -> dict[str, Any]:
-    """Return who has the role and where, as the services take it."""
+    """Return actor and target of the assignment, as arguments of the services."""
     return {name: getattr(row, name) for name in ("user", "group", "project", "domain", "system", "inherited")}
 
 
@@ -116,10 +116,10 @@ _TAKE: dict[type[Model], Callable[[Any], object]] = {
 
 
 class WithParts(Written):
-    """A page with rows below; they are written through the services."""
+    """A page with inline rows, which are written through the services."""
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """A new one belongs to the first domain unless the operator chooses another."""
+        """Default to the first domain for a new record."""
         return {"domain": DEFAULT_DOMAIN, **super().get_changeform_initial_data(request)}
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's

@@ -18,10 +18,10 @@ LAUNCH = ("instances", "cores", "ram")
 
 
 class WithHoldings(ChangeList):
-    """A page of projects, each with what it holds of what a launch uses."""
+    """A page of projects with their usage of the launch quotas."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the holdings of all that the page shows together."""
+        """Read the usage of all projects of the page together."""
         super().get_results(request)
         held = quotas.holdings([project.id for project in self.result_list], LAUNCH)
         for project in self.result_list:
@@ -70,9 +70,9 @@ class ProjectAdmin(WithParts):
         set_project_enabled(project, enabled=True)
 
     @row_action(
-        "Disable: nobody can work in them",
+        "Disable: no user can work in them",
         "Projects disabled",
-        question="Close these projects for everybody?",
+        question="Disable these projects for all users?",
         permissions=["change"],
     )
     def disable(self, context: RequestContext, project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Roles and who has them."""
+"""Roles and role assignments."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from provisioning.identity.services.roles import create_role, delete_role, is_im
 
 @admin.register(Role)
 class RoleAdmin(WithParts):
-    """The roles, which the policy gives their meaning."""
+    """The roles, whose rights the policy defines."""
 
     list_display = ("name", "domain", "description")
     ordering = ("name", "domain")
@@ -30,11 +30,11 @@ class RoleAdmin(WithParts):
     remove = staticmethod(delete_role)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """A role is for the whole cloud unless the operator chooses a domain."""
+        """Default to a global role, without a domain."""
         return {**super().get_changeform_initial_data(request), "domain": None}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """What Novella itself counts on stays as it is."""
+        """Return all fields for immutable roles, on which Novella depends."""
         return self.fields if isinstance(obj, Role) and is_immutable(obj) else super().get_readonly_fields(request, obj)
 
     def create(self, data: dict[str, Any]) -> Role:
@@ -43,7 +43,7 @@ class RoleAdmin(WithParts):
 
 @admin.register(RoleAssignment)
 class RoleAssignmentAdmin(Written):
-    """Who has which role where: given and taken, not changed."""
+    """Role assignments, which are added and removed, but not changed."""
 
     list_display = ("user", "group", "role", "project", "domain", "system", "inherited")
     list_filter = ("role", "system", "inherited", "domain")

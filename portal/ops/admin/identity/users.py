@@ -1,4 +1,4 @@
-"""Users: their accounts, passwords, sessions and locks."""
+"""Users: accounts, passwords, sessions and locks."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class NewUserForm(ModelForm):
 
 
 class PasswordForm(forms.Form):
-    """A new password, typed twice."""
+    """A new password and its confirmation."""
 
     password = forms.CharField(
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
@@ -80,18 +80,18 @@ class UserAdmin(WithParts):
 
     @admin.display(description="locked out", empty_value="")
     def locked(self, user: User) -> str | None:
-        """Say whether too many wrong passwords have locked the account."""
+        """Return whether the account is locked after too many wrong passwords."""
         return "after wrong passwords" if lockout_of(user) is not None else None
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - Django's
-        """Use the form with a password for a new one."""
+        """Use the form with a password for a new user."""
         if obj is None:
             kwargs["form"] = NewUserForm
         return super().get_form(request, obj, change, **kwargs)
 
     @admin.display(description="password")
     def password_link(self, user: User) -> SafeString:
-        """Lead to the page that sets it."""
+        """Return a link to the page that sets the password."""
         return format_html(
             '<a class="button" href="{}">Set a new password</a>',
             reverse("admin:identity_user_password", args=[user.pk]),
@@ -104,7 +104,7 @@ class UserAdmin(WithParts):
     def enable(self, context: RequestContext, user: User) -> None:
         set_user_enabled(user, enabled=True)
 
-    @row_action("Disable: lock out at once", "Users disabled", question="Lock these users out?", permissions=["change"])
+    @row_action("Disable and sign out", "Users disabled", question="Lock these users out?", permissions=["change"])
     def disable(self, context: RequestContext, user: User) -> None:
         set_user_enabled(user, enabled=False)
 
@@ -117,12 +117,12 @@ class UserAdmin(WithParts):
         lift_lockout(user)
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the page that sets a password."""
+        """Add the URL of the page that sets a password."""
         view = self.admin_site.admin_view(sensitive_post_parameters()(self.password))
         return [path("<uuid:user_id>/password/", view, name="identity_user_password"), *super().get_urls()]
 
     def password(self, request: HttpRequest, user_id: Any) -> HttpResponse:
-        """Set a password; every session and token of the user ends."""
+        """Set a password; all sessions and tokens of the user are revoked."""
         user = get_object_or_404(User, id=user_id)
         if not self.may(request, "change", user):
             raise PermissionDenied

@@ -1,4 +1,4 @@
-"""Block storage: pools, what operators offer, and what projects have."""
+"""Block storage: pools, offers of operators, and resources of projects."""
 
 from portal.ops.admin.volumes import copies, offers, pools, types, volumes
 

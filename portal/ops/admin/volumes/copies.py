@@ -1,4 +1,4 @@
-"""Snapshots and backups of all projects: to look at, with what operators do when one is stuck."""
+"""Snapshots and backups of all projects, read-only, with actions for stuck ones."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ class BackupAdmin(OfVolumes):
     readonly_fields = (*OfVolumes.readonly_fields, "progress", "of_volume", "size", "stored", "kind")
 
     def complete(self, rows: list[Any]) -> None:
-        """Look up the volumes of a page's backups; some are gone."""
+        """Read the volumes of the page's backups; some were deleted."""
         super().complete(rows)
         found = Volume.objects.in_bulk({row.volume_id for row in rows})
         for row in rows:
@@ -118,7 +118,7 @@ class BackupAdmin(OfVolumes):
         return f"{done >> 20} of {total >> 20} MiB" if total else "-"
 
     @row_action(
-        "Reset status: what goes on is stopped",
+        "Reset status: running operations are stopped",
         "Backups given that status",
         question="Which status do these backups have?",
         choices=_statuses,

@@ -1,4 +1,4 @@
-"""What else operators offer: limits of disks, kinds of groups, and the default types of projects."""
+"""Other offers of operators: QoS specs, group types, and default volume types of projects."""
 
 from typing import Any
 
@@ -139,19 +139,19 @@ class DefaultTypeForm(ModelForm):
         fields = ("project_id", "volume_type")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Leave the project out where it is only shown: as a field it would be required."""
+        """Remove the project where it is read-only, as the field would be required."""
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:
             del self.fields["project_id"]
 
     def clean_project_id(self) -> Any:
-        """Keep the id."""
+        """Return the project's id."""
         return self.cleaned_data["project_id"].id
 
 
 @admin.register(DefaultType)
 class DefaultTypeAdmin(Written):
-    """The types of projects' new volumes for which none is named; others have ``__DEFAULT__``."""
+    """Volume types of projects for new volumes without one; other projects use ``__DEFAULT__``."""
 
     rules = {
         "view": "volume_extension:default_get_all",

@@ -1,4 +1,4 @@
-"""What the pages of block storage share."""
+"""Common parts of the block storage pages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,20 +14,20 @@ MAX_TEXT = 255
 
 
 class OfVolumes(Owned):
-    """Records of block storage of all projects; keys and connections are not shown."""
+    """Records of block storage of all projects; keys and connections are hidden."""
 
     rules = {"view": "volume_extension:volume_host_attribute"}
     ordering = ("-created_at", "id")
 
 
 class TextsField(forms.JSONField):
-    """Text to text, as JSON."""
+    """Text keys and values, as JSON."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=False, initial=dict, widget=forms.Textarea({"rows": 4, "cols": 60}), **kwargs)
 
     def clean(self, value: Any) -> dict[str, str]:
-        """Return the texts; a form error for anything else."""
+        """Return the texts; a form error for any other value."""
         found = super().clean(value) or {}
         if not isinstance(found, dict) or not all(_is_text(key) and _is_text(item) for key, item in found.items()):
             raise forms.ValidationError(f"Every name and every value must be text of at most {MAX_TEXT} characters.")
@@ -39,12 +39,12 @@ def _is_text(value: object) -> bool:
 
 
 def differences(there: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return what is to be set, and what is to be removed."""
+    """Return the items to set, and the keys to remove."""
     changed = {key: value for key, value in wanted.items() if there.get(key) != value}
     return changed, [key for key in there if key not in wanted]
 
 
 def rows_link(model: str, column: str, key: object, words: object) -> SafeString:
-    """Lead to the rows of a kind of record that have this in a column."""
+    """Return a link to the rows of a model with this value in a column."""
     page = reverse(f"admin:volumes_{model}_changelist")
     return format_html('<a href="{}?{}={}">{}</a>', page, column, key, words)

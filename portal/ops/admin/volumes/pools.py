@@ -1,4 +1,4 @@
-"""Storage pools: how full they are, which hosts serve them, whether they get new volumes, and where one would go."""
+"""Storage pools: usage, hosts and state, and the placement of a new volume."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ FULL = 0.9
 
 
 class PoolForm(ModelForm):
-    """A pool's change form with the words for disabling it."""
+    """A pool's change form, with the reason for disabling it."""
 
     class Meta:
         model = StoragePool
@@ -43,7 +43,7 @@ class PoolForm(ModelForm):
 
 
 class FitForm(forms.Form):
-    """What somebody would ask for."""
+    """A request for the placement of a volume."""
 
     size = forms.IntegerField(min_value=1, initial=1, label="Size (GiB)")
     volume_type = forms.ModelChoiceField(
@@ -55,7 +55,7 @@ class FitForm(forms.Form):
 
 @admin.register(StoragePool)
 class StoragePoolAdmin(Written):
-    """The pools; they come with the audits of their hosts."""
+    """The pools, which are created by the audits of their hosts."""
 
     rules = {
         "view": "scheduler_extension:scheduler_stats:get_pools",
@@ -89,11 +89,11 @@ class StoragePoolAdmin(Written):
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A pool comes with its host."""
+        """Return False: pools are created by their hosts."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """One that is gone for good is forgotten: the action knows when."""
+        """Return False: pools are removed by an action, which checks that it is possible."""
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StoragePool]:
@@ -101,7 +101,7 @@ class StoragePoolAdmin(Written):
         return rows.annotate(many=Count("volumes", distinct=True)).prefetch_related(servings())
 
     def save_model(self, request: HttpRequest, obj: StoragePool, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services what was changed."""
+        """Write the changed fields through the services."""
         changed, data = set(form.changed_data), form.cleaned_data
         obj.refresh_from_db()
         values = {name: data[name] for name in CHANGED if name in changed}
@@ -116,11 +116,11 @@ class StoragePoolAdmin(Written):
 
     @row_action("Disable: put no new volumes there", "Pools disabled")
     def disable(self, context: RequestContext, pool: StoragePool) -> None:
-        """Keep new volumes out; the reason can be written on the pool's page."""
+        """Disable the pool for new volumes; the reason can be edited on the pool's page."""
         set_enabled(pool, enabled=False, reason=f"Disabled by {context.user_name}.")
 
     @row_action(
-        "Freeze: nothing is made, removed or changed there",
+        "Freeze: nothing is created, deleted or changed there",
         "Pools frozen",
         question="Freeze these pools? Their volumes go on, and no request changes anything there.",
     )
@@ -137,7 +137,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="state")
     def state(self, pool: StoragePool) -> SafeString:
-        """Show whether it gets volumes, and what keeps it from them."""
+        """Show whether the pool gets volumes, and if not why."""
         hosts = list(pool.servings.all())
         if not any(each.serving and is_alive(each.host, timezone.now()) for each in hosts):
             tone, word, why = "bad", "Does not answer" if hosts else "No host serves it", ""
@@ -153,7 +153,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="promised to volumes", ordering="allocated_gb")
     def promised(self, pool: StoragePool) -> SafeString:
-        """Draw what volumes add up to of what may be promised altogether."""
+        """Show the allocated capacity, of that which may be allocated."""
         limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
         words = f"{pool.allocated_gb} of {limit:.0f} GiB"
         if pool.allocated_gb > pool.total_gb > 0:
@@ -162,7 +162,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="data in the pool", ordering="free_gb")
     def filled(self, pool: StoragePool) -> SafeString:
-        """Draw what is really full, and what is kept free."""
+        """Show the used and the reserved capacity."""
         used = max(pool.total_gb - pool.free_gb, 0)
         words = f"{pool.free_gb:.0f} of {pool.total_gb:.0f} GiB free"
         if pool.reserved_percentage:
@@ -175,7 +175,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="served by")
     def served_by(self, pool: StoragePool) -> SafeString:
-        """Link to its hosts; those that do not answer, or do not have it now, are marked."""
+        """Return links to its hosts; those that are down, or do not serve it now, are marked."""
         now = timezone.now()
         rows = (
             (
@@ -189,27 +189,27 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="claimed by, not admitted")
     def claimed_by(self, pool: StoragePool) -> SafeString:
-        """Link to the hosts that name the pool without proof; an action of the claims admits them."""
+        """Return links to the hosts that claim the pool without proof; an action on the claims admits them."""
         rows = pool.claims.select_related("host").order_by("host__name")
         links = ((reverse("admin:hosts_host_change", args=[each.host.pk]), each.host.name) for each in rows)
         return format_html_join(", ", '<a href="{}">{}</a>', links) or SafeString("-")
 
     @admin.display(description="capabilities")
     def can(self, pool: StoragePool) -> str:
-        """Say what types may ask of it."""
+        """Return the capabilities that volume types may require."""
         return ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show the way to the question where a volume would lie."""
+        """Show the link to the placement of a new volume."""
         return super().changelist_view(request, {**(extra_context or {}), "may_ask": self.may(request, "would_fit")})
 
     def get_urls(self) -> list[URLPattern]:
-        """Add that question."""
+        """Add the URL of the placement of a new volume."""
         page = self.admin_site.admin_view(self.would_fit)
         return [path("would-fit/", page, name="volumes_storagepool_would_fit"), *super().get_urls()]
 
     def would_fit(self, request: HttpRequest) -> HttpResponse:
-        """Say where a volume would lie now, and what each filter took away; nothing is made."""
+        """Show where a volume would be placed now, and which pools each filter removed; nothing is created."""
         if not self.may(request, "would_fit"):
             raise PermissionDenied
         form, fit = FitForm(request.GET or None), None
@@ -217,7 +217,7 @@ class StoragePoolAdmin(Written):
             fit = self._ask(context_of(request), form)
         context = {
             **self.admin_site.each_context(request),
-            "title": "Where would a volume lie?",
+            "title": "Where would a volume be placed?",
             "opts": self.opts,
             "form": form,
             "fit": fit,
@@ -237,7 +237,7 @@ class StoragePoolAdmin(Written):
 
 @admin.register(PoolClaim)
 class PoolClaimAdmin(Written):
-    """Hosts that name a pool in their audits and are not admitted to it."""
+    """Hosts that claim a pool in their audits but are not admitted to it."""
 
     rules = {
         "view": "scheduler_extension:scheduler_stats:get_pools",
@@ -251,14 +251,14 @@ class PoolClaimAdmin(Written):
     readonly_fields = ("pool", "host", "first_seen_at", "last_seen_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A claim comes with a host's audit."""
+        """Return False: claims are created by audits of hosts."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """It ends when the host is admitted, or names the pool no longer."""
+        """Return False: a claim ends when the host is admitted or no longer claims the pool."""
         return False
 
     @row_action(
@@ -277,7 +277,7 @@ def _trouble(serving: PoolHost, now: datetime) -> str:
 
 
 def _bar(used: float, limit: float, words: str, *, reserved: int = 0) -> SafeString:
-    """Draw a part of a whole; ``reserved``: percent at its end that are kept free."""
+    """Render a meter; ``reserved``: percent at its end that are reserved."""
     percent = min(100 * used / limit, 100) if limit > 0 else 0
     tone = "over" if percent >= FULL * (100 - reserved) else "this"
     return format_html(

@@ -1,4 +1,4 @@
-"""Volume types: where their volumes may lie, how they are limited and encrypted, and who may use them."""
+"""Volume types: placement, limits, encryption and access."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ ENCRYPTION = ("provider", "cipher", "key_size")
 
 
 class VolumeTypeForm(ModelForm):
-    """A type with all that belongs to it."""
+    """A type with all its parts."""
 
     description = forms.CharField(max_length=255, required=False, empty_value=None)
     qos_spec = forms.ModelChoiceField(
         QosSpec.objects.order_by("name"), required=False, label="QoS spec", empty_label="no limits"
     )
     extra_specs = TextsField(
-        help_text='What a pool must offer, like {"volume_backend_name": "local"}; {"multiattach": "<is> True"} lets'
-        " several servers have a volume. Fixed while there are volumes of the type."
+        help_text='Requirements of a pool, like {"volume_backend_name": "local"}; {"multiattach": "<is> True"} allows'
+        " several servers to share a volume. Fixed while there are volumes of the type."
     )
     provider = forms.ChoiceField(
         choices=[("", "not encrypted"), ("luks", "luks")],
@@ -45,7 +45,7 @@ class VolumeTypeForm(ModelForm):
         label="Key size (bits)",
     )
     projects = forms.ModelMultipleChoiceField(
-        Project.objects.order_by("name"), required=False, help_text="Who may use a type that is not public."
+        Project.objects.order_by("name"), required=False, help_text="Projects that may use a private type."
     )
 
     class Meta:
@@ -103,13 +103,13 @@ class VolumeTypeAdmin(Written):
 
     @admin.display(description="default of")
     def default_of(self, kind: Any) -> str:
-        """Say whose new volumes have this type where none is named."""
+        """Return the projects for which it is the default type."""
         if kind.name == DEFAULT:
             return "every project without another"
         return f"{kind.projects} project{'' if kind.projects == 1 else 's'}" if kind.projects else "-"
 
     def save_model(self, request: HttpRequest, obj: VolumeType, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
-        """Write through the services, each part of what was changed."""
+        """Write the changed parts through the services."""
         data, changed = form.cleaned_data, set(form.changed_data)
         own = {name: data[name] for name in ("name", "description", "is_public") if name in changed}
         if not change:

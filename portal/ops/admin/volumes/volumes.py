@@ -1,4 +1,4 @@
-"""Volumes and attachments of all projects: to look at, with what operators do when one is stuck."""
+"""Volumes and attachments of all projects, read-only, with actions for stuck ones."""
 
 from typing import Any
 
@@ -33,10 +33,10 @@ def _pools() -> list[tuple[str, str]]:
 
 
 class PoolFilter(admin.RelatedFieldListFilter):
-    """By pool, each called by its host, driver and name."""
+    """Filter by pool, each shown by host, driver and name."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the pools by their ids."""
+        """Return the pools by id."""
         return [
             (str(pool.pk), host_of(pool))
             for pool in StoragePool.objects.prefetch_related(servings()).order_by("name", "id")
@@ -48,7 +48,7 @@ def _types() -> list[tuple[str, str]]:
 
 
 class AttachmentInline(ReadableInline):
-    """Who has a volume."""
+    """The attachments of a volume."""
 
     model = Attachment
     fields = readonly_fields = ("instance_id", "status", "host", "mountpoint", "mode", "attached_at")
@@ -59,7 +59,7 @@ class AttachmentInline(ReadableInline):
 
 
 class SnapshotInline(ReadableInline):
-    """What is kept of a volume."""
+    """The snapshots of a volume."""
 
     model = Snapshot
     fields = readonly_fields = ("name", "status", "size_gb", "created_at")
@@ -95,7 +95,7 @@ class VolumeAdmin(OfVolumes):
         return rows.prefetch_related("attachments", servings("pool__"))
 
     def complete(self, rows: list[Any]) -> None:
-        """Look up the names of the servers that have the volumes of a page."""
+        """Read the names of the servers with the volumes of a page."""
         super().complete(rows)
         ids = {each.instance_id for row in rows for each in row.attachments.all() if each.instance_id}
         found = Instance.objects.in_bulk(ids)
@@ -109,12 +109,12 @@ class VolumeAdmin(OfVolumes):
 
     @admin.display(description="pool", ordering="pool__name")
     def place(self, volume: Volume) -> str:
-        """Say which pool it is in: pools of several hosts may have one name."""
+        """Return the pool with its host, as pools of several hosts may have the same name."""
         return host_of(volume.pool) if volume.pool else "-"
 
     @admin.display(description="used by")
     def used_by(self, volume: Any) -> SafeString:
-        """Lead to the servers that have it, or to the attachment of somebody else."""
+        """Return links to its servers, or to an attachment outside the cloud."""
         if not hasattr(volume, "shown_servers"):
             self.complete([volume])
         links = [link_to(each, "" if isinstance(each, Instance) else each.status) for each in volume.shown_servers[:3]]
@@ -122,9 +122,9 @@ class VolumeAdmin(OfVolumes):
         shown = format_html(", ".join("{}" for _ in links) or "-", *links) if links else SafeString("-")
         return format_html("{} and {} more", shown, more) if more > 0 else shown
 
-    @admin.display(description="what was told of it")
+    @admin.display(description="its newest message")
     def why(self, volume: Volume) -> str | SafeString:
-        """Show the newest message, and lead to all of them."""
+        """Show the newest message, with a link to all of them."""
         newest = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         return rows_link("message", "resource_id__exact", volume.id, newest.text) if newest else "-"
 
@@ -186,7 +186,7 @@ class VolumeAdmin(OfVolumes):
 
 @admin.register(Attachment)
 class AttachmentAdmin(OfVolumes):
-    """Who has which volume."""
+    """The attachments of volumes."""
 
     rules = OfVolumes.rules | {"release": "volume_extension:volume_admin_actions:force_detach"}
     list_display = ("volume", "state", "server", "host", "mountpoint", "mode", "project", "attached_at")
@@ -221,7 +221,7 @@ class AttachmentAdmin(OfVolumes):
 
     @row_action(
         "Force detach: give them back whatever the server says",
-        "Attachments given back",
+        "Attachments released",
         question="Give these attachments back? A server that is still running there loses its disk.",
     )
     def release(self, context: RequestContext, attachment: Attachment) -> None:
@@ -230,7 +230,7 @@ class AttachmentAdmin(OfVolumes):
 
 @admin.register(Message)
 class MessageAdmin(OfVolumes):
-    """What users were told of tasks that failed."""
+    """Messages to users about failed tasks."""
 
     rules = {"view": "volume_extension:volume_host_attribute"}
     list_display = ("text", "resource_type", "about", "project", "created_at")
@@ -245,7 +245,7 @@ class MessageAdmin(OfVolumes):
 
     @admin.display(description="about", ordering="resource_id")
     def about(self, message: Message) -> str | SafeString:
-        """Lead to the volume."""
+        """Return a link to the volume."""
         if message.resource_type != "VOLUME" or message.resource_id is None:
             return str(message.resource_id or "-")
         page = reverse("admin:volumes_volume_change", args=[message.resource_id])

@@ -1,4 +1,4 @@
-"""``manage.py after_restore``: bring restored records up to date before the cloud is started with them."""
+"""``manage.py after_restore``: update restored records before the cloud is started with them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``manage.py bootstrap``: make the cloud usable; safe to run again."""
+"""``manage.py bootstrap``: prepare an empty cloud for use; idempotent."""
 
 import json
 from argparse import ArgumentParser
@@ -17,11 +17,11 @@ from provisioning.identity import key_records
 class Command(BaseCommand):
     """Seeds an empty cloud and writes ``portal/run/bootstrap.json`` for ``bin/up``."""
 
-    requires_system_checks: list[str] = []  # those of urls import every view; migrate has them
+    requires_system_checks: list[str] = []  # those of urls import every view; migrate runs them
     help = "Create the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the data folder, the guest image and the hosts of this machine."""
+        """Define the data directory, the guest image and the hosts of this machine."""
         parser.add_argument("--data", type=Path, default=None, help="data folder; must be the one of NOVELLA_DATA")
         parser.add_argument("--guest-image", default="none", help="qcow2 file of the guest image, or none")
         parser.add_argument("--host", action="append", default=[], help="host that will enrol; may be repeated")
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--simulated", action="store_true", help="the hosts are simulated: any image will do")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Seed, then write what was made; the answer on stdout says what is new."""
+        """Seed the cloud, write the file, and print what was created."""
         data = Path(settings.DATA_DIR)
         if options["data"] is not None and options["data"].resolve() != data:
             message = f"--data is {options['data']}, but NOVELLA_DATA is {data}; they must be the same folder."

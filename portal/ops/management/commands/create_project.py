@@ -1,4 +1,4 @@
-"""``manage.py create_project``: make a project."""
+"""``manage.py create_project``: create a project."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,16 +13,16 @@ from provisioning.quotas.services.limits import set_limit
 
 
 class Command(BaseCommand):
-    """Makes a project with its limits and its network, all or nothing."""
+    """Creates a project with its limits and its network, all or nothing."""
 
     help = "Create a project."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what it is called, where it stands and what it may use."""
+        """Define the project's name, parent and limits."""
         parser.add_argument("name")
         parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
         parser.add_argument("--description", default="")
-        parser.add_argument("--parent", help="project of the same domain that it stands below")
+        parser.add_argument("--parent", help="parent project in the same domain")
         parser.add_argument(
             "--quota",
             action="append",

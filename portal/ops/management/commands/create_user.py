@@ -1,4 +1,4 @@
-"""``manage.py create_user``: make a user, or change one."""
+"""``manage.py create_user``: create or update a user."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,24 +14,24 @@ from provisioning.identity.services.users import UserFields, create_user, update
 
 
 class Command(BaseCommand):
-    """Makes a user with a password and roles, all or nothing."""
+    """Creates a user with a password and roles, all or nothing."""
 
     help = "Create a user, or with --update change one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who it is, and what the user may do where."""
+        """Define the user and its roles."""
         parser.add_argument("name")
         parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
         parser.add_argument("--project", help="project of the domain on which the user gets the roles")
         parser.add_argument("--role", action="append", default=[], help="role on the project; may be repeated")
-        parser.add_argument("--default-project", help="where the user starts; the --project if nothing else is said")
+        parser.add_argument("--default-project", help="the user's default project; the --project if not specified")
         parser.add_argument("--email")
         parser.add_argument("--description")
-        parser.add_argument("--update", action="store_true", help="change the user if there is one: what is given only")
+        parser.add_argument("--update", action="store_true", help="update the user if it exists: only the given fields")
         named.add_password_options(parser, required=False)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make or change the user, and say which."""
+        """Create or update the user, and print which."""
         domain = named.domain(options["domain"])
         with named.told():
             known = record_by(User, name=options["name"], domain_id=domain.id)

@@ -1,4 +1,4 @@
-"""``manage.py doctor``: what is wrong with the cloud, in plain words."""
+"""``manage.py doctor``: report faults of the cloud."""
 
 import json
 import sys
@@ -15,20 +15,20 @@ from provisioning.doctor.runs import run
 
 
 class Command(BaseCommand):
-    """Ends with 0 when all is well or was mended, with 1 when something is wrong; notes are not wrong."""
+    """Exit status 0 if there is no fault or all were repaired, 1 otherwise; notes are not faults."""
 
     help = "Compare records, quotas, queue and hosts with each other, and say what is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what to examine, and whether to mend."""
-        parser.add_argument("--repair", action="store_true", help="mend what can be mended; safe while the cloud runs")
+        """Define the checks, and whether to repair."""
+        parser.add_argument("--repair", action="store_true", help="repair the findings; safe while the cloud runs")
         parser.add_argument("--check", action="append", metavar="NAME", help="make this check only; may be repeated")
         parser.add_argument("--list", action="store_true", help="name the checks and make none")
         parser.add_argument("--json", action="store_true", help="write one JSON object")
         parser.add_argument("--pause", type=float, default=None, help="seconds between the two looks (default: 3)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Examine, and write a line for each finding."""
+        """Examine the cloud, and print a line for each finding."""
         if options["list"]:
             self.stdout.write("\n".join(checks))
             return
@@ -50,13 +50,13 @@ class Command(BaseCommand):
         for each in row.findings:
             self.stdout.write(f"{each['severity']:7} {each['check']}: {each['subject']}: {each['sentence']}")
             if each["repaired"]:
-                self.stdout.write(f"        Mended: {each['repaired']}")
+                self.stdout.write(f"        Repaired: {each['repaired']}")
             elif each["repair"] and not repair:
                 self.stdout.write(f"        --repair would: {each['repair']}")
         if not row.errors + row.warnings:
             self.stdout.write(f"{number(len(row.checks), 'check')}: all is well.")
         else:
-            self.stdout.write(f"Wrong: {row.errors + row.warnings}. Mended: {row.repaired}. Left: {left}.")
+            self.stdout.write(f"Wrong: {row.errors + row.warnings}. Repaired: {row.repaired}. Left: {left}.")
 
 
 def _report(row: DoctorRun, left: int) -> dict[str, Any]:

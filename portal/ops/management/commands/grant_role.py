@@ -1,4 +1,4 @@
-"""``manage.py grant_role``: give a user or a group a role."""
+"""``manage.py grant_role``: assign a role to a user or a group."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,12 +11,12 @@ from provisioning.identity.services.assignments import grant
 
 
 class Command(BaseCommand):
-    """Gives a role on a project, on a domain or on the system; what was given already stays."""
+    """Assigns a role on a project, on a domain or on the system; idempotent."""
 
     help = "Give a user or a group a role on a project, on a domain or on the system; safe to repeat."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the role, who gets it and where."""
+        """Define the role, the actor and the target."""
         parser.add_argument("role")
         who = parser.add_mutually_exclusive_group(required=True)
         who.add_argument("--user")

@@ -1,4 +1,4 @@
-"""``manage.py import_roster``: make users, projects, roles, groups and quotas from a CSV file."""
+"""``manage.py import_roster``: create users, projects, roles, groups and quotas from a CSV file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.ops.roster_file import LARGEST, Problems, read
 
 
 class Command(BaseCommand):
-    """Imports a roster, all or nothing; a second import of the same file changes nothing."""
+    """Imports a roster, all or nothing; idempotent."""
 
     help = (
         "Create users, projects, roles, groups and quotas from a CSV file with the columns user, domain, email, "
@@ -25,15 +25,15 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file and what to do with it."""
+        """Define the file and the options of the import."""
         parser.add_argument("file", help="CSV file in UTF-8, with commas, semicolons or tabs; - for stdin")
-        parser.add_argument("--dry-run", action="store_true", help="only say what would be made and changed")
+        parser.add_argument("--dry-run", action="store_true", help="only report what would be created and changed")
         parser.add_argument(
-            "--passwords-file", type=Path, help="new file for the passwords made here (CSV, mode 0600), not stdout"
+            "--passwords-file", type=Path, help="new file for generated passwords (CSV, mode 0600), not stdout"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Read, plan, carry out, and tell each step; when anything is wrong, tell all of it and change nothing."""
+        """Read, plan and run the import, and print each step; on errors print all of them and change nothing."""
         problems, keep = Problems(), not options["dry_run"]
         rows = read(_data(options["file"]), problems)
         plan = Plan(rows, problems)
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
 
 class _Passwords:
-    """The file for new passwords: there before the commit, and gone again when nothing was committed."""
+    """The file for new passwords: created before the commit, and deleted if nothing was committed."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._kept, self._descriptor = path, False, -1

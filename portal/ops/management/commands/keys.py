@@ -11,16 +11,16 @@ from provisioning.identity.models import KeyHolder, KeyRecord
 
 
 class Command(BaseCommand):
-    """Compares the keys of this machine with the cloud's, as each process does when it starts."""
+    """Compares the keys of this machine with those of the cloud, as each process does at its start."""
 
     help = "Compare the keys of this machine with those of the cloud, and list the machines that have them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--accept", action="store_true", help="record the keys of this machine as the cloud's")
-        parser.add_argument("--forget", metavar="MACHINE", help="forget the keys of a machine that is gone")
+        parser.add_argument("--forget", metavar="MACHINE", help="forget the keys of a machine that no longer exists")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ends with 1 when the keys differ."""
+        """Exit status 1 if the keys differ."""
         if options["forget"] and not key_records.forget(options["forget"]):
             raise CommandError(f"There are no keys of a machine {options['forget']}.")
         if options["accept"]:

@@ -1,4 +1,4 @@
-"""``manage.py load_metadefs``: load the namespaces of metadata definitions that come with the cloud."""
+"""``manage.py load_metadefs``: load the built-in namespaces of metadata definitions."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,17 +9,17 @@ from provisioning.metadefs.services import loading
 
 
 class Command(BaseCommand):
-    """Loads what was never loaded; ``bootstrap`` does the same."""
+    """Loads namespaces that were never loaded, as ``bootstrap`` does."""
 
     help = "Load namespaces of metadata definitions that were never loaded, or bring one back as it came."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the namespace that is wanted back."""
+        """Define the namespaces to restore."""
         parser.add_argument("--restore", action="append", default=[], metavar="NAMESPACE",
                             help="bring this one back as it came; may be repeated")  # fmt: skip
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what was loaded or brought back."""
+        """Print what was loaded or restored."""
         for name in options["restore"]:
             if not loading.restore(name):
                 raise CommandError(f"No namespace {name} comes with the cloud.")

@@ -1,4 +1,4 @@
-"""``manage.py periodic``: what is done by the clock, when it was done last and how that went."""
+"""``manage.py periodic``: periodic jobs, their last run and its result."""
 
 import json
 from argparse import ArgumentParser
@@ -14,7 +14,7 @@ LINE = "{:<36} {:>8} {:<20} {:>10}  {:<14} {}"
 
 
 class Command(BaseCommand):
-    """Lists; the exit status is 1 when something is overdue or has failed."""
+    """Lists the jobs; the exit status is 1 if one is overdue or has failed."""
 
     help = "List the periodic work: when each job last ran, how long that took, whether it failed."
 

@@ -1,4 +1,4 @@
-"""``manage.py reset_password``: let somebody in again, an administrator too."""
+"""``manage.py reset_password``: restore access for a user, also for an administrator."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,19 +13,19 @@ from provisioning.identity.services.users import set_user_enabled
 
 
 class Command(BaseCommand):
-    """Sets a password without knowing the old one; every session of the user ends."""
+    """Sets a password without the old one; all sessions of the user are ended."""
 
     help = "Set a user's password, lift the lock and, with --enable, enable the user; ends the user's sessions."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take who it is and where the password comes from."""
+        """Define the user and the source of the password."""
         parser.add_argument("name")
         parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
         parser.add_argument("--enable", action="store_true", help="enable the user too")
         named.add_password_options(parser, required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Set the password, and say what else keeps the user out."""
+        """Set the password, and print what else prevents the user from signing in."""
         user = named.user(options["name"], named.domain(options["domain"]))
         password = named.password(options)
         with named.told(), transaction.atomic():

@@ -1,4 +1,4 @@
-"""``manage.py rotate_host_authority``: let a new certificate authority of hosts follow the one that there is."""
+"""``manage.py rotate_host_authority``: replace the certificate authority of hosts."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,7 +10,7 @@ from provisioning.hosts import certificates
 
 
 class Command(BaseCommand):
-    """Shows where the succession is, or does its next step."""
+    """Shows the state of the rotation, or runs its next step."""
 
     help = (
         "Show the certificate authority of hosts, or let another one follow it: begin, switch, finish. Between the "
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the step."""
+        """Define the step."""
         parser.add_argument("step", nargs="?", choices=("begin", "switch", "finish"), help="default: show")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -10,12 +10,12 @@ from provisioning.hosts import credentials
 
 
 class Command(BaseCommand):
-    """Asks; the agents answer by themselves, those that are away when they are back."""
+    """Sends requests; agents respond automatically, disconnected ones when they connect again."""
 
     help = "Ask hosts for new credentials. The old ones are good until the agents use the new ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the names of hosts."""
+        """Define the names of hosts."""
         parser.add_argument("hosts", nargs="*", metavar="HOST", help="names of hosts (default: all)")
 
     def handle(self, *args: Any, **options: Any) -> None:

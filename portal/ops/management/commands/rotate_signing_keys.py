@@ -16,16 +16,16 @@ KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
 
 
 class Command(BaseCommand):
-    """Writes new keys before the old ones, which go on being accepted; processes read them when they start."""
+    """Adds new keys before the old ones, which are still accepted; processes read them when they start."""
 
     help = "Add a key for sessions and one for the queue; the ones before are accepted until they are dropped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take how many keys stay."""
+        """Define the number of keys to keep."""
         parser.add_argument("--keep", type=int, default=2, help="keys that stay, the new one included (default 2)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate the keys in files; those from the environment are the operator's."""
+        """Rotate the keys in files; keys in the environment are left to the operator."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
         given = [name for name in KEYS if os.environ.get(name)]
@@ -44,6 +44,6 @@ class Command(BaseCommand):
             )
         for name in KEYS.values():
             add_secret_key(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])
-        if options["keep"] == 1:  # nobody has the recorded keys any more
+        if options["keep"] == 1:  # no process has the recorded keys any longer
             KeyRecord.objects.filter(kind__in=[key_records.SESSIONS, key_records.QUEUE]).delete()
         self.stdout.write("New keys sign from the next start of web and workers on; restart them now.")

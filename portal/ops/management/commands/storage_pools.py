@@ -1,4 +1,4 @@
-"""``manage.py storage_pools``: the pools with their room, what operators want of them, and where a volume would lie."""
+"""``manage.py storage_pools``: the pools with their capacity, changes to them, and the placement of a volume."""
 
 import json
 from argparse import ArgumentParser
@@ -26,12 +26,12 @@ HEAD = ("pool", "zone", "state", "total GiB", "free GiB", "promised", "of", "vol
 
 
 class Command(BaseCommand):
-    """Lists the pools, after it has changed one when told to."""
+    """Lists the pools, after the change of one, if specified."""
 
-    help = "List storage pools, change one, or say where a volume would lie; --would-fit makes nothing."
+    help = "List storage pools, change one, or show where a volume would be placed; --would-fit creates nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take a pool and what is wanted of it, or a question."""
+        """Define the pool and its changes, or a placement request."""
         parser.add_argument("pool", nargs="?", help="name, id, or HOST@DRIVER#POOL as in the list")
         parser.add_argument("--enable", action="store_true", help="put new volumes there")
         parser.add_argument("--disable", metavar="REASON", help="put no new volumes there")
@@ -43,12 +43,12 @@ class Command(BaseCommand):
         parser.add_argument("--reserved", type=int, metavar="PERCENT", help="keep so much of it free")
         parser.add_argument("--over-subscription", type=float, metavar="RATIO", help="how often the rest is promised")
         parser.add_argument("--zone", help="its availability zone; with --would-fit: the one that is asked for")
-        parser.add_argument("--would-fit", type=int, metavar="GIB", help="say where a volume of this size would lie")
+        parser.add_argument("--would-fit", type=int, metavar="GIB", help="show the placement of a volume of this size")
         parser.add_argument("--type", default="", help="with --would-fit: its volume type (default: the cloud's)")
         parser.add_argument("--json", action="store_true", help="answer for programs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Change, then tell."""
+        """Apply the changes, then list."""
         try:
             if options["would_fit"] is not None:
                 zone = options["zone"] or ""
@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 
 def pool_of(named: str) -> StoragePool:
-    """Return the pool of this name, id or address; CommandError for a name that several have."""
+    """Return the pool with this name, id or address; CommandError for an ambiguous name."""
     found = [pool for pool in pools() if named in {pool.name, str(pool.id), backend_of(pool)}]
     if len(found) > 1:
         raise CommandError(f"{len(found)} pools are called {named}: name one as HOST@DRIVER#POOL.")
@@ -75,7 +75,7 @@ def pool_of(named: str) -> StoragePool:
 
 
 def change(pool: StoragePool, options: dict[str, Any]) -> None:
-    """Do with a pool what the options say."""
+    """Apply the options to a pool."""
     given = {
         "reserved_percentage": options["reserved"],
         "max_over_subscription_ratio": options["over_subscription"],
@@ -97,7 +97,7 @@ def change(pool: StoragePool, options: dict[str, Any]) -> None:
 
 
 def host_named(name: str) -> Host:
-    """Return the host of this name; CommandError."""
+    """Return the host with this name; CommandError."""
     found = Host.objects.filter(name=name).first()
     if found is None:
         raise CommandError(f"There is no host {name}.")
@@ -118,14 +118,14 @@ def row_of(pool: StoragePool) -> tuple[object, ...]:
 
 
 def fit_as_json(fit: VolumeFit) -> str:
-    """Write the answer for programs."""
+    """Format the placement as JSON."""
     found = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
     losses = {name: list(lost) for name, lost in fit.decision.losses.items()}
     return json.dumps({"fits": fit.fits, "sentence": fit.sentence, "pools": found, "losses": losses}, indent=2)
 
 
 def fit_as_text(fit: VolumeFit) -> str:
-    """Write the answer for a person: how many, what each filter left, and which pools take how many."""
+    """Format the placement as text: the number, the results of filters, and the number for each pool."""
     filters = [(each.name, each.before, each.after, each.reason) for each in fit.decision.filters]
     lines = [f"{fit.fits} such volumes would fit. {fit.sentence}", ""]
     lines += table(("filter", "before", "after", "why"), filters)

@@ -10,7 +10,7 @@ from provisioning.identity.lockout import lift_lockout, lockout_of
 
 
 class Command(BaseCommand):
-    """Lets a user try again at once."""
+    """Unlocks a user immediately."""
 
     help = "Lift the lock that too many wrong passwords brought; the password stays."
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--domain", default=named.DOMAIN, help="name or id (default %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Lift it, where this process can."""
+        """Lift the lock, if this process can."""
         user = named.user(options["name"], named.domain(options["domain"]))
         if not locks.are_shared():
             raise CommandError(locks.ELSEWHERE)

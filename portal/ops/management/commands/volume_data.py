@@ -1,4 +1,4 @@
-"""``manage.py volume_data``: decide which data a volume has when its host never reported the end of a move."""
+"""``manage.py volume_data``: choose a volume's data after a migration whose end its host never reported."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,17 +11,17 @@ from provisioning.volumes.services.moved_data import keep_data
 
 
 class Command(BaseCommand):
-    """Keeps one of the two and deletes the other."""
+    """Keeps one of the two copies and deletes the other."""
 
     help = "Keep the new or the old data of a volume whose move in use was never reported to its end."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the volume and the choice."""
+        """Define the volume and the choice."""
         parser.add_argument("volume", help="its id")
         parser.add_argument("--keep", choices=("new", "old"), required=True, help="which data it has from now on")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Carry out the decision about the data."""
+        """Apply the choice."""
         try:
             volume = keep_data(system_context(), options["volume"], new=options["keep"] == "new")
         except NovellaError as error:

@@ -23,7 +23,7 @@ PRELOAD = (
     "twisted.internet.asyncioreactor",
     "twisted.internet.endpoints",
 )
-"""What every process needs beside the application, and what opens nothing."""
+"""Modules that every process needs besides the application, and that open no resources."""
 
 
 class Command(BaseCommand):
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
         parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
-        parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # the master's, which starts this again
+        parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # the master's, for a restart
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.ROLE != "web":
@@ -60,5 +60,5 @@ class Command(BaseCommand):
         for name in (*PRELOAD, options["application"].partition(":")[0]):
             importlib.import_module(name)
         install = importlib.import_module(settings.ASGI_APPLICATION.rpartition(".")[0]).install
-        get_resolver()._populate()  # at the first request otherwise, in each process
+        get_resolver()._populate()  # otherwise each process does it at its first request
         sys.exit(Loader(listening, options["processes"], resumed).run(options["application"], daphne, install))

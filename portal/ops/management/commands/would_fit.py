@@ -1,4 +1,4 @@
-"""``manage.py would_fit``: how many servers of a size would find a place now, and where."""
+"""``manage.py would_fit``: the number of servers of a flavor that could be scheduled now, and their hosts."""
 
 import json
 import sys
@@ -21,17 +21,17 @@ from provisioning.compute.models import Flavor
 from provisioning.images import selectors as images
 
 WRONG = 2
-"""The exit status of a question that cannot be answered."""
+"""Exit status for an invalid request."""
 
 
 class Command(BaseCommand):
-    """Asks the scheduler, and makes nothing."""
+    """Queries the scheduler and creates nothing."""
 
-    help = "Say how many servers of a size would find a place now, and on which hosts; nothing is made."
+    help = "Show how many servers of a flavor could be scheduled now, and on which hosts; nothing is created."
     epilog = "Exit status: 0 when all that were asked for fit, 1 when not, 2 when the question is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the size, what else a launch would say, and the form of the answer."""
+        """Define the flavor, other parameters of a launch, and the output format."""
         parser.epilog = self.epilog
         parser.add_argument("--flavor", required=True, help="name or id")
         parser.add_argument("--image", help="name or id")
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--project",
             default="admin",
-            help="name or id: whose images and server groups are meant (default %(default)s)",
+            help="name or id of the project whose images and server groups are used (default %(default)s)",
         )
         parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
         parser.add_argument(
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="answer for programs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ask, tell, and end with the status."""
+        """Query, print, and exit with the status."""
         try:
             fit = self._ask(options)
         except NovellaError as error:
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
 
 def flavor_of(context: RequestContext, text: str) -> Flavor:
-    """Return the flavor of this name, or else of this id."""
+    """Return the flavor with this name or id."""
     found = next((flavor for flavor in selectors.flavors_for(context) if text in {flavor.name, flavor.flavorid}), None)
     if found is None:
         raise CommandError(f"There is no flavor {text}.")
@@ -91,7 +91,7 @@ def flavor_of(context: RequestContext, text: str) -> Flavor:
 
 
 def image_of(context: RequestContext, text: str) -> str:
-    """Return the id of the image of this name, or the text as it is."""
+    """Return the id of the image with this name, otherwise the text itself."""
     listed = [image for image in images.usable_images_for(context) if image.name == text]
     if len(listed) > 1:
         raise CommandError(f"{len(listed)} images are called {text}: name one by its id.")
@@ -99,7 +99,7 @@ def image_of(context: RequestContext, text: str) -> str:
 
 
 def hints_of(said: Sequence[str]) -> dict[str, object]:
-    """Read ``group=ID``; a hint that is said twice is a list."""
+    """Read ``group=ID``; a repeated hint becomes a list."""
     hints: dict[str, list[str]] = {}
     for text in said:
         key, mark, value = text.partition("=")
@@ -110,7 +110,7 @@ def hints_of(said: Sequence[str]) -> dict[str, object]:
 
 
 def as_json(fit: Fit) -> str:
-    """Write the answer for programs."""
+    """Format the result as JSON."""
     filters = [asdict(result) for result in fit.decision.filters]
     hosts = [{"host": name, "servers": many} for name, many in fit.hosts]
     answer = {"fits": fit.fits, "most": fit.most, "asked": fit.asked, "quota": fit.allowed, "sentence": fit.sentence}
@@ -118,7 +118,7 @@ def as_json(fit: Fit) -> str:
 
 
 def astable(fit: Fit, what: str) -> str:
-    """Write the answer for a person: how many, what each filter left, and which hosts take how many."""
+    """Format the result as text: the number, the results of filters, and the number for each host."""
     more = "+" if fit.fits == fit.most else ""
     times = "once" if fit.fits == 1 else f"{fit.fits}{more} times"
     lines = [f"{what} fits {times}; {fit.asked} asked for."]
