@@ -1,4 +1,4 @@
-"""What a guest is told of itself, in OpenStack's forms; the config drive and the metadata service say the same.
+"""Metadata of a guest in OpenStack's formats, the same on the config drive and in the metadata service.
 
 The formats are those of Nova's "Metadata service" chapter and of cloud-init's datasource ConfigDrive.
 """

@@ -1,6 +1,6 @@
-"""The trees that guests read by the metadata service and on config drives: OpenStack's and EC2's, in dated versions.
+"""The trees of the metadata service and of config drives: OpenStack's and EC2's, in dated versions.
 
-What a version has is as in Nova's "Metadata service" chapter: a client that asks for an old date gets what it knew.
+The contents of a version are those in Nova's "Metadata service" chapter: an old date has only what existed then.
 """
 
 import base64
@@ -71,7 +71,9 @@ def _plain(tree: Tree) -> dict[str, Any]:
 
 
 def find(asker: Asker, path: Sequence[str]) -> bytes | None:
-    """Return what lies at a path, without empty parts: a file's contents or a folder's listing; None for nothing."""
+    """Return the contents of a file or the listing of a directory at a path without empty parts; None if it does not
+    exist.
+    """
     if not path:
         return _lines((*EC2, LATEST))
     if path[0] == "openstack":

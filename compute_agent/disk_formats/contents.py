@@ -1,7 +1,7 @@
-"""The disk inside an image file, read in small pieces where the image's tables say that they are.
+"""The disk in an image file, read in small pieces at the places in the image's tables.
 
-For files that ``FORMATS[…].check`` has accepted: their tables lie within them.  All the same nothing is believed:
-each read is bounded, and what cannot be read raises DiskFormatError.
+For files accepted by ``FORMATS[…].check``, whose tables are within the file. Nevertheless each read is bounded, and
+unreadable data raises DiskFormatError.
 """
 
 import struct

@@ -1,7 +1,7 @@
-"""Pieces of a disk as backups carry them: data, or zeros that are told and not sent.
+"""Extents of a disk in backups: data, or zeros, which are not sent.
 
-A **chunk** is what travels at once, in order: a header, the table of its extents, then the data of those that have any.
-All numbers are little-endian; offsets and lengths are in bytes of the disk.
+A **chunk** is sent as a unit: a header, the table of its extents, then the data of those that have any. All numbers are
+little-endian; offsets and lengths are in bytes of the disk.
 """
 
 import struct
@@ -29,7 +29,7 @@ class Extent(NamedTuple):
 
 
 class ExtentsError(ValueError):
-    """What should be a chunk is none, or does not fit its disk."""
+    """A malformed chunk, or one that does not fit its disk."""
 
 
 def chunks(extents: Iterable[Extent], read: Callable[[int, int], bytes]) -> Iterator[bytes]:
@@ -76,7 +76,8 @@ def _encoded(table: list[Extent], data: list[bytes]) -> bytes:
 def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
     """Return the extents of a chunk with their data, which is empty for zeros.
 
-    Raises ExtentsError for what is no chunk, does not rise, or lies outside a disk of ``disk_size`` bytes.
+    Raises ExtentsError for a malformed chunk, and for extents that are not ascending or outside a disk of ``disk_size``
+    bytes.
     """
     view = memoryview(chunk)
     if len(view) < _HEADER.size:
@@ -84,7 +85,7 @@ def decoded(chunk: bytes, disk_size: int) -> list[tuple[Extent, memoryview]]:
     magic, count = _HEADER.unpack_from(view)
     at = _HEADER.size + count * _EXTENT.size
     if magic != MAGIC or count > MOST_EXTENTS or at > len(view):
-        raise ExtentsError("This is no chunk of a backup.")
+        raise ExtentsError("This is not a chunk of a backup.")
     found = []
     behind = 0
     for number in range(count):

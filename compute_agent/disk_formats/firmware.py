@@ -13,7 +13,7 @@ from compute_agent.disk_formats.contents import Contents, contents
 from compute_agent.disk_formats.reading import SECTOR, DiskFormatError, require
 
 BIOS, UEFI, EITHER, UNKNOWN = "bios", "uefi", "bios or uefi", ""
-"""The answers; UNKNOWN where nothing tells."""
+"""The results; UNKNOWN without evidence."""
 ESP = uuid.UUID("c12a7328-f81f-11d2-ba4b-00a0c93ec93b")
 BIOS_BOOT = uuid.UUID("21686148-6449-6e6f-744e-656564454649")
 """The types of an EFI system partition, and of the partition that GRUB has its second part in."""

@@ -10,7 +10,7 @@ from typing import IO
 from compute_agent.disk_formats import qcow2, vdi, vhd, vhdx, vmdk
 
 RAW_CONTENT = frozenset({"raw", "gpt"})
-"""What inspectors call a file without a format of its own; ``gpt`` is one with a GPT or an MBR partition table."""
+"""The inspectors' names for a file without a format of its own; ``gpt`` is one with a GPT or MBR partition table."""
 
 
 def _size_of_file(_file: IO[bytes], size: int) -> int:
@@ -23,9 +23,9 @@ class DiskFormat:
 
     name: str
     driver: str | None = "raw"
-    """QEMU's block driver that reads it; None for what is no disk: a kernel, a ramdisk."""
+    """QEMU's block driver for it; None if it is not a disk: a kernel, a ramdisk."""
     seen_as: str = ""
-    """What the inspectors call such a file; empty for what has no format of its own."""
+    """The inspectors' name for such a file; empty without a format of its own."""
     looks_raw: bool = False
     """Whether the inspectors may as well see nothing but a raw disk."""
     partitioned: bool = False
@@ -60,4 +60,4 @@ FORMATS = {
 }
 """Every format that is taken, by name."""
 BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
-"""Formats that a server can be made from: root disks, and CDs, beside which it has an empty root disk."""
+"""Formats from which servers can be created: root disks, and CDs, with which the root disk is empty."""

@@ -1,7 +1,6 @@
-"""Looks at an image's data while it streams by: what format it really is, and whether a host may open it.
+"""Inspection of an image's data while it is streamed: its real format, and whether a host may open it.
 
-A host trusts the format that is written down and opens images with it and nothing else, so a disguised image must not
-pass.
+A host trusts the recorded format and opens images only with it, so a disguised image must be rejected.
 """
 
 import struct
@@ -25,10 +24,10 @@ class Inspector:
         return iter(self._wrapper)
 
     def check(self, disk_format: str, file: IO[bytes], size: int) -> int:
-        """Judge the data after its end, with the file of ``size`` bytes that has it; return its disk's bytes.
+        """Check the complete data in the file of ``size`` bytes; return the bytes of its disk.
 
-        Raises DiskFormatError when it is not ``disk_format``, is damaged, or would make a host open other files.
-        Moves the file's position.
+        Raises DiskFormatError if it is not ``disk_format``, is damaged, or would make a host open other files. Moves
+        the file's position.
         """
         found = self._formats()
         known = FORMATS[disk_format]

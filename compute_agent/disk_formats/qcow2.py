@@ -1,7 +1,7 @@
-"""qcow2: that the file is not encrypted, and that its tables and its end are there.
+"""qcow2: checks that the file is not encrypted, and that its tables and its end exist.
 
-https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst.  oslo's inspector has looked at its version,
-its features, and whether it names a backing or a data file.
+https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst. oslo's inspector checks its version, its
+features, and references to a backing or data file.
 """
 
 import struct
@@ -47,7 +47,7 @@ def check(file: IO[bytes], size: int) -> int:
 
 
 def backing_file(file: IO[bytes]) -> str:
-    """Return what the header names as the file below; empty for none, and for a file that is no qcow2.
+    """Return the backing file in the header; empty without one, and for a file that is not qcow2.
 
     Raises DiskFormatError.
     """
@@ -70,7 +70,7 @@ class _File:
     """Whether an entry of an L2 table is followed by a bitmap of the parts of its cluster."""
 
     def has_table(self, offset: int, length: int) -> bool:
-        """Whether a table is aligned, of sane length and within the file; the header's own cluster is no place."""
+        """Whether a table is aligned, of valid length and within the file, outside the header's cluster."""
         aligned = offset >= self.cluster and offset % self.cluster == 0
         return aligned and 0 < length <= MAX_TABLE and offset + length <= self.size
 

@@ -1,10 +1,10 @@
-"""Reading a file that nobody vouches for: every module of a format uses these few names."""
+"""Reading of untrusted files, for all modules of formats."""
 
 from typing import IO
 
 SECTOR = 512
 PIECE = 1 << 20
-"""Bytes of a table that are read at once: memory stays constant whatever the file claims."""
+"""Bytes of a table read together, so that memory is constant whatever the file claims."""
 NO_UUID = bytes(16)
 CUT_SHORT = "is damaged: its tables point outside of the file, or it was cut short"
 HAS_PARENT = "has a parent: it holds only the differences to another file"

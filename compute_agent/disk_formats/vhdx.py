@@ -61,7 +61,7 @@ def layout(file: IO[bytes]) -> tuple[int, int, int]:
 
 
 def _check_closed(file: IO[bytes]) -> None:
-    """Refuse a file with changes that were written to its log only: whoever opens it would have to write to it."""
+    """Reject a file with changes that are only in its log, as opening it would have to write to it."""
     headers = [struct.unpack("<4sIQ32x16s", read_at(file, place, 64)) for place in HEADERS]
     valid = [(sequence, log) for mark, _, sequence, log in headers if mark == b"head"]
     require(bool(valid))
@@ -70,7 +70,7 @@ def _check_closed(file: IO[bytes]) -> None:
 
 
 def _entries(file: IO[bytes], place: int, skip: int, mark: bytes, head: str, entry: str) -> dict[str, tuple[int, ...]]:
-    """Read a table of GUIDs: what stands behind each."""
+    """Read a table of GUIDs and their values."""
     header = read_at(file, place, skip)
     (count,) = struct.unpack_from(head, header)
     require(header.startswith(mark) and count < 2048)

@@ -1,8 +1,7 @@
-"""VMDK (VMware): that the file holds all of its disk, and names no parent and no other extent.
+"""VMDK (VMware): checks that the file contains its whole disk, and refers to no parent and no other extent.
 
-https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc.  oslo's
-inspector has looked for lines of the description that nobody knows; it takes a parent, two extents, and an extent in a
-file beside this one.
+https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc. oslo's
+inspector rejects unknown lines of the description, but accepts a parent, two extents, and an extent in another file.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""The image cache ``_base``: every image is fetched and checked once per host, however many builds ask for it at once.
+"""The image cache ``_base``: every image is downloaded and checked once per host, also for simultaneous builds.
 
-What a guest's disk is laid upon is never the file as it was uploaded: its format is inspected, then its content is
-copied into a plain raw file, by a program with limits, so that nothing in it can make the host open another file.
-A kernel or a ramdisk is no disk: its file is kept as it came.
+Guests' disks are never based on the uploaded file: its format is inspected, then its content is copied into a plain raw
+file, by a program with limits, so that nothing in it can make the host open another file. The file of a kernel or a
+ramdisk is stored unchanged.
 """
 
 import contextlib
@@ -35,12 +35,14 @@ Fetch = Callable[[ImageRef, str], Iterable[bytes]]
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
 SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
-"""Formats that no bits can be two of, or that are kept as they are: what is held is the same by any of these names."""
+"""Formats that data can have only one of, or that are stored unchanged: the cached file is the same for all of these
+names.
+"""
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
 DOWNLOAD, FLAT = ".fetched", ".flat"
-"""What files are called while an image is made."""
+"""Suffixes of files while an image is prepared."""
 JUST_USED = 900.0
-"""Seconds since somebody asked for an image in which his disk may not have been laid on it yet."""
+"""Seconds after a request for an image in which the disk may not be based on it yet."""
 LOOK_EVERY = 0.05
 """Seconds between two looks whether another has done with an image."""
 NO_ROOM = os.strerror(errno.ENOSPC)

@@ -1,1 +1,1 @@
-"""Hypervisor drivers: ``driver`` is the contract, ``fake`` and ``libvirt`` keep it."""
+"""Hypervisor drivers: ``driver`` is the contract, ``fake`` and ``libvirt`` implement it."""

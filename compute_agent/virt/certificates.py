@@ -1,8 +1,8 @@
-"""The host's certificates: in a folder with the names that QEMU's ``tls-creds-x509`` expects.
+"""The host's certificates, in a directory with the file names that QEMU's ``tls-creds-x509`` expects.
 
-The keys are made once, here, and never leave the host; what is renewed are the certificates, each in one step, so that
-whoever opens the folder at any moment finds a key and a certificate that go together.  QEMU reads them when it opens a
-volume, and a daemon when it begins; neither looks at them again.
+The keys are created once, on this host, and never leave it. Only the certificates are renewed, each atomically, so that
+a reader always finds a matching key and certificate. QEMU reads them when it opens a volume, and a daemon when it
+starts; neither reads them again.
 """
 
 import os
@@ -12,22 +12,22 @@ from compute_agent.contract.certificates import Certificate, CertificateRequest,
 from compute_agent.virt.programs import run_program
 
 FOLDER = "pki"
-"""Below the state folder."""
+"""Directory below the state directory."""
 SERVER, CLIENT = "server", "client"
 CA = "ca-cert.pem"
 HOST_ID = "host-id"
 
 
 class HostCertificates:
-    """The folder and what is in it.  Methods raise OSError, ProgramError; they block."""
+    """The directory and its files. Methods raise OSError, ProgramError; they block."""
 
     def __init__(self, state_dir: Path) -> None:
-        """Take the state folder of the host."""
+        """Use the state directory of the host."""
         self.folder = state_dir / FOLDER
 
     @property
     def tls_hostname(self) -> str:
-        """The name in the certificate that this host serves with; empty while it has none."""
+        """The name in the host's server certificate; empty without one."""
         host_id = self._read(HOST_ID)
         return tls_hostname(host_id) if host_id else ""
 
@@ -37,7 +37,7 @@ class HostCertificates:
         return bool(self.digest())
 
     def digest(self) -> str:
-        """Return what stands for all that is there (``ResourceAudit.certificates``); empty when something lacks."""
+        """Return the digest of all certificates (``ResourceAudit.certificates``); empty if one is missing."""
         files = [self._read(name) for name in (CA, f"{SERVER}-cert.pem", f"{CLIENT}-cert.pem")]
         keys = [self._key(SERVER), self._key(CLIENT)]
         if not all(files) or not all(key.is_file() for key in keys) or not self._read(HOST_ID):
@@ -46,12 +46,15 @@ class HostCertificates:
         return digest_of(*files)
 
     def request(self) -> CertificateRequest:
-        """Return requests by the keys, which are made when they are not there."""
+        """Return certificate requests for the keys, which are created if they do not exist."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return CertificateRequest(server=self._request(SERVER), client=self._request(CLIENT))
 
     def take(self, certificate: Certificate) -> None:
-        """Keep what the portal has signed.  What is trusted comes first: it holds for the old and the new."""
+        """Store the certificates signed by the portal.
+
+        The CA is written first, as it is valid for the old and the new ones.
+        """
         self._write(self.folder / CA, certificate.ca.encode(), 0o644)
         self._write(self.folder / f"{SERVER}-cert.pem", certificate.server.encode(), 0o644)
         self._write(self.folder / f"{CLIENT}-cert.pem", certificate.client.encode(), 0o644)
@@ -69,7 +72,7 @@ class HostCertificates:
         return self.folder / f"{role}-key.pem"
 
     def _show_to_guests(self, key: Path) -> None:
-        """Let QEMU read it: the driver gives the folder to the group of the account that guests run under."""
+        """Let QEMU read the key: it gets the directory's group, which is that of the guests' account."""
         group = self.folder.stat().st_gid
         about = key.stat()
         if os.geteuid() == 0 and (about.st_gid != group or about.st_mode & 0o777 != 0o640):

@@ -1,15 +1,15 @@
-"""Run another program with fewer rights: ``python confine.py JSON PROGRAM ARGUMENT…`` (see ``Rights``).
+"""Run another program with restricted rights: ``python confine.py JSON PROGRAM ARGUMENT…`` (see ``Rights``).
 
-It runs as a script, with the standard library alone, between the agent and a program that reads tenants' data.  In a
+It runs as a script, with only the standard library, between the agent and a program that reads tenants' data. In a
 child process it
 
-1. shows the folders that the program needs at their own names, also below a folder that its account may not enter, in
-   a mount namespace of its own;
-2. becomes the account and gives up every capability for good, or stays root with those that are named, and can gain no
-   rights by running programs;
-3. forbids the system calls that no such program needs (seccomp), by the library that QEMU uses itself;
-4. becomes the program, which can run no other one unless ``execve`` is allowed: the kernel asks this process about
-   each, it allows the first, and closes the way to ask, after which all fail (seccomp_unotify(2)).
+1. makes the directories that the program needs reachable under their own names, also below a directory that its account
+   may not enter, in its own mount namespace;
+2. changes to the account and drops every capability permanently, or stays root with the specified ones, and can gain no
+   rights by executing programs;
+3. forbids the system calls that such programs do not need (seccomp), with the library that QEMU uses itself;
+4. becomes the program, which cannot execute another one unless ``execve`` is allowed: the kernel asks this process
+   about each, it allows the first and closes the descriptor, after which all fail (seccomp_unotify(2)).
 
 Its exit code is the program's.
 """
@@ -35,10 +35,10 @@ QUESTION, ANSWER = struct.Struct("=QII64x"), struct.Struct("=QqiI")
 """``seccomp_notif`` and ``seccomp_notif_resp``."""
 RECEIVE, SEND, CONTINUE = 0xC0502100, 0xC0182101, 1
 NOT_STARTED = 126
-"""The exit code when the program was not started."""
+"""The exit code if the program was not started."""
 GREATER, MASKED_EQUAL = 6, 7
 NETLINK = 16
-"""The highest family of sockets that resolving names and NBD need."""
+"""The highest socket family that name resolution and NBD need."""
 NAMES = (
     "acct add_key adjtimex bpf chroot clock_adjtime clock_settime create_module delete_module execveat "
     "fanotify_init finit_module fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register "
@@ -50,7 +50,7 @@ NAMES = (
     "uselib userfaultfd ustat vhangup vm86 vm86old vmsplice"
 )
 FORBIDDEN = tuple(NAMES.split())
-"""Administration of the machine, other processes, kernel interfaces with a long record of errors."""
+"""Administration of the machine, other processes, kernel interfaces with a history of vulnerabilities."""
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -61,7 +61,7 @@ class Comparison(ctypes.Structure):
 
 
 def main() -> None:
-    """Give up what the first argument says in a child process, and let that become the program."""
+    """Restrict a child process as the first argument specifies, and execute the program in it."""
     rights, program = json.loads(sys.argv[1]), sys.argv[2:]
     path = shutil.which(program[0])
     if path is None:
@@ -78,15 +78,15 @@ def main() -> None:
 
 
 def become(path: str, program: list[str], rights: dict[str, Any], parent: socket.socket) -> NoReturn:
-    """Become the program.  Ends the process when that fails."""
+    """Execute the program. Exits the process on failure."""
     try:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the memory has keys
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the memory contains keys
         for name, most in rights["limits"].items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         if rights["uid"]:
             show([Path(each) for each in rights["places"]], rights["uid"], rights["gid"])
         for number in {*range(LAST_CAPABILITY + 1)} - {*rights["capabilities"]}:
-            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # those above the kernel's last are refused
+            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # numbers above the kernel's last fail
         if rights["uid"]:
             os.setgroups([])
             os.setresgid(rights["gid"], rights["gid"], rights["gid"])
@@ -107,7 +107,7 @@ def become(path: str, program: list[str], rights: dict[str, Any], parent: socket
 
 
 def allow_first(child: socket.socket) -> None:
-    """Let the child run one program, and no other one from then on."""
+    """Allow the child to execute one program, and no other afterwards."""
     _, descriptors, _, _ = socket.recv_fds(child, 1, 1)
     for asked in descriptors:
         question = bytearray(QUESTION.size)
@@ -118,7 +118,7 @@ def allow_first(child: socket.socket) -> None:
 
 
 def show(places: list[Path], uid: int, gid: int) -> None:
-    """Let the account reach the folders and files; what else is below a folder closed to it disappears for it."""
+    """Let the account reach the directories and files; the other contents of a directory closed to it are hidden."""
     hidden = [each for each in places if each.exists() and obstacle(each, uid, gid) is not None]
     if not hidden:
         return
@@ -128,7 +128,7 @@ def show(places: list[Path], uid: int, gid: int) -> None:
     os.umask(0o066)
     for place, descriptor, is_folder in opened:
         covered = obstacle(place, uid, gid)
-        if covered is not None:  # it is not below one that is covered already
+        if covered is not None:  # it is not below one that is already covered
             check(libc.mount(b"tmpfs", os.fsencode(covered), b"tmpfs", 0, b"mode=0711,size=1m"))
         (place if is_folder else place.parent).mkdir(parents=True, exist_ok=True)
         if not is_folder:
@@ -138,7 +138,7 @@ def show(places: list[Path], uid: int, gid: int) -> None:
 
 
 def obstacle(place: Path, uid: int, gid: int) -> Path | None:
-    """Return the highest folder above this place that the account may not enter."""
+    """Return the topmost parent directory that the account may not enter."""
     for above in reversed(place.parents):
         if not above.exists():
             return None
@@ -149,8 +149,9 @@ def obstacle(place: Path, uid: int, gid: int) -> Path | None:
 
 
 def forbid(allowed: set[str]) -> list[int]:
-    """Load the filter of system calls for this process and all that it becomes or starts, but for those allowed; return
-    the descriptor by which the kernel asks whether a program may be run, none when all may be.
+    """Load the system call filter for this process and its descendants, without the allowed calls.
+
+    Returns the descriptor by which the kernel asks about program execution; none if all programs may be executed.
     """
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
@@ -158,7 +159,7 @@ def forbid(allowed: set[str]) -> list[int]:
 
     def refuse(name: str, number: int, *comparisons: Comparison) -> None:
         call = library.seccomp_syscall_resolve_name(name.encode())
-        if call >= 0:  # this processor has it
+        if call >= 0:  # the processor has it
             many = ctypes.c_uint(len(comparisons))
             array = (Comparison * len(comparisons))(*comparisons)
             action = REFUSE | number if number else ASK
@@ -168,7 +169,7 @@ def forbid(allowed: set[str]) -> list[int]:
     for name in FORBIDDEN:
         if name not in allowed:
             refuse(name, EPERM)
-    refuse("clone3", ENOSYS)  # its flags cannot be read: programs use clone then
+    refuse("clone3", ENOSYS)  # its flags cannot be inspected: programs fall back to clone
     refuse("clone", EPERM, Comparison(0, MASKED_EQUAL, CLONE_NEWUSER, CLONE_NEWUSER))
     refuse("socket", EPERM, Comparison(0, GREATER, NETLINK, 0))
     asks = "execve" not in allowed
@@ -184,7 +185,7 @@ def forbid(allowed: set[str]) -> list[int]:
 
 
 def check(result: int) -> None:
-    """Raise OSError for what the C library could not do."""
+    """Raise OSError if a call of the C library failed."""
     if result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 

@@ -1,9 +1,8 @@
-"""The contract every hypervisor driver keeps.  Its docstrings are the specification;
-``tests/agent/test_driver_contract.py`` holds both drivers to it.
+"""The contract of every hypervisor driver. Its docstrings are the specification;
+``tests/agent/test_driver_contract.py`` tests both drivers against it.
 
-All methods are synchronous and are called from worker threads, several at once for different instances,
-never two at once for the same instance.  Every method is idempotent: after a crash it is called again from the
-start.
+All methods are synchronous and are called from worker threads, simultaneously for different instances, but never for
+the same instance. Every method is idempotent: after a crash it is called again from the start.
 """
 
 import abc
@@ -18,11 +17,11 @@ from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
-"""Asked now and then by long work: whether to stop before its end."""
+"""Called periodically by long operations: whether to stop early."""
 
 
 def never() -> bool:
-    """Never stop before the end."""
+    """Never stop early."""
     return False
 
 
@@ -32,7 +31,7 @@ PowerListener = Callable[[str, PowerState], None]
 
 @dataclass(frozen=True)
 class HostCapacity:
-    """What the hypervisor has and uses: memory in MiB, disk in GiB."""
+    """Capacity and usage of the hypervisor: memory in MiB, disk in GiB."""
 
     vcpus: int
     memory_mb: int
@@ -44,16 +43,16 @@ class HostCapacity:
     hypervisor_type: str
     hypervisor_version: int
     cpu_info: dict[str, str] = field(default_factory=dict)
-    """``arch model vendor sockets cores threads`` (of one NUMA node) and ``features`` with commas between."""
+    """``arch model vendor sockets cores threads`` (of one NUMA node) and comma-separated ``features``."""
     architecture: str = "x86_64"
-    uptime: str = ""  # as ``uptime`` prints it
+    uptime: str = ""  # in the format of ``uptime``
     traits: tuple[str, ...] = ()
-    """Names of os-traits of what guests can have here, sorted."""
+    """Names of os-traits for features of guests on this host, sorted."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """One guest that Novella made on this host.  ``attempt`` is the fencing number stored with it."""
+    """One guest of Novella on this host. ``attempt`` is the fencing number stored with it."""
 
     uuid: str
     attempt: int
@@ -62,7 +61,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class BootFiles:
-    """A kernel and a ramdisk in the image cache; None where there is none."""
+    """A kernel and a ramdisk in the image cache; None without one."""
 
     kernel: Path | None = None
     ramdisk: Path | None = None
@@ -70,7 +69,7 @@ class BootFiles:
 
 @dataclass(frozen=True)
 class ConsoleChunk:
-    """Bytes of a console log, from offset ``start`` up to and without ``end``."""
+    """Bytes of a console log, from offset ``start`` to before ``end``."""
 
     data: bytes
     start: int
@@ -78,7 +77,7 @@ class ConsoleChunk:
 
 
 class ComputeDriver(abc.ABC):
-    """What a host can do with guests."""
+    """Operations of a host on guests."""
 
     @abc.abstractmethod
     def init_host(self) -> None:
@@ -97,50 +96,50 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def guests(self) -> list[Guest]:
-        """List the guests that Novella made here, running or not.  Domains without Novella's mark are not listed and
-        never touched.
+        """List the guests of Novella on this host, running or not.
+
+        Domains without Novella's mark are neither listed nor changed.
         """
 
     @abc.abstractmethod
     def leftovers(self) -> list[Leftover]:
-        """List what is here and is part of no guest of ``guests``: folders, disks and seeds without a domain, and by
-        name the domains that Novella did not make.  Changes nothing; what comes or goes meanwhile may be among it.
+        """List everything that belongs to no guest of ``guests``: directories, disks and seeds without a domain, and
+        the names of domains that are not Novella's.
 
-        Raises HypervisorUnavailableError.
+        Read-only; the result may include concurrent changes. Raises HypervisorUnavailableError.
         """
 
     @abc.abstractmethod
     def has_disk(self, uuid: str) -> bool:
-        """Return whether the instance's root disk is here, with or without a domain."""
+        """Return whether the instance's root disk exists, with or without a domain."""
 
     def needs_image(self, spec: InstanceSpec) -> bool:
-        """Return whether ``create_disk`` is to be given the image's file; other machines may be asked."""
+        """Return whether ``create_disk`` needs the image's file; other hosts may be asked for it."""
         return boot_volume(spec) is None
 
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Make the root disk of the instance on top of the cached image ``base``, and its empty disks: those of
+        """Create the root disk of the instance on the cached image ``base``, and its empty disks: those of
         ``spec.local_disks``, else the flavor's ephemeral and swap disks.
 
-        A guest that boots from a volume gets no root disk.  Of a CD (``is_cd``) the root disk is empty, and ``base``
-        goes into the CD-ROM drive, also of a guest that boots from a volume.  The root disk has
-        ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the same instance is
-        replaced, and a guest that runs on it powered off first; ``keep_ephemeral`` leaves empty disks that are there.
-        Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host
-        has no room.  ``base`` is None for a driver whose image cache is a fake, and for a guest that boots from a
-        volume.
+        A guest that boots from a volume gets no root disk. For a CD (``is_cd``) the root disk is empty, and ``base`` is
+        in the CD-ROM drive, also of a guest that boots from a volume. The root disk has ``spec.flavor.root_gb`` GiB, or
+        the image's own size if that is 0. An existing disk of the instance is replaced, after its guest is powered off;
+        ``keep_ephemeral`` keeps existing empty disks. Raises ImageUnacceptableError if the image is larger than the
+        flavor's disk, RetryableHostError if the host lacks space. ``base`` is None for a driver with a fake image
+        cache, and for a guest that boots from a volume.
         """
 
     @abc.abstractmethod
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
-        """Put the kernel and the ramdisk that the guest boots beside its disks; those of an earlier image are removed.
+        """Store the kernel and the ramdisk of the guest next to its disks; those of an earlier image are removed.
 
-        What ``spec`` names must be in ``files``, but for a driver whose image cache is a fake.
+        ``files`` must have those of ``spec``, except for a driver with a fake image cache.
         """
 
     @abc.abstractmethod
     def create_seed(self, spec: InstanceSpec) -> None:
-        """Make the config drive: NoCloud (``cidata``) and OpenStack ``config-2`` content with host name, key, network
+        """Create the config drive: NoCloud (``cidata``) and OpenStack ``config-2`` content with host name, key, network
         and user data.
         """
 
@@ -152,19 +151,19 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def start(self, uuid: str) -> None:
-        """Start a defined guest.  A running one is left alone.  Raises InstanceNotFoundError, RetryableHostError."""
+        """Start a defined guest; a running one is unchanged. Raises InstanceNotFoundError, RetryableHostError."""
 
     @abc.abstractmethod
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
-        """Wait until the hypervisor has said that the guest runs, at most ``timeout`` seconds; woken by its events, not
-        by polling.
+        """Wait until the hypervisor reports that the guest runs, at most ``timeout`` seconds; event-driven, without
+        polling.
 
-        Raises RetryableHostError when the guest died or did not run in time.
+        Raises RetryableHostError if the guest died or did not run in time.
         """
 
     @abc.abstractmethod
     def stop(self, uuid: str, timeout: float) -> None:
-        """Ask the guest to shut down, and power it off after ``timeout`` seconds.  A stopped guest is left alone."""
+        """Ask the guest to shut down, and power it off after ``timeout`` seconds. A stopped guest is unchanged."""
 
     @abc.abstractmethod
     def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
@@ -174,52 +173,55 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def destroy(self, uuid: str) -> None:
-        """Power the guest off and remove its domain, disks, seed, sockets and logs; volumes are let go of and stay.
-        Succeeds when there is nothing left.
+        """Power the guest off and remove its domain, disks, seed, sockets and logs; volumes are detached and kept.
+
+        Succeeds if nothing is left.
         """
 
     @abc.abstractmethod
     def power_state(self, uuid: str) -> PowerState:
-        """Return the guest's power state as the hypervisor has it now.  Raises InstanceNotFoundError."""
+        """Return the guest's current power state. Raises InstanceNotFoundError."""
 
     @abc.abstractmethod
     def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
-        """Read the console log: the last ``max_bytes`` when ``offset`` is None, else at most ``max_bytes`` from
+        """Read the console log: the last ``max_bytes`` if ``offset`` is None, else at most ``max_bytes`` from
         ``offset``.
 
-        Raises InstanceNotFoundError when there is no such guest; an empty chunk when it has written nothing.
+        Raises InstanceNotFoundError for an unknown guest; returns an empty chunk if it has written nothing.
         """
 
     @abc.abstractmethod
     def pause(self, uuid: str) -> None:
-        """Stop the guest's processors; it stays in memory.  A paused guest is left alone.  Raises
-        InstanceNotFoundError, UnsupportedError when it does not run.
+        """Pause the guest's processors; it stays in memory.
+
+        A paused guest is unchanged. Raises InstanceNotFoundError, UnsupportedError if it does not run.
         """
 
     @abc.abstractmethod
     def unpause(self, uuid: str) -> None:
-        """Let a paused guest go on.  A running one is left alone."""
+        """Resume a paused guest. A running one is unchanged."""
 
     @abc.abstractmethod
     def suspend(self, uuid: str) -> None:
-        """Save the guest's memory to disk and power it off.  A stopped guest is left alone."""
+        """Save the guest's memory to disk and power it off. A stopped guest is unchanged."""
 
     @abc.abstractmethod
     def resume(self, uuid: str) -> None:
-        """Start the guest from its saved memory, or from its disk when there is none."""
+        """Start the guest from its saved memory, or from its disk without one."""
 
     @abc.abstractmethod
     def crash_dump(self, uuid: str) -> None:
-        """Send the guest a non-maskable interrupt.  Raises UnsupportedError when it does not run."""
+        """Send the guest a non-maskable interrupt. Raises UnsupportedError if it does not run."""
 
     @abc.abstractmethod
     def set_password(self, uuid: str, user: str, password: str) -> None:
-        """Set a user's password by the agent inside the guest.  Raises UnsupportedError when no agent answers."""
+        """Set a user's password through the guest agent. Raises UnsupportedError if no agent answers."""
 
     @abc.abstractmethod
     def trim(self, uuid: str, timeout: float) -> None:
-        """Have the agent inside the guest discard the blocks that its mounted file systems do not use; the host's files
-        shrink.  Raises UnsupportedError when no agent answers within ``timeout`` seconds.
+        """Discard, through the guest agent, the blocks that mounted file systems do not use; the host's files shrink.
+
+        Raises UnsupportedError if no agent answers within ``timeout`` seconds.
         """
 
     @abc.abstractmethod
@@ -228,28 +230,27 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
-        """Define the stopped guest anew so that it boots from a fresh disk over ``base``, and ``files`` where
-        ``spec.rescue`` names them, with its own root disk as the second one.
+        """Redefine the stopped guest to boot from a new disk over ``base``, with the ``files`` of ``spec.rescue``, and
+        with its own root disk as the second one.
 
-        It has a seed of its own meanwhile.  A guest that is rescued already gets another fresh disk.  Raises
-        InstanceNotFoundError for a guest without a disk, RetryableHostError without room.
+        It has its own seed until ``unrescue``. A guest that is already rescued gets another new disk. Raises
+        InstanceNotFoundError for a guest without a disk, RetryableHostError without space.
         """
 
     @abc.abstractmethod
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        """Define the guest as it was before ``rescue``, stopped, and remove what that made; repeated, it changes
-        nothing more.
-        """
+        """Restore the definition before ``rescue``, stopped, and remove the files of the rescue; idempotent."""
 
     @abc.abstractmethod
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
-        """Define the stopped guest with the size of ``spec.flavor``: its root disk grows on a copy, the one before is
-        kept for ``revert_resize``.  Raises ImageUnacceptableError for a smaller disk, RetryableHostError without room.
+        """Redefine the stopped guest with the size of ``spec.flavor``: its root disk is extended on a copy, and the
+        previous one is kept for ``revert_resize``. Raises ImageUnacceptableError for a smaller disk,
+        RetryableHostError without space.
         """
 
     @abc.abstractmethod
     def confirm_resize(self, uuid: str) -> None:
-        """Remove what ``resize`` kept; succeeds when there is nothing."""
+        """Remove the files kept by ``resize``; succeeds if there are none."""
 
     @abc.abstractmethod
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
@@ -257,112 +258,112 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
-        """Write a consistent copy of the root disk as a whole image of ``disk_format`` (qcow2 or raw) to ``target``,
-        whether the guest runs, is paused or is off; a running guest keeps running.  What is there is replaced.
+        """Write a consistent copy of the root disk as a complete image of ``disk_format`` (qcow2 or raw) to ``target``,
+        for a running, paused or stopped guest.
 
-        Raises StoppedError when ``stopped`` returns True before the end, RetryableHostError without room; then there is
-        no file.
+        A running guest keeps running. An existing file is replaced. Raises StoppedError if ``stopped`` returns True
+        early, RetryableHostError without space; then there is no file.
         """
 
     @abc.abstractmethod
     def uefi_variables(self, uuid: str) -> bytes | None:
         """Return the variables of the guest's UEFI firmware, whether it runs or not; None for a guest without.
 
-        A guest whose image has the property ``uefi_variables.PROPERTY`` begins with these where they fit the firmware.
+        A guest whose image has the property ``uefi_variables.PROPERTY`` starts with these if they fit the firmware.
         Raises InstanceNotFoundError.
         """
 
     @abc.abstractmethod
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
-        """Hold the file systems of a running guest still for the time of the block, where an agent inside the guest
-        can; nothing is done to any other guest.
+        """Freeze the file systems of a running guest within the block, if its guest agent can; no effect on other
+        guests.
         """
 
     @abc.abstractmethod
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Plug the interface of ``port`` into the guest, running or not; one that is there is left alone.
+        """Attach the interface of ``port`` to the guest, running or not; an attached one is unchanged.
 
         Raises InstanceNotFoundError.
         """
 
     @abc.abstractmethod
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Take the interface of ``port`` from the guest; one that is gone already is fine, and so is a guest that is
-        gone.
+        """Detach the interface of ``port`` from the guest; a missing interface or guest is ignored.
 
-        A guest that runs has to let go of it: RetryableHostError when it does not, and UnsupportedError when it is
-        paused; it has the interface then.
+        A running guest has to release it: RetryableHostError if it does not, and UnsupportedError if it is paused; the
+        guest then keeps the interface.
         """
 
     @abc.abstractmethod
     def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
-        """Give the guest the volume as a disk, running or not; one that it has is left alone.
+        """Attach the volume to the guest as a disk, running or not; an attached one is unchanged.
 
-        Raises InstanceNotFoundError; UnsupportedError for a bus on which a running guest takes no disks, and for a
-        guest that is suspended.
+        Raises InstanceNotFoundError; UnsupportedError for a bus without hot-plug on a running guest, and for a
+        suspended guest.
         """
 
     @abc.abstractmethod
     def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
-        """Take the volume from the guest; one that is gone already is fine, and so is a guest that is gone.
+        """Detach the volume from the guest; a missing volume or guest is ignored.
 
-        A guest that runs has to let go of it: RetryableHostError when it does not, UnsupportedError when it is paused
-        or suspended; it has the volume then.  With ``force`` the volume is closed in any case, and the guest sees
-        errors of its disk; the saved memory of a suspended guest is lost.
+        A running guest has to release it: RetryableHostError if it does not, UnsupportedError if it is paused or
+        suspended; the guest then keeps the volume. With ``force`` the volume is closed in any case, and the guest sees
+        disk errors; the saved memory of a suspended guest is lost.
         """
 
     @abc.abstractmethod
     def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
-        """Bring the guest's disk to the connection, size and limits of ``disk``; a running guest goes on meanwhile.
+        """Update the guest's disk to the connection, size and limits of ``disk``; a running guest keeps running.
 
-        Raises InstanceNotFoundError, RetryableHostError when the guest does not have the volume.
+        Raises InstanceNotFoundError, RetryableHostError if the guest does not have the volume.
         """
 
     @abc.abstractmethod
     def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
-        """Copy what ``old`` has to ``new``, of the same size, while the guest runs, and let it go on with that one.
+        """Copy the data of ``old`` to ``new``, of the same size, while the guest runs, and switch the guest to it.
 
-        They may be two attachments of one volume, whose data moves.  Nothing when it is on ``new`` already.  Raises
-        StoppedError when ``stopped`` returns True before the end, UnsupportedError for a guest that is off,
-        RetryableHostError; the guest goes on with ``old`` then.
+        They may be two attachments of one volume whose data is migrated. No effect if the guest uses ``new`` already.
+        Raises StoppedError if ``stopped`` returns True early, UnsupportedError for a stopped guest, RetryableHostError;
+        the guest then still uses ``old``.
         """
 
     @abc.abstractmethod
     def volumes(self) -> dict[str, list[str]]:
-        """Return the ids of the volumes that each guest of ``guests`` has, by the guest's uuid: a guest that is on has
-        what it runs with, another one what it is defined with.
+        """Return guest uuid → ids of its volumes, for each guest of ``guests``: those in use for a running guest, those
+        in the definition for others.
         """
 
     @abc.abstractmethod
     def attachments(self) -> dict[str, dict[str, str]]:
-        """Return the attachment by which each guest of ``guests`` has each of its volumes, by the guest's uuid and the
-        volume's id; those that are not known are left out.
-        """
+        """Return guest uuid → volume id → attachment, for each guest of ``guests``; unknown attachments are omitted."""
 
     @abc.abstractmethod
     def interfaces(self) -> dict[str, list[str]]:
-        """Return the MAC addresses of the interfaces that each guest of ``guests`` has, by the guest's uuid: a guest
-        that is on has what it runs with, another one what it is defined with.
+        """Return guest uuid → MAC addresses of its interfaces, for each guest of ``guests``: those in use for a running
+        guest, those in the definition for others.
         """
 
     @abc.abstractmethod
     def open_exports(self) -> set[str]:
-        """Return the names of the exports that guests which are on have as disks, and those that a disk is being copied
+        """Return the names of the exports that running guests use as disks, and of those that a disk is being copied
         to.
         """
 
     @abc.abstractmethod
     def go_on_after_error(self, uuid: str) -> bool:
-        """Let a guest go on that was paused because a volume could not be reached, when all its volumes that failed can
-        be reached again; return whether it goes on.  Other guests, and those that are not here, are left alone.
+        """Resume a guest that was paused because a volume could not be reached, if all its failed volumes can be
+        reached again.
+
+        Returns whether it was resumed. Other guests, and unknown ones, are unchanged.
         """
 
     @abc.abstractmethod
     def console_socket(self, uuid: str, protocol: str) -> Path:
-        """Return the UNIX socket of the guest's screen (``vnc``) or first serial line (``serial``).  Raises
-        InstanceNotFoundError, UnsupportedError when there is none.
+        """Return the UNIX socket of the guest's graphical (``vnc``) or first serial console (``serial``).
+
+        Raises InstanceNotFoundError, UnsupportedError without one.
         """
 
     @abc.abstractmethod
     def on_power_change(self, listener: PowerListener) -> None:
-        """Register the one listener that is called for every power change of Novella's guests."""
+        """Register the only listener, which is called for every power change of Novella's guests."""

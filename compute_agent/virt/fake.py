@@ -1,7 +1,6 @@
-"""The fake driver: everything a hypervisor keeps, kept in memory and in a journal, so that a machine without QEMU can
-be a cloud.
+"""The fake driver: a hypervisor's state in memory and in a journal, so that a cloud runs without QEMU.
 
-Its guests survive the agent as real ones do.  It can be made to fail at a chosen step of every build (``FaultPoint``).
+Like real ones, its guests survive the agent. It can be made to fail at a chosen step of every build (``FaultPoint``).
 """
 
 import threading
@@ -49,11 +48,11 @@ from compute_agent.virt.fake_state import (
 from compute_agent.virt.fake_volumes import FakeVolumes
 
 _COMPACT_AFTER = 5_000
-"""Lines after which the journal is written anew."""
+"""Lines after which the journal is rewritten."""
 
 
 class FakeDriver(FakeVolumes):
-    """A hypervisor that is a state in memory: every change of it is also a line in the journal."""
+    """A hypervisor as state in memory; each change is appended to the journal."""
 
     def __init__(
         self,
@@ -65,9 +64,9 @@ class FakeDriver(FakeVolumes):
         memory_mb: int = 65_536,
         disk_gb: int = 1_000,
     ) -> None:
-        """Keep the journal in ``state_dir`` (None: in memory only); ``fail_at`` names the step at which builds fail.
+        """The journal is in ``state_dir`` (None: only in memory); ``fail_at`` is the step at which builds fail.
 
-        Raises ValueError when there is no such step or kind of failure.
+        Raises ValueError for an unknown step or kind of failure.
         """
         super().__init__()
         self.fault = FaultPoint(fail_at, kind) if fail_at is not None else None
@@ -132,7 +131,7 @@ class FakeDriver(FakeVolumes):
             self._write(spec.uuid)
 
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
-        """Nothing boots here."""
+        """Do nothing, as no guest boots."""
 
     def create_seed(self, spec: InstanceSpec) -> None:
         with self._changed:
@@ -212,7 +211,7 @@ class FakeDriver(FakeVolumes):
         self._ask_agent(uuid)
 
     def _ask_agent(self, uuid: str) -> None:
-        """Find the agent inside a guest, which there is while the guest runs."""
+        """Check for the guest agent, which exists while the guest runs."""
         with self._changed:
             if self._guest(uuid).power != PowerState.RUNNING:
                 raise UnsupportedError("The guest's agent does not answer.")
@@ -263,7 +262,7 @@ class FakeDriver(FakeVolumes):
         self._write(guest.uuid)
 
     def _stopped(self, uuid: str) -> FakeGuest:
-        """Return a guest that is off.  Raises UnsupportedError for one that runs."""
+        """Return a stopped guest. Raises UnsupportedError for a running one."""
         guest = self._guest(uuid)
         if guest.power == PowerState.RUNNING:
             raise UnsupportedError("The guest runs.")
@@ -313,7 +312,7 @@ class FakeDriver(FakeVolumes):
             return self._consoles.path(uuid, protocol, guest.hostname)
 
     def _switch(self, uuid: str, power: PowerState, among: set[PowerState]) -> None:
-        """Change the power of a guest that is in one of ``among``."""
+        """Change the power state of a guest whose state is in ``among``."""
         with self._changed:
             guest = self._guest(uuid)
             if guest.power not in among:

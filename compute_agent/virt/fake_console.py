@@ -1,4 +1,4 @@
-"""Consoles of guests that are not there: a screen of one colour that changes with each key, and a line that echoes."""
+"""Consoles of simulated guests: a one-colour screen that changes with each key, and a serial line that echoes."""
 
 import contextlib
 import logging
@@ -21,16 +21,16 @@ LONGEST_PATH = 100
 _PIXELS = struct.pack("!BBBBHHHBBBxxx", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
 _RAW, _RRE = 0, 2
 _REST = {0: 19, 3: 9, 4: 7, 5: 5}
-"""Message of a client → bytes behind its first one (RFC 6143, section 7.5)."""
+"""Message type of a client → bytes after the first (RFC 6143, section 7.5)."""
 
 Serve = Callable[[socket.socket, str], None]
 
 
 class FakeConsoles:
-    """The consoles of one simulated host: a UNIX socket and a thread for each that was asked for."""
+    """The consoles of one simulated host: a UNIX socket and a thread for each open one."""
 
     def __init__(self, state_dir: Path | None) -> None:
-        """Keep the sockets in ``state_dir`` (None, or when its name is too long: in a folder of their own)."""
+        """The sockets are in ``state_dir`` (if None or too long: in a temporary directory)."""
         self._state_dir = state_dir
         self._folder: Path | None = None
         self._own_folder = False
@@ -38,7 +38,7 @@ class FakeConsoles:
         self._open: dict[tuple[str, str], _Console] = {}
 
     def path(self, uuid: str, protocol: str, name: str) -> Path:
-        """Return the socket of a console, which answers from now on; ``name`` is the guest's."""
+        """Return the listening socket of a console; ``name`` is the guest's."""
         with self._lock:
             key = (uuid, protocol)
             if key not in self._open:
@@ -47,7 +47,7 @@ class FakeConsoles:
             return self._open[key].path
 
     def end(self, uuid: str | None = None) -> None:
-        """Close the consoles of one guest (None: of all), with their connections."""
+        """Close the consoles of one guest (None: of all) with their connections."""
         with self._lock:
             for key in [key for key in self._open if uuid in {None, key[0]}]:
                 self._open.pop(key).close()
@@ -69,7 +69,7 @@ class FakeConsoles:
 
 
 class _Console:
-    """One listening socket, and a thread for each who looks."""
+    """One listening socket, and a thread for each client."""
 
     def __init__(self, path: Path, serve: Serve, name: str) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class _Console:
         threading.Thread(target=self._accept, name="fake-console", daemon=True).start()
 
     def close(self) -> None:
-        """End everything; the threads end by themselves."""
+        """Close all sockets; the threads then end."""
         with self._lock:
             self._closed = True
             for each in (self._listener, *self._clients):
@@ -150,7 +150,7 @@ def _screen(client: socket.socket, name: str) -> None:
 
 
 class _Screen:
-    """What a screen knows of who looks at it."""
+    """The state of a client's screen."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
@@ -160,7 +160,7 @@ class _Screen:
         self._encoding = _RAW
 
     def run(self) -> None:
-        """Answer until the other side goes."""
+        """Answer until the client disconnects."""
         while True:
             kind = _read(self._client, 1)[0]
             if kind == 2:

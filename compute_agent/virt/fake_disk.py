@@ -1,4 +1,4 @@
-"""The disks of simulated guests as files: empty, and as large as they should be."""
+"""Disk files of simulated guests: empty, but with the right size."""
 
 import struct
 from pathlib import Path
@@ -18,7 +18,9 @@ def write(target: Path, disk_format: str, size: int) -> None:
 
 
 def qcow2(size: int) -> bytes:
-    """Return header, refcount table, refcount block and an L1 table without entries: what QEMU makes of no data."""
+    """Return header, refcount table, refcount block and an L1 table without entries, as QEMU creates for an empty
+    disk.
+    """
     entries = -(-size // (CLUSTER * CLUSTER // 8))
     tables = -(-entries * 8 // CLUSTER)
     header = _HEADER.pack(

@@ -1,4 +1,4 @@
-"""Faults of a simulated host: one chosen step of every build, or of every change of a volume, fails."""
+"""Faults of a simulated host: a chosen step of every build, or of every change of a volume, fails."""
 
 import threading
 
@@ -10,10 +10,10 @@ FAULT_KINDS = ("retryable", "fatal", "hang")
 
 
 class FaultPoint:
-    """Makes one step of every command fail: ``retryable``, ``fatal``, or ``hang`` until the command is cancelled."""
+    """Lets a step of every command fail: ``retryable``, ``fatal``, or ``hang`` until the command is cancelled."""
 
     def __init__(self, step: str, kind: str = "retryable") -> None:
-        """Raise ValueError when there is no such step or kind."""
+        """Raise ValueError for an unknown step or kind."""
         if step not in FAULT_STEPS:
             raise ValueError(f"there is no step {step!r}; the steps are {', '.join(FAULT_STEPS)}")
         if kind not in FAULT_KINDS:
@@ -22,7 +22,7 @@ class FaultPoint:
         self.kind = kind
 
     def strike(self, step: str, cancelled: threading.Event) -> None:
-        """Fail when ``step`` is the chosen one; called after the step's work, so that there is something to undo."""
+        """Fail if ``step`` is the chosen one; called after the step's work, so that there is something to undo."""
         if step != self.step:
             return
         if self.kind == "fatal":

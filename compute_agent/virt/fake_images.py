@@ -11,35 +11,35 @@ from compute_agent.virt.driver import Stopped, never
 
 
 class FakeImageCache:
-    """The image cache of a simulated host: knows which images it would hold, and fetches no bits."""
+    """The image cache of a simulated host: records the images it would contain, without downloading data."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._images: dict[str, ImageRef] = {}
 
     def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> FakeCachedImage:
-        """Note the image; the first time it counts as fetched, later as cached."""
+        """Record the image; it counts as downloaded the first time, and as cached later."""
         with self._lock:
             cached = image.id in self._images
             self._images[image.id] = image
         return FakeCachedImage(cached=cached, size=image.size)
 
     def cached(self) -> list[str]:
-        """Return the ids of the images held."""
+        """Return the ids of the cached images."""
         with self._lock:
             return sorted(self._images)
 
     def prune(self, max_age: float) -> list[str]:
-        """Remove nothing: what is not there takes no room."""
+        """Do nothing, as no space is used."""
         return []
 
     def sweep(self) -> None:
-        """Nothing is left by fetches that never were."""
+        """Do nothing, as there are no interrupted downloads."""
 
 
 @dataclass(frozen=True)
 class FakeCachedImage:
-    """An image in the fake cache: no file, and whether it was there before.  ``size`` in bytes."""
+    """An image in the fake cache, without a file; ``cached``: whether it was cached before. ``size`` in bytes."""
 
     cached: bool
     size: int

@@ -1,4 +1,4 @@
-"""The state of the fake hypervisor: its guests, what it keeps of each instance, and what a guest writes."""
+"""The state of the fake hypervisor: guests, disks and seeds of instances, and console output."""
 
 import time
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ _BOOT_LOG = (
     (1.02, ""),
     (1.05, "{hostname} login: "),
 )
-"""What a guest writes: seconds after its start, and the line."""
+"""Console output: seconds after the start, and the line."""
 
 
 class FakeGuest(msgspec.Struct):
-    """One domain of the fake hypervisor.  ``boots`` are pairs of start and end (0: still on), in Unix seconds."""
+    """One domain of the fake hypervisor. ``boots`` are pairs of start and end (0: running), in Unix seconds."""
 
     uuid: str
     attempt: int
@@ -52,15 +52,15 @@ class FakeGuest(msgspec.Struct):
     power: int = PowerState.SHUTDOWN
     boots: list[tuple[float, float]] = []
     rescued: bool = False
-    before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
+    before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB before a resize
     interfaces: list[str] = []  # hardware addresses, in order
     volumes: list[GuestDisk] = []
-    root: bool = True  # it has a root disk of its own
+    root: bool = True  # it has its own root disk
     stalled: bool = False  # paused, because a volume could not be reached
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """One line of the journal: what ``uuid`` now has."""
+    """One line of the journal: the complete state of ``uuid``."""
 
     uuid: str
     disk: bool = False
@@ -70,7 +70,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
 
 @dataclass
 class State:
-    """What the hypervisor keeps: uuids with disks, uuids with seeds, and domains."""
+    """The hypervisor's state: uuids with disks, uuids with seeds, and domains."""
 
     disks: set[str] = field(default_factory=set)
     seeds: set[str] = field(default_factory=set)
@@ -81,7 +81,7 @@ class State:
         return Entry(uuid, uuid in self.disks, uuid in self.seeds, self.guests.get(uuid))
 
     def apply(self, entry: Entry) -> None:
-        """Take a line of the journal."""
+        """Apply a line of the journal."""
         for there, kept in ((entry.disk, self.disks), (entry.seed, self.seeds)):
             (kept.add if there else kept.discard)(entry.uuid)
         if entry.guest is None:
@@ -91,31 +91,31 @@ class State:
 
 
 def read_state(journal: bytes) -> State:
-    """Return the state that a journal describes; the newest line of each instance counts."""
+    """Return the state in a journal; the last line of each instance applies."""
     state, decoder = State(), msgspec.json.Decoder(Entry)
     for line in journal.split(b"\n"):
         try:
             state.apply(decoder.decode(line))
         except msgspec.DecodeError:
-            continue  # the end of the file, or a line cut short by a crash: the change was never answered
+            continue  # the end of the file, or a line truncated by a crash, whose change was not confirmed
     return state
 
 
 def disk_of(spec: InstanceSpec) -> int:
-    """Return the GiB of a guest's disks on its host."""
+    """Return the GiB of a guest's local disks."""
     local = spec.flavor.ephemeral_gb if spec.local_disks is None else -(-local_mb(spec) // 1024)
     return local + (spec.flavor.root_gb if boot_volume(spec) is None else 0)
 
 
 def local_mb(spec: InstanceSpec) -> int:
-    """Return the MiB of a guest's empty disks on its host."""
+    """Return the MiB of a guest's empty local disks."""
     if spec.local_disks is None:
         return 1024 * spec.flavor.ephemeral_gb + spec.flavor.swap_mb
     return sum(disk.size_mb for disk in spec.local_disks)
 
 
 def capacity_of(guests: Sequence[FakeGuest], total: tuple[int, int, int], seconds: float) -> HostCapacity:
-    """Return what a host with ``total`` vCPUs, MiB and GiB has and uses, which is up for so many seconds."""
+    """Return capacity and usage of a host with ``total`` vCPUs, MiB and GiB, and an uptime in ``seconds``."""
     vcpus, memory_mb, disk_gb = total
     running = [guest for guest in guests if guest.power == PowerState.RUNNING]
     return HostCapacity(
@@ -134,7 +134,7 @@ def capacity_of(guests: Sequence[FakeGuest], total: tuple[int, int, int], second
 
 
 def console_log(guest: FakeGuest, now: float) -> bytes:
-    """Return what the guest has written until ``now``; what was written once never changes."""
+    """Return the guest's console output until ``now``; earlier output never changes."""
     values = msgspec.structs.asdict(guest)
     text: list[str] = []
     for began, ended in guest.boots:
@@ -145,7 +145,7 @@ def console_log(guest: FakeGuest, now: float) -> bytes:
 
 
 def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
-    """Return what a hypervisor would count of a guest: nothing has been read, written or sent."""
+    """Return the counters of a guest without any traffic."""
     began = guest.boots[-1][0] if guest.boots and not guest.boots[-1][1] else None
     return Diagnostics(
         power_state=guest.power,

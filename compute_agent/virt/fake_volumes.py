@@ -1,4 +1,4 @@
-"""Volumes of simulated guests: which they have and with what, and storage that goes away and comes back."""
+"""Volumes of simulated guests: attachments, and storage that becomes unreachable."""
 
 import threading
 import time
@@ -16,27 +16,27 @@ from compute_agent.virt.errors import (
 from compute_agent.virt.fake_state import FakeGuest, State
 
 COLD_BUSES = ("ide", "sata")
-"""Buses on which a guest that runs takes and gives no disks."""
+"""Buses without hot-plug."""
 ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 PIECES = 4
-"""Looks at a copy until it is done."""
+"""Progress checks until a copy is complete."""
 
 
 class FakeVolumes(ComputeDriver):
-    """The part of the fake driver that keeps volumes."""
+    """The part of the fake driver for volumes."""
 
     _changed: threading.Condition
     _state: State
 
     def __init__(self) -> None:
         self.holding: set[str] = set()
-        """Guests that do not let go of their volumes."""
+        """Guests that do not release their volumes."""
         self.away: set[str] = set()
-        """Volumes that cannot be reached now; see ``stall``."""
+        """Volumes that cannot be reached; see ``stall``."""
         self._targets: set[str] = set()
         """Exports that disks are being copied to."""
         self.copy_pause = 0.0
-        """Seconds between two looks at a copy."""
+        """Seconds between progress checks of a copy."""
 
     def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
         with self._changed:
@@ -118,7 +118,7 @@ class FakeVolumes(ComputeDriver):
         return True
 
     def stall(self, volume_id: str) -> None:
-        """Let a volume's storage go away: guests that run with it are paused until it is taken out of ``away``."""
+        """Make a volume unreachable: guests that use it are paused until it is removed from ``away``."""
         self.away.add(volume_id)
         with self._changed:
             guests = self._state.guests.values()
@@ -130,7 +130,7 @@ class FakeVolumes(ComputeDriver):
                 self.pause(guest.uuid)
 
     def disk(self, uuid: str, volume_id: str) -> GuestDisk | None:
-        """Return a volume as a guest has it; None when it does not."""
+        """Return the guest's disk of a volume; None without one."""
         with self._changed:
             return next((disk for disk in self._guest(uuid).volumes if disk.id == volume_id), None)
 
@@ -145,7 +145,7 @@ class FakeVolumes(ComputeDriver):
             raise InstanceNotFoundError("There is no such instance on this host.") from None
 
     def _write(self, uuid: str) -> None:
-        """Add the instance's line to the journal."""
+        """Append the instance's line to the journal."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""A driver that passes everything on to another one: what some methods are to do differently is a subclass."""
+"""A driver that delegates to another one; subclasses override single methods."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +20,7 @@ from compute_agent.virt.driver import (
 
 
 class PassingOn(ComputeDriver):
-    """Does what ``inner`` does."""
+    """Delegates to ``inner``."""
 
     def __init__(self, inner: ComputeDriver) -> None:
         self.inner = inner

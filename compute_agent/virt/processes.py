@@ -1,4 +1,4 @@
-"""Find and end the helper processes of this host: only those that are proved to be ours."""
+"""Find and end the helper processes of this host, only those that are proved to be ours."""
 
 import contextlib
 import ctypes
@@ -20,16 +20,16 @@ SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 
 
 class Reaper:
-    """Takes daemons that this process started out of the process table the moment they end.
+    """Removes ended daemons of this process from the process table immediately.
 
-    They have no parent any more: the machine's first process inherits them and collects them when it pleases, and until
-    then they seem to run still (to libvirt, after it ended a guest or a probe).  So this process inherits
-    them.  Children that other code of this process waits for are left to it: they belong to our session, or they lead
-    one and have not become one of the daemons' programs (libvirt's own go-betweens).
+    They have no parent: the machine's init inherits them and may reap them late, and until then they seem to run (to
+    libvirt, after it ended a guest or a probe). So this process becomes their subreaper. Children that other code waits
+    for are left to it: they belong to our session, or lead one and have not become one of the daemons' programs
+    (libvirt's own intermediate processes).
     """
 
     def __init__(self) -> None:
-        """Let orphans of what this process starts become its children."""
+        """Make orphans of this process's children its own children."""
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             log.warning("orphans of this process stay with the machine's first process")
         self._session = os.getsid(0)
@@ -78,7 +78,7 @@ def is_ours(pid: int, marks: Iterable[Path]) -> bool:
 
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
-    """End a process and wait until it is gone; say whether it was there."""
+    """Kill a process and wait for its end; return whether it existed."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -96,7 +96,7 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
 
 
 def ended(pid: int, seconds: float) -> bool:
-    """Wait until a process has ended and let go of all it held; return whether it did in that time."""
+    """Wait until a process has ended and released its resources; return whether it did in that time."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -110,13 +110,13 @@ def ended(pid: int, seconds: float) -> bool:
 
 
 def collect(pid: int) -> None:
-    """Take an ended process out of the process table if it is a child of this one."""
+    """Reap an ended process if it is a child of this one."""
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
 
 
 def read_pid(path: Path) -> int | None:
-    """Read a pid file; None when there is none or it holds no number."""
+    """Read a pid file; None if it is missing or has no number."""
     try:
         return int(path.read_text().strip())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Run the small programs of the host, bounded in time, memory and processor."""
+"""Run programs of the host with limits of time, memory and CPU time."""
 
 import os
 import re
@@ -17,12 +17,12 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 POLL = 0.2
-"""Seconds between two checks of a program that runs long."""
+"""Seconds between checks of a long-running program."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may use: seconds of clock, seconds of processor, bytes of address space."""
+    """Limits of one run: wall-clock seconds, CPU seconds, bytes of address space."""
 
     seconds: float = 60.0
     cpu_seconds: int = 60
@@ -33,7 +33,7 @@ class ProgramError(Exception):
     """A program failed, was stopped by its limits or does not exist; the text is for the operator."""
 
     def __init__(self, text: str, number: int | None = None) -> None:
-        """Keep the exit code where there is one."""
+        """``number``: the exit code, if any."""
         super().__init__(text)
         self.number = number
 
@@ -43,8 +43,8 @@ def run_program(
 ) -> bytes:
     """Run ``command`` and return its output; raises ProgramError.
 
-    ``limits`` are set with prlimit(1), so that they hold before the program reads a byte of what it is given.
-    ``rights``: None for the agent's own.
+    ``limits`` are set with prlimit(1), so that they apply before the program reads any input. ``rights``: None for the
+    agent's own.
     """
     limits = limits or Limits()
     name, prefix = Path(command[0]).name, _prefix(limits, rights)
@@ -72,10 +72,10 @@ def _prefix(limits: Limits, rights: Rights | None) -> list[str]:
 def run_long(
     *command: str, limits: Limits, stopped: Callable[[], bool], total: int = 0, rights: Rights | None = None
 ) -> None:
-    """Run ``command`` as ``run_program`` does, unless ``stopped`` returns True: then it is killed.
+    """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True.
 
-    What it reads and writes is told as progress.  ``total``: it prints how far it is with so many bytes, as
-    ``qemu-img -p`` does.  Raises ProgramError.
+    Bytes read and written are reported as progress. ``total``: bytes of which it prints the percentage done, like
+    ``qemu-img -p``. Raises ProgramError.
     """
     name, prefix = Path(command[0]).name, _prefix(limits, rights)
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
@@ -97,7 +97,7 @@ def run_long(
                 _, output = process.communicate(timeout=POLL)
             except subprocess.TimeoutExpired:
                 written = [path for path in rights.places if path.is_file()] if rights is not None else ()
-                # What a program of another account reads and writes only a process with CAP_SYS_PTRACE is told.
+                # The I/O counters of another account's program require CAP_SYS_PTRACE.
                 watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written)))
                 if total:
                     done.look(_done(said.fileno(), total), total)
@@ -111,7 +111,7 @@ def run_long(
 
 
 def _done(descriptor: int, total: int) -> int | None:
-    """Return how many bytes of ``total`` a program says it has done; None when it has said nothing yet."""
+    """Return the bytes of ``total`` that a program reports as done; None before its first report."""
     length = os.fstat(descriptor).st_size
     found = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))
     return int(float(found[-1]) * total / 100) if found else None

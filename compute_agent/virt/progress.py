@@ -1,4 +1,4 @@
-"""Says that long work on the host moves bytes, to whoever listens in the thread that does it."""
+"""Progress reports of long operations, to a listener of the thread."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ _counter: ContextVar[Callable[[Amount], None] | None] = ContextVar("progress_cou
 
 @contextmanager
 def heard_by(listener: Callable[[], None], counter: Callable[[Amount], None] | None = None) -> Iterator[None]:
-    """Let ``listener`` hear of what moves in this thread until the end of the block, and ``counter`` before it how much
-    that is, where it is known.
+    """Call ``listener`` for progress of this thread within the block, and before it ``counter`` with the amount, if
+    known.
     """
     mark, counting = _listener.set(listener), _counter.set(counter)
     try:
@@ -32,7 +32,7 @@ def heard_by(listener: Callable[[], None], counter: Callable[[Amount], None] | N
 
 
 def moved(done: int = 0, total: int = 0) -> None:
-    """Some bytes have moved: ``done`` of ``total`` now, if there is a total."""
+    """Report progress: ``done`` of ``total``, if the total is known."""
     listener, counter = _listener.get(), _counter.get()
     if counter is not None and total:
         counter(Amount(min(done, total), total))
@@ -41,13 +41,13 @@ def moved(done: int = 0, total: int = 0) -> None:
 
 
 class Watched:
-    """Tells that bytes have moved when a number that is looked at again and again has changed."""
+    """Reports progress whenever a repeatedly checked number has changed."""
 
     def __init__(self) -> None:
         self._last: object = None
 
     def look(self, amount: object, total: int = 0) -> None:
-        """Compare with the last look; None says nothing.  ``total``: ``amount`` is so many bytes of these."""
+        """Compare with the last value; None is ignored. ``total``: ``amount`` is the bytes of these."""
         if amount is None or amount == self._last:
             return
         if self._last is not None:
@@ -56,9 +56,7 @@ class Watched:
 
 
 def moved_by_program(pid: int) -> object:
-    """Return how much a program, those it has become and those it waits for have read and written; None when nobody can
-    say.
-    """
+    """Return the I/O counters of a program, its successors and its children; None if unavailable."""
     try:
         pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
         lines = [line for each in pids for line in Path(f"/proc/{each}/io").read_text().splitlines()]
@@ -68,7 +66,7 @@ def moved_by_program(pid: int) -> object:
 
 
 def size_on_disk(*paths: Path) -> object:
-    """Return how long the files are, and how many blocks they have; None when none is there."""
+    """Return sizes and block counts of the files; None if none exists."""
     found = []
     for path in paths:
         try:

@@ -1,4 +1,6 @@
-"""The rights of programs that read tenants' data: an error of theirs is not root on the host (see ``confine``)."""
+"""The rights of programs that read tenants' data, so that a vulnerability does not give root on the host (see
+``confine``).
+"""
 
 import contextlib
 import json
@@ -19,18 +21,18 @@ NET_BIND_SERVICE, NET_ADMIN, NET_RAW = 10, 12, 13
 
 @dataclass(frozen=True)
 class Rights:
-    """The rights of a program: those of its account, with its system calls filtered and no way to run another one."""
+    """The rights of a program: its account, a system call filter, and no execution of other programs."""
 
     account: StorageAccount | None = None
     """None: the agent's own."""
     places: Sequence[Path] = ()
-    """The folders of pools, and single files, which the account can reach wherever they are."""
+    """Directories of pools and single files that the account can reach, wherever they are."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Limits of resources (``AS``: bytes of memory, ``CPU``: seconds), as in setrlimit(2)."""
     allowed: Sequence[str] = ()
-    """System calls that are not forbidden to it, beside those that nobody is."""
+    """System calls that are allowed in addition to the default ones."""
     capabilities: Sequence[int] = (DAC_OVERRIDE,)
-    """Those that a program of root's has; one of another account has none."""
+    """Capabilities of a program of root; other accounts have none."""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -51,16 +53,15 @@ OF_DNSMASQ = Rights(
     allowed=("execve", "setgid", "setgroups", "setuid"),
     capabilities=(CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_ADMIN, NET_RAW),
 )
-"""dnsmasq begins as root, becomes its account by itself, and runs a script for each lease."""
+"""dnsmasq starts as root, changes to its own account, and runs a script for each lease."""
 
 
 @contextlib.contextmanager
 def lent(account: StorageAccount | None, *files: Path, read: Sequence[Path] = ()) -> Iterator[Rights]:
-    """Give the rights of a program that reads and writes these files, and reads those of ``read``, for the time of the
-    block.
+    """Yield the rights of a program to read and write these files, and read those of ``read``, within the block.
 
-    The files are the account's meanwhile, and those to ``read`` anybody's who gets into their folders.  Where root may
-    not give files away (NFS), it is a program of root's.
+    The account owns the files in the meantime, and those of ``read`` are world-readable. If root cannot change owners
+    (NFS), the program runs as root.
     """
     if account is None:
         yield Rights()
@@ -80,5 +81,5 @@ def lent(account: StorageAccount | None, *files: Path, read: Sequence[Path] = ()
     finally:
         for path in given:
             with contextlib.suppress(FileNotFoundError):
-                if not stat.S_ISSOCK(path.lstat().st_mode):  # a socket may be lent to another program, too
+                if not stat.S_ISSOCK(path.lstat().st_mode):  # a socket may also be lent to another program
                     os.chown(path, 0, -1, follow_symlinks=False)

@@ -1,4 +1,6 @@
-"""The account that storage daemons run under: an error of their NBD server is not root on the storage host."""
+"""The account of storage daemons, so that a vulnerability of their NBD server does not give root on the storage
+host.
+"""
 
 import logging
 import os
@@ -50,9 +52,9 @@ class StorageAccount:
 
 
 def choose(wanted: str) -> StorageAccount | None:
-    """Return the account that the settings name; None to run storage daemons as the agent itself.
+    """Return the configured account; None to run storage daemons as the agent itself.
 
-    Raises ValueError for a name that nobody has.
+    Raises ValueError for an unknown user.
     """
     if os.geteuid() != 0 or wanted == ROOT:
         return None

@@ -9,7 +9,7 @@ UPTIME = Path("/proc/uptime")
 
 
 def machine_uptime() -> str:
-    """Return the line that ``uptime`` prints, by the kernel's own count; empty where the kernel does not tell."""
+    """Return the line that ``uptime`` prints, from the kernel's counters; empty if they are unavailable."""
     try:
         seconds = float(UPTIME.read_text().split()[0])
         load = os.getloadavg()
@@ -19,9 +19,9 @@ def machine_uptime() -> str:
 
 
 def uptime_line(now: time.struct_time, seconds: float, load: tuple[float, float, float]) -> str:
-    """Write `` 08:32:11 up 93 days, 18:25,  0 users,  load average: 0.20, 0.12, 0.14``.
+    """Format `` 08:32:11 up 93 days, 18:25, 0 users, load average: 0.20, 0.12, 0.14``.
 
-    Who has signed in to the machine is not the cloud's to tell, so the users are none.
+    Logins to the machine are not disclosed, so the number of users is 0.
     """
     run = timedelta(seconds=int(seconds))
     hours, minutes = divmod(run.seconds // 60, 60)

@@ -1,7 +1,7 @@
-"""Connections to volumes, as a host checks them before a program of its own opens one.
+"""Validation of connections to volumes before a program of this host opens them.
 
-The portal composes connections from what storage hosts report.  A host opens none that leads elsewhere than to an
-export for the very client: no file outside its folder of sockets, no other volume, and no plain TCP port.
+The portal builds connections from reports of storage hosts. A host opens only exports for the specific client: no file
+outside its socket directory, no other volume, and no plain TCP port.
 """
 
 import re
@@ -14,7 +14,7 @@ _DATA_ID = re.compile(r"[0-9A-Za-z-]{1,200}")
 
 
 class ConnectionRefusedByHostError(HostError):
-    """A connection does not lead to an export for its client."""
+    """A connection does not point to an export for its client."""
 
     code = "connection_refused"
 

@@ -1,7 +1,7 @@
-"""Volumes of the pools of a host as backups see them: moments are snapshots, read and written through a daemon.
+"""Volumes of the pools of a host as sources of backups: snapshots, read and written through a daemon.
 
-The snapshot of a backup, ``backup-<id>``, stays until the next backup is made since it: what has changed meanwhile is
-what its driver says (``VolumeDriver.changes``).
+The snapshot of a backup, ``backup-<id>``, is kept until the next backup; the driver returns the changes since then
+(``VolumeDriver.changes``).
 """
 
 import logging
@@ -24,11 +24,11 @@ from compute_agent.volumes.services import Volumes
 log = logging.getLogger(__name__)
 
 MOMENT = "backup-"
-NOT_KEPT = "What has changed since the backup before is not known any more."
+NOT_KEPT = "The changes since the previous backup are no longer known."
 
 
 def moment_of(backup_id: str) -> str:
-    """Return the name of the snapshot that a backup is made of."""
+    """Return the name of a backup's snapshot."""
     return f"{MOMENT}{backup_id}"
 
 
@@ -36,7 +36,7 @@ class PoolCopies(VolumeCopies):
     """The volumes of this host's pools."""
 
     def __init__(self, volumes: Volumes, staging: Path) -> None:
-        """``staging``: a folder with room for a whole volume."""
+        """``staging``: a directory with space for a whole volume."""
         self._volumes, self._staging = volumes, staging
 
     @contextmanager
@@ -94,7 +94,7 @@ class PoolCopies(VolumeCopies):
         return self._staging
 
     def _forget(self, volume: VolumeSpec, moment: str) -> None:
-        """Remove the snapshot of a backup; what cannot be removed now goes with the next one."""
+        """Remove the snapshot of a backup; one that cannot be removed now is removed with the next one."""
         try:
             self._volumes.delete_snapshot(volume, moment, never)
         except HostError as error:
@@ -109,12 +109,14 @@ def _snapshots(driver: VolumeDriver, volume_id: str) -> list[str]:
 
 
 def _changes(driver: VolumeDriver, volume: VolumeSpec, moment: str, since: str) -> tuple[str, list[Extent]]:
-    """Return what has changed, and since which moment: none when the volume does not go back to it (a revert)."""
+    """Return the changes, and the snapshot since which they are; none if the volume does not derive from it (a
+    revert).
+    """
     if since:
         try:
             return since, [Extent(*each) for each in driver.changes(volume, moment, since)]
         except VolumeNotFoundError as error:
-            log.warning("What has changed of volume %s since %s is not known: %s", volume.id, since, error.message)
+            log.warning("The changes of volume %s since %s are not known: %s", volume.id, since, error.message)
     return "", [Extent(*each) for each in driver.changes(volume, moment)]
 
 

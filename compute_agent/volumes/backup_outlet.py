@@ -1,4 +1,4 @@
-"""What backups need of the way to the portal's store."""
+"""Interface of backups to the portal's store."""
 
 import abc
 from typing import NamedTuple
@@ -9,18 +9,18 @@ from compute_agent.virt.driver import Stopped
 
 
 class Progress(NamedTuple):
-    """How far a copy is: bytes of the disk done, and of how many; 0 of 0: nothing is said."""
+    """Progress of a copy: bytes of the disk done, and in total; 0 of 0 if unknown."""
 
     bytes: int
     total: int
 
 
 class SentBackup(msgspec.Struct, frozen=True):
-    """What the portal is told when it has all chunks."""
+    """Summary of a backup, sent after all chunks."""
 
     digests: list[str]  # SHA-256 of each chunk, hex, in order
     disk_bytes: int
-    full: bool  # nothing of its parent is needed
+    full: bool  # it does not depend on its parent
 
 
 class StoredChunk(msgspec.Struct, frozen=True):
@@ -30,31 +30,31 @@ class StoredChunk(msgspec.Struct, frozen=True):
 
 
 class StoredBackup(msgspec.Struct, frozen=True):
-    """What a stored backup consists of."""
+    """Contents of a stored backup."""
 
     disk_bytes: int
-    parent_id: str  # empty: it is full
+    parent_id: str  # empty: a full backup
     chunks: list[StoredChunk]
 
 
 class BackupOutlet(abc.ABC):
-    """The portal's store of backups, as a host that holds the command sees it.
+    """The portal's store of backups, for a host with the command.
 
-    Each method waits while the portal is away, raises BackupTransferError when it refuses, StoppedError when
+    Each method waits while the portal is unavailable, and raises BackupTransferError if it refuses, StoppedError if
     ``stopped`` returns True.
     """
 
     @abc.abstractmethod
     def send_chunk(self, backup_id: str, number: int, chunk: bytes, done: Progress, stopped: Stopped) -> str:
-        """Store a chunk; return its digest.  One that is there already is written again."""
+        """Store a chunk; return its digest. An existing one is overwritten."""
 
     @abc.abstractmethod
     def seal(self, backup_id: str, sent: SentBackup, stopped: Stopped) -> None:
-        """Say that all chunks are sent."""
+        """Report that all chunks have been sent."""
 
     @abc.abstractmethod
     def stored(self, backup_id: str, stopped: Stopped) -> StoredBackup:
-        """Return what a backup consists of."""
+        """Return the contents of a backup."""
 
     @abc.abstractmethod
     def chunk(self, backup_id: str, number: int, digest: str, done: Progress, stopped: Stopped) -> bytes:

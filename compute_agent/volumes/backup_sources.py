@@ -1,4 +1,4 @@
-"""What backups need of a volume's pool: its data as it was at one moment, and a way to write it back."""
+"""Interface of backups to a volume's pool: consistent data to read, and a way to restore it."""
 
 import abc
 from collections.abc import Sequence
@@ -24,21 +24,21 @@ class BackupSource:
 
     disk_bytes: int
     extents: Sequence[Extent]
-    """In rising order: of a full copy all of the disk, else what has changed since the parent."""
+    """In ascending order: the whole disk for a full copy, else the changes since the parent."""
     read: Read
     full: bool = True
-    """Whether nothing of the parent is needed."""
+    """Whether it is independent of the parent."""
     reason: str = ""
-    """Why it is full although what has changed was asked for."""
+    """The reason for a full copy although changes were requested."""
 
 
 @dataclass(frozen=True)
 class WantedBackup:
-    """What is to be copied of a volume."""
+    """The requested backup of a volume."""
 
     backup_id: str
-    parent_id: str = ""  # only what has changed since then, if that is known for sure
-    snapshot_id: str = ""  # what this snapshot has
+    parent_id: str = ""  # only changes since then, if they are known
+    snapshot_id: str = ""  # the data of this snapshot
 
 
 class VolumeCopies(abc.ABC):
@@ -48,26 +48,26 @@ class VolumeCopies(abc.ABC):
     def freeze(
         self, volume: VolumeSpec, wanted: WantedBackup, stopped: Stopped
     ) -> AbstractContextManager[BackupSource]:
-        """Freeze the volume's data, in use or not, and keep the moment for later backups.
+        """Freeze the volume's data, in use or not, and keep the snapshot for later backups.
 
-        It is not kept when the block raises.  What an earlier run for the same backup has left does not matter.
+        It is not kept if the block raises. Remains of an earlier run for the same backup are ignored.
         """
 
     @abc.abstractmethod
     def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
-        """Hear that the portal has the backup: moments that were kept for others are given up."""
+        """Called when the portal has the backup: snapshots kept for others are deleted."""
 
     @abc.abstractmethod
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:
-        """Give a volume that nobody has open the content of a raw file; what it has beyond its end reads as zeros."""
+        """Overwrite a volume that is not open with a raw file; the rest of the volume reads as zeros."""
 
     @abc.abstractmethod
     def staging(self, volume: VolumeSpec) -> Path:
-        """Return a folder of this host where the whole volume has room for a while."""
+        """Return a directory of this host with space for the whole volume."""
 
 
 def whole(extents: Sequence[Extent], disk_bytes: int) -> list[Extent]:
-    """Return the extents with what lies between them as zeros."""
+    """Return the extents with zero extents for the gaps between them."""
     found, at = list[Extent](), 0
     for extent in extents:
         if extent.offset > at:

@@ -1,8 +1,8 @@
-"""Sends volumes to the portal's store of backups, and writes backups back.
+"""Sending of volumes to the portal's store of backups, and restores.
 
-A backup is read from a copy that its driver freezes, in chunks of extents (``compute_agent.disk_formats.extents``); all
-of it is sent again when the agent dies in the middle.  A restore first puts the whole chain together in a file of its
-own, each chunk checked, and only then changes the volume.
+A backup is read from a copy frozen by its driver, in chunks of extents (``compute_agent.disk_formats.extents``); if the
+agent dies, all of it is sent again. A restore first writes the whole chain, with each chunk verified, to a file, and
+only then changes the volume.
 """
 
 import logging
@@ -29,12 +29,12 @@ _ZEROS = bytes(1 << 20)
 
 
 class Backup(CommandHandler[BackupVolumeRequest]):
-    """Sends a volume, or what has changed of it."""
+    """Sends a volume or its changes."""
 
     heavy = True
 
     def __init__(self, outlet: BackupOutlet | None, copies: VolumeCopies) -> None:
-        """``outlet``: the portal's store; None where the host has no way to it."""
+        """``outlet``: the portal's store; None if the host cannot reach it."""
         self._outlet, self._copies = outlet, copies
 
     async def run(self, context: CommandContext, body: BackupVolumeRequest) -> Outcome:
@@ -55,7 +55,7 @@ class Backup(CommandHandler[BackupVolumeRequest]):
 
 
 def send_all(outlet: BackupOutlet, backup_id: str, source: BackupSource, stopped: Stopped) -> list[str]:
-    """Send what the source has; return the digests of the chunks."""
+    """Send the source's data; return the digests of the chunks."""
     total = sum(extent.length for extent in source.extents if not extent.zero)
     digests: list[str] = []
     read = 0
@@ -72,12 +72,12 @@ def send_all(outlet: BackupOutlet, backup_id: str, source: BackupSource, stopped
 
 
 class Restore(CommandHandler[RestoreVolumeRequest]):
-    """Writes a chain of backups over a volume that nobody has open."""
+    """Restores a chain of backups to a volume that is not open."""
 
     heavy = True
 
     def __init__(self, outlet: BackupOutlet | None, copies: VolumeCopies) -> None:
-        """``outlet``: the portal's store; None where the host has no way to it."""
+        """``outlet``: the portal's store; None if the host cannot reach it."""
         self._outlet, self._copies = outlet, copies
 
     async def run(self, context: CommandContext, body: RestoreVolumeRequest) -> Outcome:
@@ -101,9 +101,9 @@ class Restore(CommandHandler[RestoreVolumeRequest]):
 
 
 def put_together(outlet: BackupOutlet, backup_ids: Sequence[str], path: Path, stopped: Stopped) -> None:
-    """Write the chain, oldest first, into a raw file with holes.
+    """Write the chain, oldest first, into a sparse raw file.
 
-    Raises BackupTransferError for a chain that is none, and for a chunk that is lost or damaged.
+    Raises BackupTransferError for an invalid chain, and for a lost or damaged chunk.
     """
     chain = {backup_id: outlet.stored(backup_id, stopped) for backup_id in backup_ids}
     _check(chain)
@@ -133,7 +133,7 @@ def _check(chain: Mapping[str, StoredBackup]) -> None:
 
 
 def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
-    """``hollow``: nothing is there yet, so that zeros need not be written."""
+    """``hollow``: the target is empty, so that zeros need not be written."""
     try:
         extents = decoded(chunk, disk_bytes)
     except ExtentsError as error:
@@ -151,7 +151,7 @@ def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
 
 
 def _write_all(handle: int, data: bytes | memoryview, offset: int) -> None:
-    """Write to the end: where the disk is nearly full the kernel takes a part and says so."""
+    """Write all data, as the kernel may write only a part if the disk is nearly full."""
     while data:
         done = os.pwrite(handle, data, offset)
         data, offset = data[done:], offset + done

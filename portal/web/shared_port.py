@@ -1,9 +1,9 @@
 """A listening socket shared by several processes, as a Twisted port: each connection goes to the least busy process.
 
 The kernel has one queue of new connections for all of them, so that no connection waits for a busy, hanging or killed
-process. By default, Twisted would accept a hundred connections per wake-up, and the kernel may always wake the same one of
-two idle processes first, so that one process could get all long-lived connections. Therefore a process accepts one at a
-time, and if another has a lower load it waits briefly before it accepts one.
+process. By default, Twisted would accept a hundred connections per wake-up, and the kernel may always wake the same
+process first, so that one process could get all long-lived connections. Therefore a process accepts one at a time, and
+if another has a lower load it waits briefly before it accepts one.
 
 One address has a limited share of the connections, and of the bytes buffered for clients.
 """

@@ -130,5 +130,5 @@ async def test_a_guest_without_a_disk_cannot_be_started_and_says_what_helps(tmp_
         end = await stage.do(power(spec.uuid, "start"))
         assert (end.kind, end.error_code) == ("failed", "instance_not_found")
         assert end.message == (
-            "The server's guest and its disk are gone from its host. Rebuild the server, or delete it."
+            "The server's guest and its disk no longer exist on its host. Rebuild the server, or delete it."
         )

@@ -1,4 +1,4 @@
-"""The account that guests' QEMU processes run under: an escape from one is not root on the host."""
+"""The account of guests' QEMU processes, so that an escape does not become root on the host."""
 
 import grp
 import logging
@@ -13,13 +13,13 @@ log = logging.getLogger(__name__)
 
 AUTO = "auto"
 KNOWN = ("novella-guests", "libvirt-qemu")
-"""Accounts that ``auto`` looks for: the one that bin/up makes, and the one that distributions make for libvirt."""
+"""Accounts for ``auto``: that of bin/up, and that of distributions' libvirt packages."""
 DEVICE = Path("/dev/kvm")
 
 
 @dataclass(frozen=True)
 class Account:
-    """A user with its first group."""
+    """A user and its primary group."""
 
     name: str
     uid: int
@@ -30,11 +30,11 @@ class Account:
         return self.uid == 0
 
     def give(self, path: Path, mode: int) -> None:
-        """Make the account the owner of a file or folder that only root can have put there."""
+        """Make the account the owner of a file or directory in a place where only root can write."""
         self._change(path, self.uid, mode)
 
     def show(self, path: Path, mode: int) -> None:
-        """Let the account at a file or folder that stays root's, by its group."""
+        """Give the account access by group to a file or directory owned by root."""
         self._change(path, ROOT.uid, mode)
 
     def _change(self, path: Path, owner: int, mode: int) -> None:
@@ -47,10 +47,10 @@ ROOT = Account("root", 0, 0)
 
 
 def choose(settings: AgentSettings, virt_type: str) -> Account:
-    """Return the account for the guests of the embedded driver.  Raises ValueError for a name that nobody has.
+    """Return the account for guests of the embedded driver. Raises ValueError for an unknown user.
 
-    Root only where the settings say so, where there is no account, or where it may not use the KVM that works: then
-    with a warning.  Guests of another libvirt have the account of its settings, and this is root's.
+    It is root only if configured, if there is no other account, or if that may not use KVM although it works; the
+    latter two log a warning. Guests of another libvirt use the account in its settings; then this is root's.
     """
     if settings.libvirt_uri != "embed" or os.geteuid() != 0 or settings.guest_user == ROOT.name:
         return ROOT
@@ -59,7 +59,7 @@ def choose(settings: AgentSettings, virt_type: str) -> Account:
     if found is None and settings.guest_user != AUTO:
         raise ValueError(f"there is no user {settings.guest_user!r} for guests")
     if found is None:
-        log.warning("Guests run as root: make a user for them (useradd --system %s).", KNOWN[0])
+        log.warning("Guests run as root: create a user for them (useradd --system %s).", KNOWN[0])
         return ROOT
     if virt_type == "kvm" and not _may_use(DEVICE, found):
         log.warning("Guests run as root: user %s may not use %s; add it to the group that may.", found.name, DEVICE)
@@ -76,7 +76,7 @@ def _lookup(name: str) -> Account | None:
 
 
 def _may_use(device: Path, account: Account) -> bool:
-    """Whether the account may read and write the device, by itself or by one of its groups."""
+    """Whether the account may read and write the device, by itself or by a group."""
     about = device.stat()
     if about.st_uid == account.uid:
         return about.st_mode & 0o600 == 0o600

@@ -1,4 +1,4 @@
-"""What a guest boots from: its own disk or a rescue disk, by its boot sector or by a kernel handed over by the host."""
+"""The boot source of a guest: its own or a rescue disk, by boot sector or with a kernel of the image."""
 
 import os
 import shutil
@@ -14,17 +14,17 @@ from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
-"""The kernel's command line when the image has no property ``os_command_line``."""
+"""The kernel's command line if the image has no property ``os_command_line``."""
 
 
 @dataclass(frozen=True)
 class Boot:
-    """What a guest boots from now: its own disks in order without empty ones, and what is handed to the kernel."""
+    """The current boot source: the guest's own disks in order without empty ones, and the kernel."""
 
     image: ImageRef
     disks: tuple[Path, ...]
     cd: Path | None
-    """What lies in its CD-ROM drive."""
+    """The image in its CD-ROM drive."""
     seed: Path
     kernel: Path | None
     ramdisk: Path | None
@@ -37,7 +37,7 @@ class Boot:
 
 
 def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
-    """Return what the guest boots from, rescued or not."""
+    """Return the guest's boot source, rescued or not."""
     own, rescue = (paths.root_disk,) if boot_volume(spec) is None else (), spec.rescue
     cd, hardware = paths.cd if paths.cd.exists() else None, guest_hardware(spec)
     if rescue is None:
@@ -50,7 +50,7 @@ def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
 
 
 def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
-    """Write the kernel into the domain's ``os`` element, if there is one."""
+    """Add the kernel, if any, to the domain's ``os`` element."""
     if boot.kernel is None:
         return
     ET.SubElement(system, "kernel").text = str(boot.kernel)
@@ -60,9 +60,9 @@ def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
 
 
 def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
-    """Put the files under these names, and remove what is there of an earlier image.  Raises RetryableHostError.
+    """Store the files under these names, replacing those of an earlier image. Raises RetryableHostError.
 
-    They are linked: the cache never changes a file, and may drop it while a guest still boots from it.
+    They are hard links: the cache never changes a file, and may remove it while a guest still boots from it.
     """
     for source, target in ((files.kernel, kernel), (files.ramdisk, ramdisk)):
         try:
@@ -74,14 +74,14 @@ def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
 
 
 def remove_rescue(paths: InstancePaths) -> None:
-    """Remove what a rescue has made."""
+    """Remove the files of a rescue."""
     for path in (paths.rescue_disk, paths.rescue_seed, paths.rescue_kernel, paths.rescue_ramdisk):
         path.unlink(missing_ok=True)
     remove_rescue_variables(paths)
 
 
 def remove_rescue_variables(paths: InstancePaths) -> None:
-    """Let the next rescue begin with fresh variables of its firmware."""
+    """Remove the firmware variables of a rescue, so that the next one starts with new ones."""
     for secure_boot in (True, False):
         paths.variables(secure_boot=secure_boot, rescue=True).unlink(missing_ok=True)
 
@@ -89,5 +89,5 @@ def remove_rescue_variables(paths: InstancePaths) -> None:
 def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # the cache lies on another file system
+    except OSError:  # the cache is on another file system
         shutil.copyfile(source, target)

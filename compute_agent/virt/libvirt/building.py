@@ -1,4 +1,4 @@
-"""Making a guest's files and removing a guest with all of them."""
+"""Creation of a guest's files, and removal of a guest with all its files."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from compute_agent.virt.libvirt.domains import Domains
 
 
 class BuildOperations(Domains):
-    """Disks, seeds, and the end of a guest."""
+    """Disks, seeds, and removal of a guest."""
 
     def has_disk(self, uuid: str) -> bool:
         return self._paths.instance(uuid).root_disk.exists()

@@ -1,4 +1,4 @@
-"""What the host has and uses, as libvirt and the file system say."""
+"""Capacity and usage of the host, from libvirt and the file system."""
 
 import os
 import xml.etree.ElementTree as ET
@@ -16,7 +16,10 @@ KIB_PER_MIB = 1024
 
 
 def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str) -> HostCapacity:
-    """Measure the host; ``domains`` are Novella's, ``instances`` is the folder of their disks.  Raises libvirtError."""
+    """Measure the host; ``domains`` are Novella's, ``instances`` is the directory of their disks.
+
+    Raises libvirtError.
+    """
     node = connection.getInfo()
     memory = connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)
     unused = sum(memory.get(name, 0) for name in ("free", "buffers", "cached"))

@@ -1,4 +1,4 @@
-"""Remove every guest an agent made with the embedded driver: the last word of ``bin/up --clean``."""
+"""Removal of all guests of an agent's embedded driver, for ``bin/up --clean``."""
 
 import shutil
 
@@ -9,11 +9,10 @@ from compute_agent.virt.processes import is_ours, kill, read_pid
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:
-    """Kill the guests of this agent's embedded libvirt and remove their files; return a line for each thing done.
+    """Kill the guests of this agent's embedded libvirt and remove their files; return a line for each.
 
-    No agent may run on the folder meanwhile.  A process is touched only when its pid file lies under the root and its
-    command line names that root.  Guests of another libvirt (``libvirt_uri`` is not ``embed``) are the agent's to
-    destroy, not ours.  Idempotent.
+    No agent may run on the directory. A process is killed only if its pid file is below the root and its command line
+    contains that root. Guests of another libvirt (``libvirt_uri`` is not ``embed``) are left to the agent. Idempotent.
     """
     paths = HostPaths(settings.state_dir.absolute())
     done = []

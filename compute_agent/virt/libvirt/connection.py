@@ -1,4 +1,4 @@
-"""One connection to libvirt that mends itself, with libvirt's event loop in a thread of its own."""
+"""A connection to libvirt with automatic reconnection, and libvirt's event loop in its own thread."""
 
 import logging
 import threading
@@ -38,7 +38,7 @@ _loop_started = False
 
 
 def start_event_loop() -> None:
-    """Start libvirt's event loop once for the process; it must run before the first connection is opened."""
+    """Start libvirt's event loop once for the process; required before the first connection is opened."""
     global _loop_started
     with _loop_lock:
         if _loop_started:
@@ -60,7 +60,7 @@ def _quiet(_context: object, error: object) -> None:
 
 @contextmanager
 def translated(action: str) -> Iterator[None]:
-    """Turn libvirt's errors into the host's: ``action`` completes "The hypervisor could not ..."."""
+    """Convert libvirt's errors into the host's: ``action`` completes "The hypervisor could not ..."."""
     try:
         yield
     except libvirt.libvirtError as error:
@@ -68,7 +68,7 @@ def translated(action: str) -> Iterator[None]:
 
 
 def unless_gone(question: Callable[[], T]) -> T | None:
-    """Ask libvirt about a domain that was listed before; None when it is gone meanwhile."""
+    """Query libvirt about a domain from an earlier list; None if it no longer exists."""
     try:
         return question()
     except libvirt.libvirtError as error:
@@ -78,7 +78,7 @@ def unless_gone(question: Callable[[], T]) -> T | None:
 
 
 def host_error(error: libvirt.libvirtError, action: str) -> HostError:
-    """Return the host's error for one of libvirt's; its text goes to the operator only, for it names paths."""
+    """Convert an error of libvirt; its text contains paths, so it is only for the operator."""
     code, detail = error.get_error_code(), str(error)
     if code == libvirt.VIR_ERR_NO_DOMAIN:
         return InstanceNotFoundError("There is no such guest on this host.", detail=detail)
@@ -90,14 +90,14 @@ def host_error(error: libvirt.libvirtError, action: str) -> HostError:
 
 
 class Connection:
-    """libvirt behind one URI.  ``embed:/PATH`` runs its QEMU driver in this process with PATH as its root."""
+    """libvirt with one URI. ``embed:/PATH`` runs its QEMU driver in this process with PATH as its root."""
 
     def __init__(
         self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None], conf: str = ""
     ) -> None:
         """``conf`` is the embedded driver's ``qemu.conf``.
 
-        ``on_reopened`` is called when a lost connection is back: events may have been missed meanwhile.
+        ``on_reopened`` is called after a lost connection was reopened: events may have been missed.
         """
         self._uri = uri
         self._conf = conf
@@ -113,7 +113,7 @@ class Connection:
         return self._uri.startswith("embed:")
 
     def open(self) -> None:
-        """Connect unless connected; raises HypervisorUnavailableError."""
+        """Connect if not connected; raises HypervisorUnavailableError."""
         start_event_loop()
         self._closed.clear()
         with self._lock:
@@ -121,7 +121,7 @@ class Connection:
                 self._connection = self._connect()
 
     def get(self) -> Any:
-        """Return the open connection, opening it again if it was lost; raises HypervisorUnavailableError."""
+        """Return the connection, reopened if it was lost; raises HypervisorUnavailableError."""
         connection = self._connection
         if connection is None:
             if self._closed.is_set():
@@ -131,7 +131,7 @@ class Connection:
         return connection
 
     def close(self) -> None:
-        """Let go; guests go on."""
+        """Disconnect; guests keep running."""
         self._closed.set()
         with self._lock:
             connection, self._connection = self._connection, None

@@ -1,7 +1,7 @@
-"""A guest's console log, read by offsets and kept small.
+"""A guest's console log, read by offset and limited in size.
 
-QEMU appends for as long as the guest runs.  What is old is given back to the file system by punching a hole at the
-beginning of the file: its length, and so every offset, only ever grows, and no byte the guest writes meanwhile is lost.
+QEMU appends while the guest runs. Old text is removed by punching a hole at the beginning of the file: its length, and
+so every offset, only grows, and no concurrent output is lost.
 """
 
 import ctypes
@@ -12,9 +12,9 @@ from pathlib import Path
 from compute_agent.virt.driver import ConsoleChunk
 
 KEEP = 1 << 20
-"""Bytes kept at least."""
+"""Minimum number of bytes kept."""
 LIMIT = 2 << 20
-"""Bytes on disk after which the log is cut to ``KEEP``."""
+"""Bytes on disk above which the log is cut to ``KEEP``."""
 BLOCK = 1 << 16
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
@@ -24,7 +24,7 @@ _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
-    """Read the log; the contract is ``ComputeDriver.console_output``.  An absent file reads as an empty one."""
+    """Read the log as specified by ``ComputeDriver.console_output``. A missing file is read as empty."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
 
 
 def trim(path: Path, keep: int = KEEP, limit: int = LIMIT) -> int:
-    """Cut a log that takes more than ``limit`` bytes to about ``keep``; return the bytes given back."""
+    """Cut a log of more than ``limit`` bytes to about ``keep``; return the bytes released."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -59,11 +59,11 @@ def trim(path: Path, keep: int = KEEP, limit: int = LIMIT) -> int:
 
 
 def _first_kept(descriptor: int, end: int) -> int:
-    """Return the offset of the first byte that is still there."""
+    """Return the offset of the first byte that is kept."""
     try:
         return os.lseek(descriptor, 0, os.SEEK_DATA)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # nothing but a hole
+        if error.errno == errno.ENXIO:  # only a hole
             return end
         raise
 
@@ -74,7 +74,7 @@ def _punch(descriptor: int, until: int) -> None:
     code = ctypes.get_errno()
     if code != errno.EOPNOTSUPP:
         raise OSError(code, os.strerror(code))
-    # A file system without holes: everything so far goes, the offsets stay.
+    # A file system without holes: all previous output is discarded, the offsets stay.
     size = os.fstat(descriptor).st_size
     os.truncate(descriptor, 0)
     os.truncate(descriptor, size)

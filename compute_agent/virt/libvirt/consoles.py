@@ -1,4 +1,4 @@
-"""What can be seen of a guest: its console log, its sockets, its counters."""
+"""Observation of a guest: its console log, its sockets, its counters."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from compute_agent.virt.libvirt.domains import Domains
 
 
 class ConsoleOperations(Domains):
-    """Reading what guests write, and finding their sockets."""
+    """Console logs and console sockets of guests."""
 
     def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
         paths = self._paths.instance(uuid)

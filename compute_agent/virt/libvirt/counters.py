@@ -1,4 +1,4 @@
-"""What libvirt counts of a guest (``virConnectGetAllDomainStats``)."""
+"""libvirt's counters of a guest (``virConnectGetAllDomainStats``)."""
 
 import time
 import xml.etree.ElementTree as ET
@@ -20,7 +20,7 @@ _KINDS = (
 
 
 def diagnose(connection: Any, domain: Any, power: PowerState, *, hypervisor: str, started: float | None) -> Diagnostics:
-    """Return the counters of a guest; ``started`` is when it was powered on, in Unix seconds."""
+    """Return the counters of a guest; ``started`` is the time of its power-on, in Unix seconds."""
     ((_, stats),) = connection.domainListGetStats([domain], _KINDS)
     maximum = stats.get("balloon.maximum")
     used = stats.get("balloon.rss") or stats.get("balloon.current")

@@ -1,4 +1,4 @@
-"""The disks in a domain's XML: files in the guest's folder, and volumes, which every guest reaches by NBD."""
+"""Disks in a domain's XML: files in the guest's directory, and volumes, which every guest reaches by NBD."""
 
 import itertools
 import re
@@ -22,10 +22,10 @@ _NAME = re.compile(r"(vd|sd|hd)[a-z]{1,2}")
 
 @dataclass(frozen=True)
 class _Disk:
-    """A disk that gets its name together with the others."""
+    """A disk before names are assigned."""
 
     bus: str
-    device: str  # the name it should have; empty: any
+    device: str  # the requested name; empty: any
     boot_index: int | None
     file: Path | None = None
     kind: str = ""
@@ -34,7 +34,7 @@ class _Disk:
 
 
 def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
-    """Return whether each disk says its place in the order of booting; else the guest boots from the first one."""
+    """Return whether disks have an explicit boot order; otherwise the guest boots from the first one."""
     if is_stable(spec) or boot.cd is not None:
         return True
     indices = [volume.boot_index for volume in spec.volumes] + [disk.boot_index for disk in spec.local_disks or []]
@@ -42,7 +42,7 @@ def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
 
 
 def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
-    """Write the guest's disks: those that it boots from, its empty ones, its volumes, and its seed."""
+    """Add the guest's disks: boot disks, empty disks, volumes and seed."""
     disks, hardware = list(_disks(spec, paths, boot)), boot.hardware
     names = assign([(disk.bus, disk.device) for disk in disks], {hardware.seed_device})
     order = _boot_order(disks) if boots_by_order(spec, boot) else {}
@@ -78,7 +78,7 @@ def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Di
         yield _Disk(bus, local.disk.device, index, file=local.path, kind="raw")
     for volume in spec.volumes:
         yield _Disk(bus_of(volume), volume.device, None if rescued else volume.boot_index, volume=volume)
-    if boot.cd is not None:  # behind the root disk, which is empty until something was installed there
+    if boot.cd is not None:  # after the root disk, which is empty until an installation
         drive = boot.hardware.cdrom_bus
         yield _Disk(drive, "", None if rescued else 1, file=boot.cd, kind="qcow2", device_type="cdrom")
     if stable:
@@ -95,15 +95,15 @@ def _rescue_disk(boot: Boot) -> _Disk:
 
 
 def _boot_order(disks: Iterable[_Disk]) -> dict[int, int]:
-    """Return the numbers of the disks that are booted from → their places in the order."""
+    """Return the numbers of the boot disks → their places in the boot order."""
     ranked = [(disk.boot_index, number) for number, disk in enumerate(disks) if disk.boot_index is not None]
     return {number: place for place, (_, number) in enumerate(sorted(ranked), start=1)}
 
 
 def assign(wanted: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
-    """Return a name for each disk, given as its bus and the name it should have: that one where it is free.
+    """Return a name for each disk, given as its bus and requested name, which it gets if it is free.
 
-    libvirt puts the disks of a bus in the order of their names.
+    libvirt orders the disks of a bus by name.
     """
     disks, taken = [(bus, name_of(device)) for bus, device in wanted], set(taken)
     names: list[str] = []
@@ -119,7 +119,7 @@ def assign(wanted: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
 
 
 def name_of(device: str) -> str:
-    """Return the name of a device without its folder; empty for what is none."""
+    """Return the name of a device without its directory; empty if it is invalid."""
     name = device.removeprefix("/dev/")
     return name if _NAME.fullmatch(name) else ""
 
@@ -131,7 +131,7 @@ def _all_names(prefix: str) -> Iterator[str]:
 
 
 def bus_of(volume: GuestDisk) -> str:
-    """Return the bus that a volume is on: CD-ROMs and LUNs need one that knows SCSI's commands."""
+    """Return the bus of a volume: CD-ROMs and LUNs require one with SCSI commands."""
     if volume.kind != "disk" and volume.bus == "virtio":
         return "scsi"
     return volume.bus if volume.bus in PREFIXES else "virtio"
@@ -143,7 +143,7 @@ def scsi_controller(hardware: Hardware = DEFAULT) -> ET.Element:
 
 
 def volume_element(volume: GuestDisk, name: str, hardware: Hardware = DEFAULT) -> ET.Element:
-    """Return a volume's disk.  Errors of its storage pause the guest, so that none is lost on the guest."""
+    """Return a volume's disk. Storage errors pause the guest, so that no write is lost."""
     disk = ET.Element("disk", type="network", device="cdrom" if volume.kind == "cdrom" else "disk")
     driver = {"name": "qemu", "type": "raw", "cache": "none", "discard": "unmap"}
     driver |= {"error_policy": "stop", "rerror_policy": "stop"} | _rings(hardware, bus_of(volume))
@@ -163,7 +163,7 @@ def volume_element(volume: GuestDisk, name: str, hardware: Hardware = DEFAULT) -
 
 
 def source_element(connection: VolumeConnection) -> ET.Element:
-    """Return where the disk of a volume is."""
+    """Return the source of a volume's disk."""
     source = ET.Element("source", protocol="nbd", name=connection.export, tls="yes" if connection.tls else "no")
     if connection.socket:
         ET.SubElement(source, "host", transport="unix", socket=connection.socket)
@@ -175,7 +175,7 @@ def source_element(connection: VolumeConnection) -> ET.Element:
 
 
 def limits_element(limits: dict[str, int]) -> ET.Element:
-    """Return the limits of a disk."""
+    """Return the I/O limits of a disk."""
     element = ET.Element("iotune")
     for name, value in sorted(limits.items()):
         ET.SubElement(element, name).text = str(value)

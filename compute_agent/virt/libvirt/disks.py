@@ -1,5 +1,7 @@
 """The disks of a guest: a qcow2 overlay on the cached image, and empty ones, by default the flavor's ephemeral and swap
-disks.  A guest that is made of a CD has the overlay in its CD-ROM drive, and an empty root disk.
+disks.
+
+A guest of a CD image has the overlay in its CD-ROM drive, and an empty root disk.
 """
 
 import math
@@ -15,7 +17,7 @@ from compute_agent.virt.programs import ProgramError, run_program
 GIB = 1 << 30
 MIB = 1 << 20
 LEAST_FREE = 128 * MIB
-"""Below this the host makes no new disks: a full file system stops every guest on it."""
+"""Free space below which no disks are created: a full file system would stop every guest on it."""
 
 
 FORMATTERS = {
@@ -26,13 +28,13 @@ FORMATTERS = {
     "vfat": ("mkfs.vfat", "-n"),
     "swap": ("mkswap", "-L"),
 }
-"""File systems that empty disks are given, by the programs that make them; the label and the file follow."""
+"""File system → the program that creates it on an empty disk; label and file follow."""
 USUAL = "ext4"
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """An empty disk of a guest, and the file that it is.  ``label`` is what its file system is called."""
+    """An empty disk of a guest and its file. ``label`` is that of its file system."""
 
     disk: LocalDisk
     path: Path
@@ -40,17 +42,17 @@ class LocalFile:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.disk.size_mb * MIB
 
     @property
     def format(self) -> str:
-        """The file system that it gets."""
+        """Its file system."""
         return "swap" if self.disk.swap else self.disk.format or USUAL
 
 
 def local_disks(spec: InstanceSpec, paths: InstancePaths) -> list[LocalFile]:
-    """Return the empty disks of a guest: those it asked for, else the flavor's."""
+    """Return the empty disks of a guest: the requested ones, else the flavor's."""
     if spec.local_disks is None:
         flavor = spec.flavor
         ephemeral = LocalFile(LocalDisk(size_mb=flavor.ephemeral_gb * 1024), paths.ephemeral_disk, "ephemeral0")
@@ -65,23 +67,22 @@ def local_disks(spec: InstanceSpec, paths: InstancePaths) -> list[LocalFile]:
 
 
 def format_disk(local: LocalFile, target: Path) -> None:
-    """Give ``target``, which has its size already, the file system of an empty disk.
+    """Create the file system of an empty disk in ``target``, which already has its size.
 
-    Raises ProgramError, FatalBuildError for a file system that nobody makes here.
+    Raises ProgramError, FatalBuildError for an unsupported file system.
     """
     command = FORMATTERS.get(local.format)
     if command is None:
-        raise FatalBuildError(f"No host makes the file system {local.format!r}.")
+        raise FatalBuildError(f"No host can create the file system {local.format!r}.")
     run_program(*command, local.label, str(target))
 
 
 def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
-    """Make the disks of ``spec`` over ``base``, a raw image of the cache; what is there is replaced, but with
-    ``keep_ephemeral`` for the empty disks.  Without ``base``, or for a guest that boots from a volume, there is no root
-    disk.
+    """Create the disks of ``spec`` over ``base``, a raw image of the cache; existing ones are replaced, except empty
+    disks with ``keep_ephemeral``.
 
-    Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host has
-    no room.
+    Without ``base``, or for a guest that boots from a volume, there is no root disk. Raises ImageUnacceptableError if
+    the image is larger than the flavor's disk, RetryableHostError if the host lacks space.
     """
     size = 0 if base is None else _root_size(spec, base)
     _check_room(paths)
@@ -94,11 +95,11 @@ def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *,
                 _blank(local.path, local.size)
                 format_disk(local, local.path)
     except (OSError, ProgramError) as error:
-        raise RetryableHostError("The host could not make the guest's disk.", detail=str(error)) from error
+        raise RetryableHostError("The host could not create the guest's disk.", detail=str(error)) from error
 
 
 def _root_size(spec: InstanceSpec, base: Path) -> int:
-    """Return the bytes of the root disk.  Raises ImageUnacceptableError."""
+    """Return the bytes of the root disk. Raises ImageUnacceptableError."""
     image_size = base.stat().st_size
     size = spec.flavor.root_gb * GIB or image_size
     if image_size > size:
@@ -109,15 +110,15 @@ def _root_size(spec: InstanceSpec, base: Path) -> int:
 
 
 def create_rescue_disk(base: Path, paths: InstancePaths) -> None:
-    """Make a disk of the image's own size over ``base``, beside those of the guest; an earlier one is replaced.
+    """Create a disk of the image's own size over ``base``, next to those of the guest, replacing an earlier one.
 
-    Raises RetryableHostError when the host has no room.
+    Raises RetryableHostError if the host lacks space.
     """
     _check_room(paths)
     try:
         _overlay(base, paths.rescue_disk, base.stat().st_size)
     except (OSError, ProgramError) as error:
-        raise RetryableHostError("The host could not make the rescue disk.", detail=str(error)) from error
+        raise RetryableHostError("The host could not create the rescue disk.", detail=str(error)) from error
 
 
 def _check_room(paths: InstancePaths) -> None:
@@ -129,7 +130,7 @@ def _check_room(paths: InstancePaths) -> None:
 
 
 def _replace(target: Path, base: Path | None, size: int) -> None:
-    """Put a disk of ``size`` bytes over ``base``, or an empty one, in a file's place; of no bytes, none."""
+    """Replace a file by a disk of ``size`` bytes over ``base``, or by an empty one; remove it if the size is 0."""
     if size:
         _overlay(base, target, size)
     else:
@@ -140,7 +141,7 @@ def _overlay(base: Path | None, target: Path, size: int) -> None:
     part = target.with_suffix(".part")
     part.unlink(missing_ok=True)
     part.touch(mode=0o600)
-    # -F: the format of the backing file is written down, so QEMU never guesses it from bits a guest could have made.
+    # -F: the backing format is recorded, so that QEMU never guesses it from data that a guest could have written.
     below = () if base is None else ("-b", str(base), "-F", "raw")
     run_program("qemu-img", "create", "-q", "-f", "qcow2", *below, str(part), str(size))
     part.replace(target)

@@ -18,7 +18,7 @@ PREFIX = "novella"
 NAME_PREFIX = "novella-"
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 QUIESCE, TPM = "quiesce", "tpm"
-"""Attributes of the mark: copies need the agent of the guest, and the version of its TPM."""
+"""Attributes of the mark: copies need the guest agent, and the version of its TPM."""
 LINES = re.compile(r"[\t\n\r]+")
 
 VirtType = Literal["kvm", "qemu"]
@@ -26,30 +26,30 @@ VirtType = Literal["kvm", "qemu"]
 
 @dataclass(frozen=True)
 class Mark:
-    """What Novella writes into a domain to know it again."""
+    """The metadata by which Novella recognizes its domains."""
 
     uuid: str
     attempt: int
     needs_quiesce: bool = False
-    """Copies of its disk fail unless its file systems were frozen."""
+    """Copies of its disk fail unless its file systems are frozen."""
     tpm_version: str = ""
-    """Empty: it has no TPM."""
+    """Empty: without TPM."""
 
 
 def domain_name(uuid: str) -> str:
-    """Return the domain's name; no text of a user is part of it."""
+    """Return the domain's name, which contains no text of users."""
     return NAME_PREFIX + uuid
 
 
 def clean(text: str) -> str:
-    """Return ``text`` on one line without what XML 1.0 cannot carry."""
+    """Return ``text`` on one line without characters that XML 1.0 cannot represent."""
     return LINES.sub(" ", NOT_XML.sub("\ufffd", text))
 
 
 def domain_xml(
     spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type: VirtType, parts: Parts | None = None
 ) -> str:
-    """Return the XML of the guest's domain, with the ``parts`` of the host that its hardware needs."""
+    """Return the XML of the guest's domain, with the host's ``parts`` for its hardware."""
     parts, boot = parts or Parts(), boot_of(spec, paths)
     hardware, kvm = boot.hardware, virt_type == "kvm"
     domain = ET.Element("domain", type=virt_type)
@@ -72,7 +72,7 @@ def domain_xml(
     ET.SubElement(features, "acpi")
     ET.SubElement(features, "apic")
     if not kvm:
-        # The translation cache would otherwise take up to 1 GiB of the host for each guest.
+        # By default the translation cache takes up to 1 GiB of the host for each guest.
         cache = min(max(32, spec.flavor.memory_mb // 8), 256)
         _text(ET.SubElement(features, "tcg"), "tb-cache", str(cache), unit="MiB")
     hardware_xml.add_features(features, hardware, parts, kvm=kvm)
@@ -86,7 +86,7 @@ def domain_xml(
 
 
 def read_mark(uuid: str, metadata: str) -> Mark:
-    """Read Novella's element as libvirt returns it; raises ValueError when it is not ours."""
+    """Read Novella's element as returned by libvirt; ValueError if it is not Novella's."""
     try:
         element = ET.fromstring(metadata)  # noqa: S314 - libvirt's own output
         attempt, quiesce = int(element.attrib["attempt"]), element.get(QUIESCE) == "required"

@@ -1,4 +1,4 @@
-"""The domains of this host that Novella made: how they are found, what state they are in, and how they end."""
+"""Novella's domains on this host: look-up, state, and power-off."""
 
 import threading
 from collections.abc import Iterator
@@ -32,17 +32,17 @@ UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
 )
-"""Flags for the removal of a domain: the variables of its firmware stay, in its folder."""
+"""Flags for undefining a domain; the variables of its firmware are kept, in its directory."""
 
 COPY_BEGIN_SECONDS = 60.0
-"""How long a copy waits for what keeps it from beginning: an earlier one that begins, or is cleared away."""
+"""Seconds that a copy waits for an earlier one that is starting or being cleaned up."""
 
 
 class Domains:
-    """What every group of the driver's methods works with; each group is a subclass, and the driver is all of them."""
+    """Base of all groups of the driver's methods; the driver inherits from all groups."""
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
-        """Take ``virt_type`` from ``kvm.prepare``, or decide it here; connects in ``init_host``."""
+        """Use ``virt_type`` from ``kvm.prepare``, or determine it here; connects in ``init_host``."""
         self._virt_type = virt_type or kvm.choose(settings.virt_type)
         paths = HostPaths(settings.state_dir.absolute())
         chosen = account.choose(settings, self._virt_type) if paths.mounted else account.ROOT
@@ -80,7 +80,7 @@ class Domains:
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
-        """Put another definition in the place of the guest's own, which stays when that fails."""
+        """Replace the guest's definition, which is kept on failure."""
         xml = self._xml(spec, attempt)
         domain = self._find(spec.uuid)
         with translated("define the guest"):
@@ -90,9 +90,9 @@ class Domains:
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _xml(self, spec: InstanceSpec, attempt: int) -> str:
-        """Return the guest's definition; its variables of UEFI and the place of its TPM are made where it needs them.
+        """Return the guest's definition, creating UEFI variables and TPM state if it needs them.
 
-        Raises UnsupportedError for what this host has not, RetryableHostError without room.
+        Raises UnsupportedError for hardware that this host lacks, RetryableHostError without space.
         """
         paths = self._folder(spec.uuid)
         parts = self._parts(spec, paths)
@@ -121,11 +121,11 @@ class Domains:
         return Tpm(paths.real / paths.tpm.name, self._paths.tpm_key(uuid), paths.tpm_socket, account)
 
     def _as_qemu_sees(self, spec: InstanceSpec) -> InstanceSpec:
-        """Return the guest with its volumes where QEMU reaches them."""
+        """Return the guest with its volumes' connections as QEMU reaches them."""
         return structs.replace(spec, volumes=[self._reachable(disk) for disk in spec.volumes])
 
     def _reachable(self, disk: GuestDisk) -> GuestDisk:
-        """Return the volume as QEMU reaches it.  Raises ConnectionRefusedByHostError."""
+        """Return the volume with its connection as QEMU reaches it. Raises ConnectionRefusedByHostError."""
         connection, sockets = disk.connection, self._paths.exports
         if connection.socket:
             connection = structs.replace(connection, socket=str(self._paths.visible(Path(connection.socket))))
@@ -138,7 +138,7 @@ class Domains:
         return paths
 
     def _marked(self) -> list[tuple[Any, Mark]]:
-        """List the domains with Novella's mark; the others are never touched."""
+        """List the domains with Novella's mark; others are never changed."""
         found = []
         for domain in self._hypervisor.get().listAllDomains():
             mark = self._mark(domain)
@@ -150,7 +150,7 @@ class Domains:
     def _mark(domain: Any) -> Mark | None:
         try:
             return read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
-        except (libvirt.libvirtError, ValueError):  # without the mark, or gone meanwhile
+        except (libvirt.libvirtError, ValueError):  # without the mark, or removed in the meantime
             return None
 
     def _domain(self, uuid: str) -> Any:
@@ -178,7 +178,7 @@ class Domains:
             return from_state(*domain.state())
 
     def _power_off(self, uuid: str) -> None:
-        """Take the power from the guest if it is there and has any."""
+        """Power the guest off if it exists and runs."""
         domain = self._find(uuid)
         if domain is None:
             return
@@ -188,7 +188,7 @@ class Domains:
             try:
                 domain.destroy()
             except libvirt.libvirtError as error:
-                # It may have stopped by itself between the two calls.
+                # It may have stopped between the two calls.
                 if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
                     raise
 
@@ -205,7 +205,7 @@ class Domains:
 
     @contextmanager
     def _no_copy_begins(self, uuid: str) -> Iterator[None]:
-        """Hold back copies of this guest's disk that would begin here; raises RetryableHostError after a while."""
+        """Block new copies of this guest's disk; raises RetryableHostError after a timeout."""
         lock = self._copying.setdefault(uuid, threading.Lock())
         if not lock.acquire(timeout=COPY_BEGIN_SECONDS):
             raise RetryableHostError("The hypervisor is still busy with the guest's disk.")
@@ -222,7 +222,7 @@ class Domains:
             self._report(uuid, state)
 
     def _resync(self) -> None:
-        """Read the guests and their states anew: events may have been missed."""
+        """Read the guests and their states again, as events may have been missed."""
         for guest in self.guests():
             if self._states.knows(guest.uuid):
                 self._report(guest.uuid, guest.power_state)

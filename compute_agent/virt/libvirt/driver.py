@@ -24,4 +24,4 @@ class LibvirtDriver(
     ConsoleOperations,
     ComputeDriver,
 ):
-    """Keeps the contract of ``ComputeDriver`` with libvirt; ``embed`` runs its QEMU driver in this process."""
+    """Implements ``ComputeDriver`` with libvirt; ``embed`` runs its QEMU driver in this process."""

@@ -1,7 +1,7 @@
-"""UEFI firmware of the host, as the distribution describes it (QEMU's "firmware.json"), and guests' variables of it.
+"""UEFI firmware of the host, as described by the distribution (QEMU's "firmware.json"), and guests' variables.
 
-A guest's variables are a file beside its disks, a copy of the firmware's own template.  Firmware with Secure Boot has
-another file than firmware without: their variables differ, and a guest may go from one to the other and back.
+A guest's variables are a file next to its disks, a copy of the firmware's template. Firmware with Secure Boot has a
+separate file: the variables differ, and a guest may switch between them.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 log = logging.getLogger(__name__)
 
 FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
-"""Where descriptions are: the distribution's, and the operator's, which take the place of those of the same name."""
+"""Directories of descriptions: the distribution's, and the operator's, which override those of the same name."""
 ARCHITECTURE = "x86_64"
 _EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
-"""Aliases of chipsets → chipsets, as far as descriptions distinguish them."""
+"""Aliases of chipsets → chipsets, where descriptions distinguish them."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Firmware:
 
     code: Path
     template: Path
-    """Its variables as they are at first."""
+    """The initial variables."""
     machines: tuple[str, ...]
-    """Patterns of chipsets that it works with."""
+    """Patterns of supported chipsets."""
     secure_boot: bool = False
-    """It has Secure Boot, and the keys of Microsoft, by which distributions sign, are among its variables."""
+    """It has Secure Boot, and its variables contain the keys of Microsoft, with which distributions sign."""
     smm: bool = False
-    """It needs System Management Mode."""
+    """It requires System Management Mode."""
 
     def fits(self, machine: str) -> bool:
         name = _EXAMPLES.get(machine, machine)
@@ -46,9 +46,9 @@ class Firmware:
 
 
 def known() -> list[Firmware]:
-    """Return the firmware of this host in the order of preference; what is not installed is left out.
+    """Return the installed firmware of this host in order of preference.
 
-    Secure Boot counts only together with its keys: without them, firmware starts anything.
+    Secure Boot counts only with its keys: without them, firmware starts anything.
     """
     described = {path.name: path for folder in FOLDERS if folder.is_dir() for path in folder.glob("*.json")}
     found = []
@@ -62,9 +62,9 @@ def known() -> list[Firmware]:
 
 
 def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
-    """Return the firmware for a guest: one that fits its chipset, and the size of the variables that it may have.
+    """Return the firmware for a guest that fits its chipset, and the size of its existing variables.
 
-    ``variables`` says where these are for firmware with Secure Boot, or without.  Raises UnsupportedError.
+    ``variables`` returns their path for firmware with or without Secure Boot. Raises UnsupportedError.
     """
     fitting = [each for each in known() if each.fits(hardware.machine)]
     secure, plain = [each for each in fitting if each.secure_boot], [each for each in fitting if not each.smm]
@@ -77,9 +77,9 @@ def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
 
 
 def install(firmware: Firmware, variables: Path, first: bytes | None = None) -> None:
-    """Give a guest variables unless it has some: ``first``, where its image brought some that fit, else the template.
+    """Create a guest's variables unless they exist: ``first`` of its image if they fit, else the template.
 
-    Raises RetryableHostError without room.
+    Raises RetryableHostError without space.
     """
     if variables.exists():
         return
@@ -108,5 +108,5 @@ def _read(description: dict[str, Any]) -> Iterator[Firmware]:
         return
     smm, secure = "requires-smm" in features, {"secure-boot", "enrolled-keys"} <= features
     if smm and not secure:
-        return  # no guest is to have Secure Boot without keys
+        return  # Secure Boot is not offered without keys
     yield Firmware(Path(executable["filename"]), Path(template["filename"]), machines, secure, smm)

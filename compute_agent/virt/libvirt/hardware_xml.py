@@ -1,4 +1,4 @@
-"""The hardware of a guest in its domain's XML: what ``contract.hardware`` has read, in libvirt's words."""
+"""The hardware of a guest in its domain's XML, from ``contract.hardware``."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
@@ -11,19 +11,17 @@ from compute_agent.virt.libvirt.firmware import Firmware
 WATCHDOG = "i6300esb"
 HYPERV = ("relaxed", "vapic", "vpindex", "runtime", "synic", "reset", "frequencies", "tlbflush", "ipi")
 SPINLOCK_RETRIES = "8191"
-"""What Microsoft certifies Windows with."""
+"""The value that Microsoft certifies Windows with."""
 VENDOR = "1234567890ab"
-"""Of a hypervisor that no driver knows."""
+"""Vendor id that no driver recognizes as a hypervisor."""
 KIB_PER_MIB = 1024
 USUAL_DEVICES, SPARE_PORTS = 8, 12
-"""PCI devices of each guest, and places on the chipset q35 for what is plugged into a running guest: libvirt makes one
-such place.
-"""
+"""PCI devices of each guest, and spare ports on the chipset q35 for hot-plug, of which libvirt creates only one."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Files of the host that belong to a guest's hardware."""
+    """Files of the host for a guest's hardware."""
 
     firmware: Firmware | None = None
     variables: Path | None = None
@@ -31,7 +29,7 @@ class Parts:
 
 
 def add_firmware(system: ET.Element, hardware: Hardware, parts: Parts) -> None:
-    """Write firmware and boot menu into the ``os`` element."""
+    """Add firmware and boot menu to the ``os`` element."""
     firmware = parts.firmware
     if firmware is not None:
         words = {"readonly": "yes", "type": "pflash", "secure": "yes" if firmware.smm else "no"}
@@ -45,7 +43,7 @@ def add_firmware(system: ET.Element, hardware: Hardware, parts: Parts) -> None:
 
 
 def add_features(features: ET.Element, hardware: Hardware, parts: Parts, *, kvm: bool) -> None:
-    """Write what the chipset and the hypervisor show; only KVM has Hyper-V's interfaces."""
+    """Add features of chipset and hypervisor; only KVM has Hyper-V's interfaces."""
     if parts.firmware is not None and parts.firmware.smm:
         ET.SubElement(features, "smm", state="on")
     if hardware.windows and kvm:
@@ -62,7 +60,7 @@ def add_features(features: ET.Element, hardware: Hardware, parts: Parts, *, kvm:
 
 
 def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
-    """Return the processor: by default all that the host can show."""
+    """Return the processor: by default all features of the host."""
     mode = hardware.cpu_mode or ("host-model" if kvm else "maximum")
     cpu = ET.Element("cpu", mode=mode, check="none")
     if mode == "custom":
@@ -76,7 +74,7 @@ def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
 
 
 def clock_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
-    """Return the clock: Windows keeps local time in it."""
+    """Return the clock, which has local time for Windows."""
     clock = ET.Element("clock", offset="localtime" if hardware.windows else "utc")
     if kvm:
         ET.SubElement(clock, "timer", name="pit", tickpolicy="delay")
@@ -89,7 +87,7 @@ def clock_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
 
 
 def add_cpu_limits(domain: ET.Element, hardware: Hardware) -> None:
-    """Write the weight of the guest, and how long its vCPUs may run."""
+    """Add the CPU weight and quota of the guest."""
     if hardware.cpu_limits:
         tuning = ET.SubElement(domain, "cputune")
         for name, value in sorted(hardware.cpu_limits.items()):
@@ -97,7 +95,7 @@ def add_cpu_limits(domain: ET.Element, hardware: Hardware) -> None:
 
 
 def add_desk(devices: ET.Element, hardware: Hardware) -> None:
-    """Write the graphics adapter, the keyboard, the tablet and the sound card."""
+    """Add the graphics adapter, keyboard, tablet and sound card."""
     video = ET.SubElement(ET.SubElement(devices, "video"), "model", type=hardware.video_model)
     if hardware.video_ram_mb and hardware.video_model != "none":
         video.set("vram", str(hardware.video_ram_mb * KIB_PER_MIB))
@@ -111,7 +109,7 @@ def add_desk(devices: ET.Element, hardware: Hardware) -> None:
 
 
 def add_places(devices: ET.Element, spec: InstanceSpec, hardware: Hardware) -> None:
-    """Write the places of PCI Express, which a guest cannot get while it runs."""
+    """Add the PCI Express ports, which cannot be added to a running guest."""
     if hardware.q35:
         ET.SubElement(devices, "controller", type="pci", index="0", model="pcie-root")
         for number in range(1, USUAL_DEVICES + len(spec.ports) + len(spec.volumes) + SPARE_PORTS + 1):
@@ -119,7 +117,7 @@ def add_places(devices: ET.Element, spec: InstanceSpec, hardware: Hardware) -> N
 
 
 def add_chips(devices: ET.Element, hardware: Hardware, parts: Parts) -> None:
-    """Write the source of random numbers, the watchdog and the TPM."""
+    """Add the random number generator, watchdog and TPM."""
     if hardware.rng:
         rng = ET.SubElement(devices, "rng", model="virtio")
         if hardware.rng_bytes:
@@ -135,11 +133,11 @@ def add_chips(devices: ET.Element, hardware: Hardware, parts: Parts) -> None:
 
 
 def add_interface(devices: ET.Element, port: PortRef, hardware: Hardware = DEFAULT) -> None:
-    """Write one interface."""
+    """Add one interface."""
     interface = ET.SubElement(devices, "interface", type="bridge")
     ET.SubElement(interface, "mac", address=port.mac_address)
     ET.SubElement(interface, "source", bridge=port.network.bridge)
-    # The filters of the host find the interface by this name.
+    # The host's filters find the interface by this name.
     ET.SubElement(interface, "target", dev=port.tap)
     ET.SubElement(interface, "model", type=hardware.vif_model)
     driver = {"queues": str(hardware.vif_queues)} if hardware.vif_queues > 1 else {}
@@ -152,12 +150,12 @@ def add_interface(devices: ET.Element, port: PortRef, hardware: Hardware = DEFAU
         for way, limits in hardware.vif_limits.items():
             ET.SubElement(bandwidth, way, {name: str(value) for name, value in limits.items()})
     ET.SubElement(interface, "mtu", size=str(port.network.mtu))
-    # Nobody boots from the network, and the firmware's try would cost a second.
+    # Guests do not boot from the network, and the firmware's attempt would take a second.
     ET.SubElement(interface, "rom", enabled="no")
 
 
 def interface_xml(port: PortRef, hardware: Hardware = DEFAULT) -> str:
-    """Return the XML of one interface alone, as it stands in a domain."""
+    """Return the XML of a single interface, as in a domain."""
     devices = ET.Element("devices")
     add_interface(devices, port, hardware)
     return ET.tostring(devices[0], encoding="unicode")

@@ -1,4 +1,4 @@
-"""The host itself: connected, measured, looked through for what is left over, its console logs kept small."""
+"""The host itself: connection, capacity, leftovers, and size of console logs."""
 
 import logging
 import threading
@@ -17,11 +17,11 @@ from compute_agent.virt.processes import Reaper
 log = logging.getLogger(__name__)
 
 TRIM_INTERVAL = 2.0
-"""Seconds between two looks at the console logs."""
+"""Seconds between checks of the console logs."""
 
 
 class HostOperations(Domains):
-    """Connecting, measuring, listing."""
+    """Connection, capacity, and lists."""
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
         super().__init__(settings, virt_type)
@@ -36,7 +36,7 @@ class HostOperations(Domains):
             self._reaper = Reaper()
         self._hypervisor.open()
         self._resync()
-        # Not waited for: a guest that hangs would hold up the host, and a copy looks for itself before it begins.
+        # Not awaited: a guest that hangs would delay the host, and a copy checks for itself before it starts.
         threading.Thread(target=self._end_interrupted_copies, name="interrupted-copies", daemon=True).start()
         if self._keeper is None or not self._keeper.is_alive():
             self._closing.clear()
@@ -58,7 +58,9 @@ class HostOperations(Domains):
         return leftovers.listed(self._hypervisor, self._paths)
 
     def _end_interrupted_copies(self) -> None:
-        """End what QEMU still copies for an agent that died: it takes the disk's time, and would fail later copies."""
+        """End copies that QEMU still runs for an agent that died: they slow down the disk, and later copies would
+        fail.
+        """
         for guest in self.guests():
             try:
                 with self._no_copy_begins(guest.uuid), translated("end a copy that was cut off"):
@@ -72,7 +74,7 @@ class HostOperations(Domains):
                 self._keep_small(uuid)
 
     def _keep_small(self, uuid: str) -> None:
-        """Cut what the guest writes, and what QEMU says of it: a guest can make it say anything without end."""
+        """Limit a guest's console log and QEMU's log of it, which a guest can fill without limit."""
         for path in (self._paths.instance(uuid).console_log, self._paths.emulator_log(domain_name(uuid))):
             try:
                 console_log.trim(path)

@@ -1,4 +1,4 @@
-"""The limits that this host can set to guests beside those of QEMU's own: of processor time, and of traffic."""
+"""Limits of guests that depend on the host: CPU time and traffic."""
 
 import logging
 import subprocess
@@ -25,7 +25,7 @@ _SECONDS = 10.0
 
 
 def traits(groups: Sequence[str]) -> Iterator[str]:
-    """Yield the traits of limits; ``groups`` are the controllers that the control groups of guests have here."""
+    """Yield the traits of limits; ``groups`` are the available cgroup controllers of guests."""
     if "cpu" in groups:
         yield CPU_TRAIT
     if limits_traffic():
@@ -42,12 +42,12 @@ def check(hardware: Hardware, groups: Sequence[str]) -> None:
 
 @cache
 def limits_traffic() -> bool:
-    """Return whether libvirt can limit the traffic of interfaces; tried once."""
+    """Return whether libvirt can limit the traffic of interfaces; tested once."""
     return tries_traffic_control()
 
 
 def tries_traffic_control() -> bool:
-    """Return whether the kernel has all that libvirt needs for it, tried in a network namespace of its own."""
+    """Return whether the kernel supports libvirt's traffic control, tested in a separate network namespace."""
     words = ["unshare", "--net", "tc", "-batch", "-"]
     try:
         done = subprocess.run(  # noqa: S603

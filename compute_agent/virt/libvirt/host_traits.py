@@ -1,4 +1,4 @@
-"""The traits of a host: what libvirt, QEMU, the firmware and swtpm on it can give to guests."""
+"""The traits of a host: features of its libvirt, QEMU, firmware and swtpm for guests."""
 
 import logging
 import os
@@ -29,16 +29,16 @@ FEATURES = {
     "pni": "SSE3", "sse4.1": "SSE41", "sse4.2": "SSE42", "sse4a": "SSE4A", "ssse3": "SSSE3", "svm": "SVM AMD_SVM",
     "tbm": "TBM", "vmx": "VMX INTEL_VMX", "xop": "XOP",
 }  # fmt: skip
-"""libvirt's names of features of processors → the ends of their traits."""
+"""libvirt's names of CPU features → suffixes of their traits."""
 MODERN_QEMU = 8_000_000
-"""The version that brought the card igb."""
+"""The version that added the network card igb."""
 
 
 class Traits:
-    """The traits of this host, found out again when firmware or swtpm has been installed or removed."""
+    """The traits of this host, updated when firmware or swtpm is installed or removed."""
 
     def __init__(self, virt_type: str, groups: Sequence[str] = ()) -> None:
-        """Take the controllers that the control groups of guests have here."""
+        """``groups`` are the available cgroup controllers of guests."""
         self._virt_type, self._groups = virt_type, groups
         self._seen: object = None
         self._found: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Traits:
 
 
 def traits_of(connection: Any, virt_type: str) -> tuple[str, ...]:
-    """Return the traits of a host, sorted; those about which libvirt has no answer are left out."""
+    """Return the traits of a host, sorted; unknown ones are omitted."""
     found = {CPU.removesuffix("_CPU_X86") + "_ARCH_X86_64", "COMPUTE_FIRMWARE_BIOS", known.PACKED.trait}
     try:
         pc, q35 = (_capabilities(connection, machine, virt_type) for machine in ("pc", "q35"))
@@ -72,7 +72,7 @@ def _capabilities(connection: Any, machine: str, virt_type: str) -> ET.Element:
 
 
 def _values(tree: ET.Element, path: str, enum: str) -> list[str]:
-    """Return the values of an enumeration of a part that is supported."""
+    """Return the values of an enumeration, if the part is supported."""
     part = tree.find(path)
     if part is None or part.get("supported") != "yes":
         return []

@@ -1,4 +1,4 @@
-"""Interfaces plugged into a guest and taken from it, while it runs and in its definition."""
+"""Attachment and detachment of interfaces, in the running guest and in its definition."""
 
 import xml.etree.ElementTree as ET
 from functools import partial
@@ -19,7 +19,7 @@ _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFI
 
 
 def attach(domain: Any, port: PortRef, hardware: Hardware = DEFAULT) -> None:
-    """Plug the interface in wherever it is not yet: into the guest that is on, and into its definition."""
+    """Attach the interface to the running guest and to its definition, unless it is attached."""
     with translated("plug the interface into the guest"):
         flags = _CONFIG if _find(domain, port, DEFINED) is None else 0
         if domain.isActive() and _find(domain, port, RUNS) is None:
@@ -29,10 +29,10 @@ def attach(domain: Any, port: PortRef, hardware: Hardware = DEFAULT) -> None:
 
 
 def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None:
-    """Take the interface out of the guest that is on, then out of its definition.
+    """Detach the interface from the running guest, then from its definition.
 
-    Raises UnsupportedError for a guest that is paused, RetryableHostError for one that has not let go of the interface
-    within ``patience`` seconds; it has the interface then.
+    Raises UnsupportedError for a paused guest, RetryableHostError for one that has not released the interface within
+    ``patience`` seconds; it then keeps the interface.
     """
     with translated("take the interface from the guest"):
         unplug(domain, lambda: _find(domain, port, RUNS), "an interface", patience)
@@ -42,7 +42,7 @@ def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None
 
 
 def _find(domain: Any, port: PortRef, which: int) -> str | None:
-    """Return the XML of the interface in the guest as it runs or as it is defined; None when it is not there."""
+    """Return the XML of the interface in the running guest or in its definition; None without one."""
     tree = ET.fromstring(domain.XMLDesc(which))  # noqa: S314 - libvirt's own output
     for interface in tree.findall("./devices/interface"):
         address = interface.find("mac")
@@ -57,7 +57,7 @@ def _addresses_in(tree: ET.Element) -> list[str]:
 
 
 class InterfaceOperations(Domains):
-    """Plugging interfaces in and taking them out."""
+    """Attachment and detachment of interfaces."""
 
     def interfaces(self) -> dict[str, list[str]]:
         with translated("list the guests' interfaces"):

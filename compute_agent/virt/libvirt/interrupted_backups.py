@@ -1,11 +1,11 @@
-"""Copies of disks whose agent died over them: what is left of one in libvirt's notes, and in QEMU itself.
+"""Disk copies interrupted by the death of the agent: their remains in libvirt's status files and in QEMU.
 
-libvirt notes that a copy (its "backup" job) has begun before it notes of which disk.  When the agent dies in between,
-the next one finds a job of nothing, which never ends: every other request to that guest waits for it.  ``forget`` takes
-the job out of the note.
+libvirt records the start of a copy (its "backup" job) before it records the disk. If the agent dies in between, the
+next one finds a job without disks that never ends and blocks all requests to that guest. ``forget`` removes the job
+from the status file.
 
-QEMU knows nothing of notes: it goes on with what it was told.  A job that libvirt does not know, or the block nodes
-that were added for it, would fail every later copy: libvirt uses the names of the nodes again.  ``end`` removes both.
+QEMU does not know these files and continues the copy. A job unknown to libvirt, or its block nodes, would fail every
+later copy, as libvirt reuses the node names. ``end`` removes both.
 """
 
 import logging
@@ -20,7 +20,7 @@ from compute_agent.virt.libvirt import monitor
 log = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
-"""Within which QEMU has to end a job that it was told to cancel."""
+"""Seconds in which QEMU has to end a cancelled job."""
 LOOK = 0.02
 
 _JOB = re.compile(rb"<job [^>]*\basync='backup'[^>]*?(/>|>.*?</job>)", re.DOTALL)
@@ -28,9 +28,9 @@ _DATA = b"<domainbackup"
 
 
 def forget(root: Path) -> list[str]:
-    """Take the jobs of nothing out of libvirt's notes under ``root``; return the domains' names.
+    """Remove jobs without disks from libvirt's status files under ``root``; return the domains' names.
 
-    Call it before libvirt opens the root.
+    Must be called before libvirt opens the root.
     """
     forgotten = []
     for note in sorted((root / "run" / "qemu").glob("*.xml")):
@@ -47,29 +47,29 @@ def forget(root: Path) -> list[str]:
 
 
 def end(domain: Any) -> list[str]:
-    """End the backup jobs that QEMU has for a running guest, and remove their block nodes; return the names of both.
+    """End the backup jobs of a running guest in QEMU, and remove their block nodes; return the names of both.
 
-    Only for a guest of which libvirt knows no job, and while none can begin: what is found then belongs to nobody.
-    Raises RetryableHostError when a job does not end within ``END_SECONDS``, and libvirtError.
+    Only for a guest without a job in libvirt, and while none can start: the jobs found are orphans. Raises
+    RetryableHostError if a job does not end within ``END_SECONDS``, and libvirtError.
     """
     jobs = [job for job in monitor.ask(domain, "query-jobs") if job["type"] == "backup"]
     for job in jobs:
         _end_job(domain, job["id"])
     nodes = monitor.nodes_of_nobody(domain)
     for node in nodes:
-        monitor.tell(domain, "blockdev-del", {"node-name": node})  # an error where libvirt was faster
+        monitor.tell(domain, "blockdev-del", {"node-name": node})  # fails if libvirt was faster
     if nodes and (left := monitor.nodes_of_nobody(domain)):
         raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{left} cannot be removed")
     ended = [job["id"] for job in jobs] + nodes
     if ended:
-        log.warning("What was left in %s of a copy that was cut off is removed: %s.", domain.name(), ", ".join(ended))
+        log.warning("Removed remains in %s of an interrupted copy: %s.", domain.name(), ", ".join(ended))
     return ended
 
 
 def _end_job(domain: Any, name: str) -> None:
     """Cancel a job, wait for its end, and dismiss it."""
     deadline = time.monotonic() + END_SECONDS
-    monitor.tell(domain, "job-cancel", {"id": name})  # an error where it has ended by itself
+    monitor.tell(domain, "job-cancel", {"id": name})  # fails if it has already ended
     while (status := {job["id"]: job["status"] for job in monitor.ask(domain, "query-jobs")}.get(name)) is not None:
         if status == "concluded":
             monitor.tell(domain, "job-dismiss", {"id": name})

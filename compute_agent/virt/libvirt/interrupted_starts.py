@@ -1,9 +1,9 @@
-"""Guests whose start was cut off: what the embedded libvirt wrote of them would hold it up for minutes.
+"""Guests whose start was interrupted: their status files would block the embedded libvirt for minutes.
 
-libvirt notes a guest as starting, with process 0, before it starts QEMU.  When the agent dies in between, the next one
-finds the note, waits for a process that never was, and answers every call about that guest with "cannot acquire state
-change lock".  The same holds for notes that outlived a restart of the machine.  A defined guest whose note is gone is
-shut off.
+libvirt records a guest as starting, with process 0, before it starts QEMU. If the agent dies in between, the next one
+finds the file, waits for a process that never existed, and answers every call about that guest with "cannot acquire
+state change lock". The same applies to files from before a reboot of the machine. A defined guest without a status file
+is shut off.
 """
 
 import logging
@@ -17,9 +17,9 @@ _HEAD = 64 * 1024
 
 
 def forget(root: Path) -> list[str]:
-    """Remove the notes under libvirt's ``root`` of guests without a QEMU process; return the domains' names.
+    """Remove the status files under libvirt's ``root`` of guests without a QEMU process; return the domains' names.
 
-    Call it before libvirt opens the root.  A note of a process that lives and is a QEMU is never touched.
+    Must be called before libvirt opens the root. The file of a running QEMU is never changed.
     """
     forgotten = []
     for note in sorted((root / "run" / "qemu").glob("*.xml")):

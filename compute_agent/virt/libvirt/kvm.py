@@ -1,7 +1,7 @@
-"""Whether KVM really works here, and how to hide it from libvirt when it does not.
+"""Detection of a working KVM, and hiding one that does not work from libvirt.
 
-A ``/dev/kvm`` that opens but cannot run a guest makes libvirt probe it at every start, for up to a minute.  An empty
-regular file bound read-only over it, in a mount namespace of the agent's own, makes libvirt take emulation at once.
+A ``/dev/kvm`` that opens but cannot run a guest makes libvirt probe it at every start, for up to a minute. An empty
+regular file bound read-only over it, in the agent's own mount namespace, makes libvirt use emulation immediately.
 """
 
 import logging
@@ -28,13 +28,12 @@ BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa
 
 
 def prepare(settings: AgentSettings) -> VirtType:
-    """Decide between KVM and emulation, and show libvirt a machine it can work with.
+    """Choose between KVM and emulation, and prepare the machine for libvirt.
 
-    For the embedded driver a KVM that is not to be used is hidden, libvirt's account is there even when the machine has
-    none, and what guests need of the state folder can be reached by their account.  Call it once, before the process
-    has threads and after its network namespace exists: what is mounted later stays in the private mount namespace.
-    Without the right to mount, libvirt starts guests slowly or not at all, and as root.  Raises ValueError when the
-    settings name an account that is not there.
+    For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and guests'
+    directories are made reachable for their account. Call it once, before the process has threads and after its network
+    namespace exists: later mounts stay in the private mount namespace. Without the right to mount, libvirt starts
+    guests slowly or not at all, and as root. Raises ValueError if the configured account does not exist.
     """
     virt_type = choose(settings.virt_type)
     if settings.libvirt_uri != "embed":
@@ -45,7 +44,7 @@ def prepare(settings: AgentSettings) -> VirtType:
     if not chosen.is_root:
         os.umask(
             0o022
-        )  # libvirt makes folders by it that QEMU has to get through; the state folder is closed by its mode
+        )  # libvirt creates directories that QEMU must enter; the mode of the state directory protects them
         places = paths.mount_points()
     if virt_type == "qemu" and DEVICE.exists() and not DEVICE.is_file():
         covered[DEVICE] = b""
@@ -62,7 +61,7 @@ def prepare(settings: AgentSettings) -> VirtType:
 
 
 def choose(wanted: str) -> VirtType:
-    """Return ``kvm`` or ``qemu``: what was asked for, or for ``auto`` what a probe shows."""
+    """Return ``kvm`` or ``qemu``: the configured one, or for ``auto`` the result of a probe."""
     if wanted == "kvm":
         return "kvm"
     if wanted != "auto":
@@ -73,7 +72,7 @@ def choose(wanted: str) -> VirtType:
 
 
 def probe(accelerator: str) -> bool:
-    """Boot a guest of one sector with ``accelerator`` and say whether it ran."""
+    """Boot a guest of one sector with ``accelerator``; return whether it ran."""
     emulator = shutil.which(EMULATOR, path=SYSTEM_PATH)
     if emulator is None:
         return False

@@ -1,4 +1,4 @@
-"""Orphans on the host, of no guest of Novella: folders or keys without a domain, domains of others."""
+"""Orphans on the host that belong to no guest of Novella: directories or keys without a domain, foreign domains."""
 
 from typing import Any
 from uuid import UUID
@@ -12,9 +12,9 @@ from compute_agent.virt.libvirt.paths import HostPaths
 
 
 def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
-    """List them; nothing is changed.
+    """List them, read-only.
 
-    The folders are read before the domains: one that gets its domain meanwhile is not taken for a leftover.
+    The directories are read before the domains, so that one whose domain is just being created is not listed.
     """
     places = (paths.instances, paths.tpm_keys)
     folders = sorted({path.name for place in places if place.is_dir() for path in place.iterdir()})
@@ -31,7 +31,7 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
 
 
 def _marked(domain: Any) -> bool | None:
-    """Return whether a domain bears Novella's mark; None when it has gone meanwhile."""
+    """Return whether a domain has Novella's mark; None if it no longer exists."""
     try:
         read_mark(domain.UUIDString(), domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE))
     except ValueError:

@@ -1,4 +1,4 @@
-"""QEMU's own monitor (QMP) of a running guest, for what libvirt has no call for."""
+"""QEMU's monitor (QMP) of a running guest, for operations that libvirt does not offer."""
 
 import json
 import re
@@ -10,15 +10,15 @@ import libvirt_qemu
 from compute_agent.virt.errors import RetryableHostError
 
 _NODE = re.compile(r"libvirt-(\d+)-[a-z-]+")
-"""What libvirt calls the block nodes of a disk; the number is the ``index`` of its source in the domain's XML."""
+"""libvirt's names of the block nodes of a disk; the number is the ``index`` of its source in the domain's XML."""
 
 
 class MonitorError(RetryableHostError):
-    """QEMU refused a command; ``detail`` is what it said."""
+    """QEMU refused a command; ``detail`` is its error."""
 
 
 def ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> Any:
-    """Give QEMU a command and return what it answers.  Raises MonitorError, libvirtError."""
+    """Send a command to QEMU and return its result. Raises MonitorError, libvirtError."""
     answer = tell(domain, command, arguments)
     if "error" in answer:
         raise MonitorError("The hypervisor refused a change of the guest.", detail=f"{command}: {answer['error']}")
@@ -26,19 +26,19 @@ def ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> A
 
 
 def tell(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Give QEMU a command; return its answer, which has ``return`` or ``error``."""
+    """Send a command to QEMU; return its response, which has ``return`` or ``error``."""
     words = json.dumps({"execute": command, "arguments": arguments or {}})
     answer: dict[str, Any] = json.loads(libvirt_qemu.qemuMonitorCommand(domain, words, 0))
     return answer
 
 
 def nodes(domain: Any) -> dict[str, dict[str, Any]]:
-    """Return what QEMU says of each block node, by the node's name."""
+    """Return node name → QEMU's description of the block node."""
     return {node["node-name"]: node for node in ask(domain, "query-named-block-nodes", {"flat": True})}
 
 
 def nodes_of_nobody(domain: Any) -> list[str]:
-    """List the nodes that no disk of the guest has, in the order in which they can be removed: users first."""
+    """List the nodes that no disk of the guest uses, in the order in which they can be removed: users first."""
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     used = {source.attrib["index"] for source in tree.iterfind("./devices/disk//*[@index]")}
     left = [name for name in nodes(domain) if (found := _NODE.fullmatch(name)) is not None and found[1] not in used]

@@ -1,8 +1,8 @@
-"""Where the libvirt driver keeps things, under names that are short and that the guests' account can reach.
+"""Paths of the libvirt driver, with short names that the guests' account can reach.
 
-Unix sockets have names of at most 107 bytes, and the state folder may lie where only root gets in.  So what QEMU opens
-is named below ``/run/novella-…``: each folder that it needs is mounted there, in the agent's own mount namespace, which
-QEMU inherits; or is a symbolic link, where guests run as root.
+Paths of Unix sockets have at most 107 bytes, and the state directory may be below one that only root can enter. So
+files for QEMU have names below ``/run/novella-…``: each directory is mounted there, in the agent's own mount namespace,
+which QEMU inherits, or is a symbolic link if guests run as root.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from compute_agent.virt.libvirt.account import ROOT, Account
 RUN = Path("/run")
 BASES = "images/_base"
 PKI = "pki"
-"""The host's certificates: QEMU is a client with them; the key to serve with is root's alone."""
+"""The host's certificates: QEMU uses those of the client; only root can read the server's key."""
 EXPORTS = "exports"
-"""Sockets of the daemons that export volumes to guests of this host; nothing else is in the folder."""
+"""Directory with only the sockets of the daemons that export volumes to guests of this host."""
 VISIBLE = ("instances", "images", "outgoing", "libvirt", PKI, EXPORTS)
-"""The folders of the state that QEMU has to do with; the others hold secrets of the host."""
+"""Directories of the state that QEMU uses; the others contain secrets of the host."""
 READ = frozenset({"seed.iso", "rescue.iso", "kernel", "ramdisk", "rescue.kernel", "rescue.ramdisk"})
 """Files of a guest that QEMU only reads; kernels and ramdisks may be the image cache's own."""
 SOCKETS = "sockets"
@@ -28,7 +28,7 @@ SOCKETS = "sockets"
 
 @dataclass(frozen=True)
 class InstancePaths:
-    """The files of one guest: ``folder`` under the name that QEMU knows, ``real`` the same folder in the state."""
+    """The files of one guest: ``folder`` is the path for QEMU, ``real`` the same directory in the state."""
 
     folder: Path
     real: Path
@@ -41,9 +41,9 @@ class InstancePaths:
 
     @property
     def cd(self) -> Path:
-        """What lies in the CD-ROM drive of a guest that was made of a CD: a qcow2 overlay on the cached image.
+        """The CD-ROM image of a guest created from a CD: a qcow2 overlay on the cached image.
 
-        Nobody writes to it; the overlay says which image of the cache the guest needs.
+        It is read-only; the overlay records which cached image the guest needs.
         """
         return self.folder / "cd.qcow2"
 
@@ -58,12 +58,12 @@ class InstancePaths:
         return self.folder / "swap.raw"
 
     def local_disk(self, number: int) -> Path:
-        """Return an empty disk that was asked for, raw."""
+        """Return the path of a requested empty disk, raw."""
         return self.folder / f"local-{number}.raw"
 
     @property
     def local_files(self) -> list[Path]:
-        """The empty disks that are there, of a guest that asked for some."""
+        """The existing requested empty disks."""
         return sorted(self.folder.glob("local-*.raw"))
 
     @property
@@ -77,7 +77,7 @@ class InstancePaths:
 
     @property
     def ramdisk(self) -> Path:
-        """The ramdisk that goes with the kernel."""
+        """The ramdisk of the kernel."""
         return self.folder / "ramdisk"
 
     @property
@@ -97,11 +97,11 @@ class InstancePaths:
 
     @property
     def rescue_ramdisk(self) -> Path:
-        """The ramdisk that goes with that kernel."""
+        """The ramdisk of that kernel."""
         return self.folder / "rescue.ramdisk"
 
     def variables(self, *, secure_boot: bool, rescue: bool) -> Path:
-        """Return where the variables of the guest's UEFI firmware are; those of a rescue are for its time alone."""
+        """Return the path of the guest's UEFI variables; a rescue has its own."""
         return self.folder / f"{'rescue.' if rescue else ''}{'secure' if secure_boot else 'uefi'}.vars"
 
     @property
@@ -115,16 +115,16 @@ class InstancePaths:
 
     @property
     def console_log(self) -> Path:
-        """What the guest wrote to its serial port."""
+        """The output of the guest's serial port."""
         return self.folder / "console.log"
 
     def serial_socket(self, number: int = 0) -> Path:
-        """Return a serial port itself; one client at a time.  The console is the first."""
+        """Return the socket of a serial port, for one client at a time. The console is the first."""
         return self.folder / SOCKETS / (f"serial-{number}.sock" if number else "serial.sock")
 
     @property
     def agent_socket(self) -> Path:
-        """The channel to the agent in the guest; the name that libvirt would choose is too long for most folders."""
+        """The channel to the guest agent; libvirt's default path is too long for most directories."""
         return self.folder / SOCKETS / "agent.sock"
 
     @property
@@ -132,9 +132,9 @@ class InstancePaths:
         return self.folder / SOCKETS / "vnc.sock"
 
     def hand_over(self) -> None:
-        """Give the account what its QEMU writes and let it read the rest; call it before each start.
+        """Make the account the owner of files that its QEMU writes, and let it read the others; call before each start.
 
-        The folder itself stays root's: nobody else can put another file in the place of one that the agent opens.
+        The directory is owned by root, so that only root can replace a file that the agent opens.
         """
         sockets = self.folder / SOCKETS
         sockets.mkdir(mode=0o700, exist_ok=True)
@@ -150,19 +150,19 @@ class InstancePaths:
 
 @dataclass(frozen=True)
 class HostPaths:
-    """The folders of one agent."""
+    """The directories of one agent."""
 
     state: Path
     account: Account = ROOT
 
     @property
     def short(self) -> Path:
-        """The short name that stands for the state folder."""
+        """The short path of the state directory."""
         return RUN / f"novella-{hashlib.sha256(str(self.state).encode()).hexdigest()[:8]}"
 
     @property
     def mounted(self) -> bool:
-        """Whether what QEMU needs is mounted under its short name, for this process and those it starts."""
+        """Whether QEMU's directories are mounted at their short paths, for this process and its children."""
         return all(
             not (self.short / name).is_symlink()
             and (self.short / name).exists()
@@ -176,17 +176,17 @@ class HostPaths:
         return self.short / "libvirt"
 
     def emulator_log(self, domain: str) -> Path:
-        """Return where the embedded driver logs how it started a domain."""
+        """Return the embedded driver's log of a domain."""
         return self.libvirt_root / "log" / "qemu" / f"{domain}.log"
 
     @property
     def certificates(self) -> Path:
-        """Where QEMU finds the certificates by which it opens volumes on other hosts."""
+        """QEMU's path of the certificates for volumes on other hosts."""
         return self.short / PKI
 
     @property
     def exports(self) -> Path:
-        """Where daemons make their sockets for guests of this host, under the name that both know."""
+        """The directory of the sockets of daemons, with the path that they and guests use."""
         return self.short / EXPORTS
 
     @property
@@ -196,7 +196,7 @@ class HostPaths:
 
     @property
     def tpm_keys(self) -> Path:
-        """Passphrases of guests' TPMs; no account but root gets into the folder."""
+        """Passphrases of guests' TPMs, in a directory that only root can enter."""
         return self.state / "tpm-keys"
 
     def tpm_key(self, uuid: str) -> Path:
@@ -204,26 +204,26 @@ class HostPaths:
 
     @property
     def covers(self) -> Path:
-        """What is shown to libvirt in place of files of the machine (see ``private_mounts``)."""
+        """Files that are shown to libvirt in place of those of the machine (see ``private_mounts``)."""
         return self.state / "covers"
 
     def instance(self, uuid: str) -> InstancePaths:
-        """Return the files of the guest ``uuid``; raises ValueError for what is not a UUID."""
+        """Return the files of the guest ``uuid``; raises ValueError for an invalid UUID."""
         name = str(UUID(uuid))
         return InstancePaths(self.short / "instances" / name, self.instances / name, self.account)
 
     def visible(self, path: Path) -> Path:
-        """Return the name that QEMU knows for a file of the state folder; others have no other name."""
+        """Return QEMU's path of a file in the state directory; other paths are unchanged."""
         path = path.absolute()
         return self.short / path.relative_to(self.state) if path.is_relative_to(self.state) else path
 
     def lend(self, image: Path) -> Path:
-        """Let the account read an image of the cache, and never write it; return the name that QEMU knows."""
+        """Give the account read access to a cached image; return QEMU's path of it."""
         self.account.show(image, 0o440)
         return self.visible(image)
 
     def prepare(self) -> None:
-        """Make the folders and their short names; what is mounted there stays."""
+        """Create the directories and their short paths; existing mounts are kept."""
         self._make_folders()
         if self.mounted:
             return
@@ -235,9 +235,10 @@ class HostPaths:
                 link.symlink_to(self.state / name)
 
     def mount_points(self) -> list[tuple[Path, Path]]:
-        """Make the folders and the places for them under the short name; return each folder with its place.
+        """Create the directories and their mount points below the short path; return each directory with its mount
+        point.
 
-        A place that is there stays: guests of an earlier agent have the folder mounted on it.
+        An existing mount point is kept, as guests of an earlier agent have the directory mounted on it.
         """
         self._make_folders()
         self._make_short()
@@ -256,14 +257,14 @@ class HostPaths:
             self.account.show(folder, 0o710)
 
     def _make_short(self) -> None:
-        """Make the folder of the short names, which others may enter but not change."""
+        """Create the directory of the short paths, which others may enter but not change."""
         if self.short.is_symlink():
             self.short.unlink()
         self.short.mkdir(mode=0o755, exist_ok=True)
         self.short.chmod(0o755)
 
     def remove_short(self) -> None:
-        """Remove the short names; what they stand for stays, and so does what somebody else put beside them."""
+        """Remove the short paths, but neither their targets nor other files next to them."""
         with contextlib.suppress(OSError):
             for name in VISIBLE:
                 self._clear(self.short / name)

@@ -1,4 +1,4 @@
-"""Power, and what the agent inside the guest is asked for: a password, a trim of its disks."""
+"""Power operations, and requests to the guest agent: set a password, trim disks."""
 
 import logging
 import time
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED})
 PRESS_AGAIN = 5.0
-"""Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
+"""Seconds after which the power button is pressed again, as a guest that is still starting ignores it."""
 PASSWORD_SECONDS = 60.0
-"""Within which the agent in the guest has to set a password."""
+"""Seconds in which the guest agent has to set a password."""
 ERROR_STATE = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_IOERROR]
 _NO_AGENT = {
     libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
@@ -60,7 +60,7 @@ class PowerOperations(Domains):
             self._tpm(uuid).start(mark.tpm_version, self._paths.account)
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
-        # The state now, then events: one that came between the two has written the board already.
+        # The current state, then events: an event between the two is already recorded.
         if self._state(self._domain(uuid)) is PowerState.RUNNING:
             return PowerState.RUNNING
         state = self._states.wait(uuid, {PowerState.RUNNING, PowerState.CRASHED}, timeout)
@@ -80,7 +80,7 @@ class PowerOperations(Domains):
         domain = self._domain(uuid)
         if hard or not self._shut_down(uuid, domain, timeout):
             self._power_off(uuid)
-        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # what was saved by a suspend is not gone on with
+        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # a saved memory is discarded
 
     def pause(self, uuid: str) -> None:
         domain = self._domain(uuid)
@@ -125,9 +125,9 @@ class PowerOperations(Domains):
 
     @contextmanager
     def _agent(self, uuid: str, action: str, timeout: float) -> Iterator[Any]:
-        """Give the domain to ask its agent by, which has ``timeout`` seconds: libvirt alone would wait for ever.
+        """Yield the domain for requests to its guest agent, with a timeout in seconds; libvirt's default is unlimited.
 
-        Raises UnsupportedError when it does not answer.
+        Raises UnsupportedError if the agent does not answer.
         """
         domain = self._domain(uuid)
         try:
@@ -145,7 +145,7 @@ class PowerOperations(Domains):
             raise UnsupportedError("The guest does not run.")
 
     def _shut_down(self, uuid: str, domain: Any, timeout: float) -> bool:
-        """Press the power button until the guest is off, at most ``timeout`` seconds; say whether it is."""
+        """Press the power button until the guest is off, at most ``timeout`` seconds; return whether it is."""
         deadline = time.monotonic() + timeout
         while True:
             state = self._state(domain)

@@ -1,4 +1,4 @@
-"""Power states: libvirt's numbers into Nova's, and the newest state of each guest, on which threads can wait."""
+"""Power states: conversion of libvirt's into Nova's, and the latest state of each guest, on which threads can wait."""
 
 import threading
 import time
@@ -32,21 +32,21 @@ _DIED_REASONS = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED, libvirt.VIR_DOMAI
 
 
 def from_state(state: int, reason: int) -> PowerState:
-    """Translate ``virDomainGetState``: a guest that is off because QEMU died has crashed."""
+    """Convert ``virDomainGetState``; a guest whose QEMU died has crashed."""
     if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in _DIED_REASONS:
         return PowerState.CRASHED
     return _STATES.get(state, PowerState.NOSTATE)
 
 
 def from_event(event: int, detail: int) -> PowerState | None:
-    """Translate a lifecycle event; None when it changes no power state."""
+    """Convert a lifecycle event; None if it changes no power state."""
     if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in _DIED_EVENTS:
         return PowerState.CRASHED
     return _EVENTS.get(event)
 
 
 class PowerStates:
-    """The newest power state of every guest of Novella's, written by the event thread; others wait for a change."""
+    """The latest power state of every guest, written by the event thread; other threads wait for changes."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -54,7 +54,7 @@ class PowerStates:
         self._since: dict[str, float] = {}
 
     def know(self, uuid: str, state: PowerState) -> bool:
-        """Note the newest state of a guest; return whether it was another one before."""
+        """Record the latest state of a guest; return whether it changed."""
         with self._changed:
             changed = self._states.get(uuid) != state
             if state not in _ON:
@@ -75,12 +75,12 @@ class PowerStates:
             return list(self._states)
 
     def running_since(self, uuid: str) -> float | None:
-        """Return when the guest was seen to be powered on, in Unix seconds; None when it is off."""
+        """Return the time of the guest's power-on, in Unix seconds; None if it is off."""
         with self._changed:
             return self._since.get(uuid)
 
     def forget(self, uuid: str) -> None:
-        """Forget a guest that is removed."""
+        """Remove a deleted guest."""
         with self._changed:
             self._states.pop(uuid, None)
             self._since.pop(uuid, None)

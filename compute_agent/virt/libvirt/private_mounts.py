@@ -1,4 +1,4 @@
-"""A mount namespace of the agent's own, in which single files of the machine are covered by others."""
+"""The agent's own mount namespace, in which single files of the machine are covered by others."""
 
 import ctypes
 import errno
@@ -14,13 +14,13 @@ CLONE_NEWNS = 0x00020000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE, MS_SHARED = 0x1, 0x20, 0x1000, 0x4000, 0x80000, 0x100000
 
 HIDDEN = (errno.ENOENT, errno.EINVAL)
-"""Errors about a mount that another one lies over."""
+"""Errors for a mount covered by another."""
 NETWORK_NAMESPACES = Path("/run/netns")
-"""Where ``ip netns`` keeps them, each as a mount."""
+"""Directory of ``ip netns``, with a mount for each namespace."""
 
 ACCOUNT = "libvirt-qemu"
 GROUPS = (ACCOUNT, "kvm")
-"""libvirt looks these names up before it reads its settings, also when it will never use them."""
+"""Names that libvirt looks up before it reads its settings, even if it does not use them."""
 UNUSED_ID = 65533
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
@@ -28,9 +28,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare() -> None:
-    """Give this process its own view of the mounts; raises OSError, also when the process has threads already.
+    """Create a mount namespace for this process; raises OSError, also if the process already has threads.
 
-    Network namespaces stay in common with the machine: those that this process makes must outlive it.
+    Network namespaces are shared with the machine, as those created by this process must outlive it.
     """
     if threading.active_count() > 1:
         raise OSError("the process already has threads")
@@ -38,12 +38,12 @@ def unshare() -> None:
     _check(_libc.unshare(CLONE_NEWNS))
     for place in _mounted():
         if not place.is_relative_to(NETWORK_NAMESPACES):
-            # Slave, not private: what is unmounted outside must not be held by our copy of its mount.
+            # Slave instead of private: our copy of a mount must not keep it busy when it is unmounted outside.
             _check(_libc.mount(b"none", os.fsencode(place), None, MS_SLAVE, None), but=HIDDEN)
 
 
 def cover(path: Path, content: bytes, copy: Path) -> None:
-    """Show ``content`` (kept in the file ``copy``) at ``path``, read-only even for root; call ``unshare`` before."""
+    """Show ``content`` (stored in the file ``copy``) at ``path``, read-only even for root; requires ``unshare``."""
     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy.write_bytes(content)
     copy.chmod(0o644)
@@ -53,15 +53,15 @@ def cover(path: Path, content: bytes, copy: Path) -> None:
 
 
 def bind(folder: Path, place: Path) -> None:
-    """Show ``folder`` under another name, too; call ``unshare`` before.  Raises OSError."""
+    """Bind-mount ``folder`` at another path; requires ``unshare``. Raises OSError."""
     _check(_libc.mount(os.fsencode(folder), os.fsencode(place), None, MS_BIND, None))
 
 
 def account_files() -> dict[Path, bytes]:
-    """Return ``/etc/passwd`` and ``/etc/group`` with libvirt's account added, as far as the machine lacks it.
+    """Return ``/etc/passwd`` and ``/etc/group`` with libvirt's account added, if the machine lacks it.
 
-    The distribution's ``libvirt-daemon-system`` makes the account, together with a daemon that the embedded driver does
-    without; QEMU has another account there, so this one owns nothing.
+    The distribution's ``libvirt-daemon-system`` creates the account, with a daemon that the embedded driver does not
+    need; QEMU uses another account there, so this one owns nothing.
     """
     files = {}
     if not _exists(pwd.getpwnam, ACCOUNT):
@@ -75,7 +75,7 @@ def account_files() -> dict[Path, bytes]:
 
 
 def _share(folder: Path) -> None:
-    """Let mounts in the folder be seen in all views of it, as ``ip netns add`` does."""
+    """Share mounts in the directory with all namespaces, as ``ip netns add`` does."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if folder not in _mounted():
         bind(folder, folder)
@@ -83,7 +83,7 @@ def _share(folder: Path) -> None:
 
 
 def _mounted() -> list[Path]:
-    """List the places of all mounts that can be seen, the outer before the inner; see proc(5)."""
+    """List all visible mount points, outer before inner; see proc(5)."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     return [Path(os.fsdecode(_ESCAPE.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4]))) for line in lines]
 

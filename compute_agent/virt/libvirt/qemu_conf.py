@@ -14,10 +14,10 @@ CONTROLLERS = {"cpu": "cpu", "cpuset": "cpuset", "io": "blkio", "memory": "memor
 
 
 def render(account: Account, controllers: list[str], certificates: Path) -> str:
-    """Return the settings: QEMU under ``account`` with its system calls filtered, and nothing that needs a daemon.
+    """Return the settings: QEMU under ``account`` with a system call filter, and no features that need a daemon.
 
-    ``certificates`` is the folder of those by which volumes of other hosts are opened; only disks that ask for it use
-    TLS.  The agent gives the account its files: libvirt would give it the images, too, which all guests share.
+    ``certificates`` is the directory of client certificates for volumes of other hosts; only disks that require it use
+    TLS. The agent sets the owner of files itself: libvirt would also change that of the shared images.
     """
     listed = ", ".join(f'"{name}"' for name in controllers)
     return f"""\
@@ -37,9 +37,10 @@ nbd_tls_x509_cert_dir = "{certificates}"
 
 
 def controllers(root: Path = CGROUPS) -> list[str]:
-    """Return libvirt's names of the controllers that groups of guests can have here; none without cgroup v2.
+    """Return libvirt's names of the cgroup controllers available for guests; none without cgroup v2.
 
-    Only those that the root hands down already: in a container it holds processes and must not begin to.
+    Only those already enabled for children of the root: in a container the root contains processes, so no more can be
+    enabled.
     """
     try:
         handed_down = (root / "cgroup.subtree_control").read_text().split()
@@ -54,8 +55,8 @@ def controllers(root: Path = CGROUPS) -> list[str]:
 
 
 def controllers_of_libvirtd(root: Path = CGROUPS) -> list[str]:
-    """Return libvirt's names of the controllers that a libvirtd of the system can use, which puts guests into groups
-    by itself: those of cgroup v2, or those that are mounted on their own.
+    """Return libvirt's names of the controllers that a system libvirtd can use: those of cgroup v2, or those mounted
+    separately.
     """
     try:
         found = (root / "cgroup.controllers").read_text().split()

@@ -1,13 +1,16 @@
-"""The block nodes under a disk of a running guest, put on another export while the guest goes on.
+"""Switching the block nodes of a running guest's disk to another export.
 
-libvirt calls the two nodes of a volume's disk ``libvirt-N-format`` (raw) and ``libvirt-N-storage`` (NBD), and must find
-them under these names later.  An export keeps the size that it was made with, so a volume that has grown has a second
-one.  ``move`` brings the disk to it:
+libvirt names the two nodes of a volume's disk ``libvirt-N-format`` (raw) and ``libvirt-N-storage`` (NBD), and must find
+these names later. An export keeps its initial size, so an extended volume has a second one. ``move`` switches the disk
+to it:
 
-1. a node of ours is opened on the new export; 2. the upper node is put on it; 3. libvirt's lower node is removed and
-opened again, on the new export; 4. the upper node is put on that; 5. the node of ours is removed.
+1. open a node of our own on the new export;
+2. switch the upper node to it;
+3. remove libvirt's lower node and open it again on the new export;
+4. switch the upper node to that;
+5. remove our own node.
 
-It may be cut off anywhere and is done again from what is there then.
+It may be interrupted at any step, and is then repeated from the current state.
 """
 
 import json
@@ -20,13 +23,14 @@ from compute_agent.virt.libvirt import monitor
 
 WAKE_TRIES, WAKE_PAUSE = 10, 0.1
 CACHE = {"direct": True, "no-flush": False}
-"""What libvirt makes of ``cache='none'``."""
+"""libvirt's settings for ``cache='none'``."""
 
 
 def move(domain: Any, index: str, connection: VolumeConnection, certificates: str) -> bool:
-    """Put the disk whose source has this ``index`` on the export; return whether it was on another one.
+    """Switch the disk whose source has this ``index`` to the export; return whether it was on another one.
 
-    ``certificates`` is the folder of the host's certificates.  Raises MonitorError, libvirtError; the guest goes on.
+    ``certificates`` is the directory of the host's certificates. Raises MonitorError, libvirtError; the guest keeps
+    running.
     """
     upper, lower, ours = f"libvirt-{index}-format", f"libvirt-{index}-storage", f"novella-{index}"
     nodes = monitor.nodes(domain)
@@ -47,8 +51,9 @@ def move(domain: Any, index: str, connection: VolumeConnection, certificates: st
 
 
 def wake(domain: Any, index: str) -> None:
-    """Have QEMU open the connection of a disk again if it is over: the guest may not have used it since, and whatever
-    uses it first fails.  Raises MonitorError, libvirtError.
+    """Make QEMU reopen a closed connection of a disk, as the next request would otherwise fail.
+
+    Raises MonitorError, libvirtError.
     """
     upper, lower = f"libvirt-{index}-format", f"libvirt-{index}-storage"
     nodes = monitor.nodes(domain)
@@ -57,10 +62,10 @@ def wake(domain: Any, index: str) -> None:
 
 
 def cut(domain: Any, index: str, device: str) -> None:
-    """Close the volume of the disk ``device`` (QEMU's id) under a guest that does not let go of it.
+    """Close the volume of the disk ``device`` (QEMU's id) of a guest that does not release it.
 
-    A disk without a single block takes its place: the guest gets an error for all that it reads or writes, and is not
-    paused for it.  Raises MonitorError, libvirtError.
+    It is replaced by a disk without blocks: the guest gets I/O errors and is not paused. Raises MonitorError,
+    libvirtError.
     """
     upper, lower, nothing = f"libvirt-{index}-format", f"libvirt-{index}-storage", f"novella-nothing-{index}"
     nodes = monitor.nodes(domain)
@@ -73,12 +78,12 @@ def cut(domain: Any, index: str, device: str) -> None:
 
 
 def place(domain: Any, index: str) -> tuple[str, str]:
-    """Return the export that a disk is on, and the socket or address where it is; empty texts when nobody can say."""
+    """Return a disk's export and its socket or address; empty texts if unknown."""
     return place_of(monitor.nodes(domain).get(f"libvirt-{index}-storage", {}))
 
 
 def place_of(node: dict[str, Any]) -> tuple[str, str]:
-    """Return the same of an NBD node, as QEMU describes it."""
+    """Return export and socket or address of an NBD node, as described by QEMU."""
     name = str(node.get("file", ""))
     if name.startswith("json:"):
         options = json.loads(name.removeprefix("json:"))
@@ -91,12 +96,12 @@ def place_of(node: dict[str, Any]) -> tuple[str, str]:
 
 
 def wanted_place(connection: VolumeConnection) -> tuple[str, str]:
-    """Return the same of a connection."""
+    """Return export and socket or address of a connection."""
     return connection.export, connection.socket or f"{connection.address}:{connection.port}"
 
 
 def _removed(domain: Any, node: str) -> bool:
-    """Remove a node unless something is on it; return whether it is gone."""
+    """Remove a node unless it is in use; return whether it was removed."""
     return "error" not in monitor.tell(domain, "blockdev-del", {"node-name": node})
 
 
@@ -110,7 +115,7 @@ def _put(domain: Any, upper: str, lower: str, told: dict[str, Any]) -> None:
         "detect-zeroes": told["detect_zeroes"],
         "cache": CACHE,
     }
-    for _ in range(WAKE_TRIES):  # it begins with a flush, which fails once where the connection was over
+    for _ in range(WAKE_TRIES):  # it starts with a flush, which fails once on a closed connection
         if "error" not in monitor.tell(domain, "blockdev-reopen", {"options": [options]}):
             return
         time.sleep(WAKE_PAUSE)
@@ -148,9 +153,9 @@ def _credentials(lower: str) -> str:
 
 
 def _have_credentials(domain: Any, lower: str, certificates: str) -> None:
-    """Let QEMU have the host's certificates, as they are now, under libvirt's name for them.
+    """Update the host's certificates in QEMU under libvirt's name for them.
 
-    QEMU read those that it has when the disk came; nodes that are open keep them, whatever has their name now.
+    QEMU reads certificates when the disk is attached; open nodes keep their own.
     """
     name = _credentials(lower)
     if "error" in monitor.tell(domain, "object-del", {"id": name}) and name in _objects(domain):

@@ -1,4 +1,4 @@
-"""A guest that boots from another disk for a while."""
+"""Booting a guest from another disk for a time."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from compute_agent.virt.libvirt.domains import Domains
 
 
 class RescueOperations(Domains):
-    """Rescuing a guest and giving it its own disk again."""
+    """Rescue and unrescue."""
 
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
         if base is None:

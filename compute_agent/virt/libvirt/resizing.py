@@ -1,9 +1,8 @@
-"""The disks of a guest that is resized: those of before lie aside until the new size is kept or given up.
+"""Disks of a resized guest; the previous ones are kept until the resize is confirmed or reverted.
 
-The root disk of before becomes the backing file of a fresh overlay, so nothing is copied while the guest is off, and
-going back is one rename.  Keeping the new size writes what is under the overlay into it, while the guest goes on, and
-then removes the file.  Every step may be cut off and done again: a disk that lies aside is whole, and the one in its
-place appears by a rename.
+The previous root disk becomes the backing file of a new overlay, so that nothing is copied while the guest is off, and
+a revert is one rename. Confirmation merges the backing file into the overlay while the guest runs, and then deletes the
+file. Every step is idempotent: a kept disk is always complete, and its replacement appears by a rename.
 """
 
 import json
@@ -29,23 +28,23 @@ log = logging.getLogger(__name__)
 
 LONG = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first look at a disk that is being written together, and between later ones."""
+"""Seconds until the first progress check of a merge, and between later ones."""
 ROUNDS = 5
-"""How often it is begun anew, when the guest goes on or off meanwhile."""
-_NOT_MADE = "The host could not make the guest's larger disk."
+"""Maximum retries if the guest starts or stops in the meantime."""
+_NOT_MADE = "The host could not create the guest's larger disk."
 _NOT_KEPT = "The guest's disk could not be written together yet."
 
 
 def aside(disk: Path) -> Path:
-    """Return where the disk of before lies."""
+    """Return the path of the previous disk."""
     return disk.with_name(f"{disk.name}.before")
 
 
 def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
-    """Give a guest that is off the disks of ``spec.flavor`` and put those of before aside.
+    """Give a stopped guest the disks of ``spec.flavor``, and keep the previous ones.
 
-    Raises InstanceNotFoundError for a guest without a disk, ImageUnacceptableError when its disk would shrink,
-    RetryableHostError without room; what was put aside then is brought back by ``restore``.
+    Raises InstanceNotFoundError for a guest without a disk, ImageUnacceptableError if its disk would shrink,
+    RetryableHostError without space; ``restore`` then brings back the previous disks.
     """
     own_root = boot_volume(spec) is None
     try:
@@ -60,9 +59,7 @@ def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
 
 
 def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
-    """Bring back the disks of before to a guest that is off; ``spec.flavor`` is its size then.  Nothing when none lies
-    aside.
-    """
+    """Restore the previous disks of a stopped guest, with the size of ``spec.flavor``. No effect if there are none."""
     wanted = {local.path for local in local_disks(spec, paths)}
     try:
         for disk in _empty_disks(paths):
@@ -77,8 +74,9 @@ def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
 
 
 def keep(domain: Any | None, paths: InstancePaths) -> None:
-    """Remove the disks of before, whether the guest is on or off.  Raises RetryableHostError when it must be tried
-    again; nothing is lost then.
+    """Remove the previous disks of a running or stopped guest.
+
+    Raises RetryableHostError if it must be retried; no data is lost then.
     """
     try:
         for disk in _empty_disks(paths):
@@ -107,7 +105,7 @@ def _free(folder: Path) -> int:
 
 
 def _overlay(disk: Path, size: int) -> None:
-    """Put an overlay of ``size`` bytes (0: as large as it is) in the disk's place and the disk under it."""
+    """Replace the disk by an overlay of ``size`` bytes (0: unchanged) with the disk as its backing file."""
     before = aside(disk)
     has = int(_info(before if before.exists() else disk)["virtual-size"])
     if 0 < size < has:
@@ -119,7 +117,7 @@ def _overlay(disk: Path, size: int) -> None:
     part = disk.with_suffix(".part")
     part.unlink(missing_ok=True)
     part.touch(mode=0o600)
-    # -F: the format under it is written down, so QEMU never guesses it from bits that a guest could have made.
+    # -F: the backing format is recorded, so that QEMU never guesses it from data that a guest could have written.
     run_program(
         "qemu-img", "create", "-q", "-f", "qcow2", "-b", str(before), "-F", "qcow2", str(part), str(max(size, has))
     )
@@ -133,7 +131,7 @@ def _info(disk: Path) -> dict[str, Any]:
 
 
 def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
-    """Write what lies in ``before`` into ``disk``, until that does not need it any more."""
+    """Merge ``before`` into ``disk``, until that no longer depends on it."""
     info = _info(before)
     under, needed = info.get("full-backing-filename"), int(info["actual-size"]) + LEAST_FREE
     for _ in range(ROUNDS):
@@ -148,11 +146,11 @@ def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
         where = ["-b", under, "-F", "raw"] if under else ["-b", ""]
         words = ("qemu-img", "rebase", "-q", "-f", "qcow2", *where, str(disk))
         run_long(*words, limits=LONG, stopped=lambda: False, rights=Rights())
-    raise RetryableHostError(_NOT_KEPT, detail=f"{disk} still lies on {before}")
+    raise RetryableHostError(_NOT_KEPT, detail=f"{disk} still depends on {before}")
 
 
 def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
-    """Let QEMU do it while the guest goes on; when the guest goes off meanwhile, it is not done."""
+    """Let QEMU merge the disks while the guest runs; incomplete if the guest stops."""
     try:
         if not domain.blockJobInfo(str(disk)):
             domain.blockRebase(str(disk), under, 0, 0)
@@ -171,13 +169,13 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
 
 
 def _empty_disks(paths: InstancePaths) -> set[Path]:
-    """Return the places of the empty disks that are there, or lie aside, and those of a flavor."""
+    """Return the paths of the existing and previous empty disks, and those of a flavor."""
     asked = {path.with_name(path.name.removesuffix(aside(path).suffix)) for path in paths.folder.glob("local-*.before")}
     return {paths.ephemeral_disk, paths.swap_disk, *paths.local_files, *asked}
 
 
 def _extra(disk: Path, wanted: LocalFile | None) -> None:
-    """Give one disk beside the root disk its new size, None: it goes; the one of before, if any, is put aside."""
+    """Resize an ephemeral or swap disk; None removes it. The previous file, if any, is kept."""
     before, size = aside(disk), wanted.size if wanted else 0
     if not before.exists():
         has = disk.stat().st_size if disk.exists() else 0
@@ -194,7 +192,7 @@ def _extra(disk: Path, wanted: LocalFile | None) -> None:
 
 
 def _make(part: Path, before: Path, wanted: LocalFile) -> None:
-    """Make a new disk; one with files is the copy of the one before, and its file system is the guest's to grow."""
+    """Create a new disk; one with files is a copy of the previous one, whose file system the guest can extend."""
     if before.exists() and not wanted.disk.swap:
         run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)
         os.truncate(part, wanted.size)
@@ -204,7 +202,7 @@ def _make(part: Path, before: Path, wanted: LocalFile) -> None:
 
 
 class ResizeOperations(Domains):
-    """Giving a guest another size, and keeping or giving up that."""
+    """Resize of a guest, confirmation and revert."""
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
         self._power_off(spec.uuid)

@@ -1,9 +1,9 @@
-"""The config drive: what a guest must know of itself, in the forms that cloud-init and Novella's own image read.
+"""The config drive: metadata of the guest in the formats of cloud-init and of Novella's own image.
 
-Both trees are on one disk: NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``; read when the
-label is ``cidata``) and OpenStack's ``openstack`` with EC2's ``ec2`` in their dated versions (read when it is
-``config-2``, the label of an asked-for config drive).
-The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and of Nova's "Metadata service" chapter.
+Both trees are on one disk: NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``; read if the
+label is ``cidata``) and OpenStack's ``openstack`` with EC2's ``ec2`` in their dated versions (read if it is
+``config-2``, the label of a requested config drive). The formats are those of cloud-init's datasources NoCloud and
+ConfigDrive, and of Nova's "Metadata service" chapter.
 """
 
 import base64
@@ -21,11 +21,11 @@ from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import ProgramError, run_program
 
 ISO_TOOLS = ("genisoimage", "mkisofs", "xorrisofs")
-"""Any of them: they take the same options."""
+"""Alternatives with the same options."""
 
 
 def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
-    """Return the files of the seed, by path.  Raises FatalBuildError when the user data is not base64."""
+    """Return path → file of the seed. Raises FatalBuildError if the user data is not base64."""
     config = b"#cloud-config\n" + _json(_password(spec.admin_password)) if spec.admin_password is not None else b""
     files = {
         "meta-data": _json(_nocloud_meta_data(spec)),
@@ -42,7 +42,7 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
 
 
 def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = None) -> None:
-    """Write the seed's ISO 9660 image, to ``target`` when that is given; RetryableHostError when the host cannot."""
+    """Write the seed's ISO 9660 image, by default to the guest's seed; RetryableHostError on failure."""
     tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
     if tool is None:
         raise RetryableHostError("The host cannot make config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found")
@@ -59,7 +59,7 @@ def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = N
         run_program(tool, "-quiet", "-V", label, "-r", "-J", "-o", str(image), str(staging))
         image.replace(target or paths.seed)
     except (OSError, ProgramError) as error:
-        raise RetryableHostError("The host could not make the guest's config drive.", detail=str(error)) from error
+        raise RetryableHostError("The host could not create the guest's config drive.", detail=str(error)) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -135,4 +135,4 @@ _BY_MODE = {
     "dhcpv6-stateless": {"accept-ra": True, "dhcp6": True},
     "dhcpv6-stateful": {"accept-ra": True, "dhcp6": True},
 }
-"""How the guest gets an address → what its interface is told."""
+"""Address mode of a guest → settings of its interface."""

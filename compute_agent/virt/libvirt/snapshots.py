@@ -1,4 +1,4 @@
-"""A whole copy of a guest's root disk: by QEMU itself while the guest is on, by qemu-img while it is off."""
+"""A complete copy of a guest's root disk: by QEMU while the guest runs, by qemu-img otherwise."""
 
 import json
 import logging
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 COPY = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first look at a copy under way, and between later ones."""
+"""Seconds until the first progress check of a copy, and between later ones."""
 AGENT_SECONDS = 5
-"""How long an agent inside the guest may take to freeze its file systems."""
+"""Seconds in which the guest agent has to freeze the file systems."""
 THAWS = 5
 ALONE = nullcontext()
-"""Where nobody else begins a copy."""
+"""For callers without concurrent copies."""
 _NOT_FROZEN = "The guest's image demands frozen file systems (os_require_quiesce), and"
 _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
@@ -49,12 +49,12 @@ def copy_disk(
     begin: AbstractContextManager[object] = ALONE,
     needs_quiesce: bool = False,
 ) -> None:
-    """Write ``disk``, with what lies under it, to ``target``; the contract is ``ComputeDriver.snapshot``.
+    """Write ``disk``, with its backing files, to ``target``; see ``ComputeDriver.snapshot``.
 
-    ``account`` is the one that QEMU runs under; QEMU's job begins within ``begin``, which keeps others from it.
+    ``account`` is that of QEMU; QEMU's job is started within ``begin``, which prevents others.
 
-    Of a guest that is on, the copy is the disk of one moment: before it, file systems are frozen where the guest has an
-    agent.  One that goes off meanwhile is copied as it was left.
+    The copy of a running guest is consistent: file systems are frozen before it if the guest has an agent. If the guest
+    stops in the meantime, its final state is copied.
     """
     try:
         _check_room(disk, target, disk_format)
@@ -82,7 +82,7 @@ def _check_room(disk: Path, target: Path, disk_format: str) -> None:
 
 
 def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Account, *, needs_quiesce: bool) -> None:
-    """Let QEMU copy while the guest goes on."""
+    """Start QEMU's copy while the guest runs."""
     _end_job(domain)
     end_left_copy(domain)
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
@@ -93,7 +93,7 @@ def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Acc
 
 
 def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
-    """Wait until QEMU has copied; False when the guest went off before the end."""
+    """Wait until QEMU has finished the copy; False if the guest stopped before."""
     pause, watched = LOOK_FIRST, progress.Watched()
     while _goes_on(domain):
         watched.look(progress.size_on_disk(target))
@@ -111,7 +111,7 @@ def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
 
 
 def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
-    """Make an empty copy that QEMU may write; libvirt would make one that only root may."""
+    """Create an empty copy that QEMU may write; one created by libvirt would be only root's."""
     target.unlink(missing_ok=True)
     try:
         told = json.loads(
@@ -125,7 +125,7 @@ def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
 
 
 def _backup_xml(device: str, target: Path, disk_format: str) -> str:
-    """Return libvirt's "Backup XML": one disk, pushed to a file; disks that are not named are left out."""
+    """Return libvirt's "Backup XML": one disk, pushed to a file; other disks are omitted."""
     backup = ET.Element("domainbackup", mode="push")
     disk = ET.SubElement(ET.SubElement(backup, "disks"), "disk", name=device, backup="yes", type="file")
     ET.SubElement(disk, "driver", type=disk_format)
@@ -134,7 +134,7 @@ def _backup_xml(device: str, target: Path, disk_format: str) -> str:
 
 
 def _device(tree: ET.Element, disk: Path) -> str:
-    """Return the name under which the guest has the disk."""
+    """Return the disk's name in the guest."""
     for element in tree.findall("./devices/disk"):
         source, device = element.find("source"), element.find("target")
         if source is not None and device is not None and source.attrib.get("file") == str(disk):
@@ -152,7 +152,7 @@ def _goes_on(domain: Any) -> bool:
 
 
 def _end_job(domain: Any) -> None:
-    """End what copies this guest, here or begun by an agent that died, and wait until it has ended."""
+    """Abort the copies of this guest, also one started by an agent that died, and wait for their end."""
     if not _goes_on(domain):
         return
     try:
@@ -164,16 +164,16 @@ def _end_job(domain: Any) -> None:
 
 
 def end_left_copy(domain: Any) -> None:
-    """End what QEMU has of a copy of which libvirt knows nothing; only while no copy of this guest can begin here."""
+    """End a copy in QEMU that is unknown to libvirt; only while no copy of this guest can start here."""
     if domain.isActive() and not _goes_on(domain):
         interrupted_backups.end(domain)
 
 
 @contextmanager
 def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterator[None]:
-    """Hold the guest's file systems still where an agent inside can; the guest never stays so.
+    """Freeze the guest's file systems if it has a guest agent; they are always thawed.
 
-    Raises UnsupportedError when that is ``required`` and none can.
+    Raises UnsupportedError if it is ``required`` and not possible.
     """
     if tree.find("./devices/channel/target[@name='org.qemu.guest_agent.0']") is None:
         if required:
@@ -195,7 +195,7 @@ def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterato
 
 
 def _thaw(domain: Any) -> None:
-    """Let the file systems go on, also those that were frozen by an agent of the host that died, or answered late."""
+    """Thaw the file systems, also those frozen by an agent of the host that died, or by a late response."""
     for _ in range(THAWS):
         try:
             domain.fsThaw()
@@ -208,7 +208,7 @@ def _thaw(domain: Any) -> None:
 
 
 def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
-    """Copy the disk of a guest that is off."""
+    """Copy the disk of a stopped guest."""
     target.unlink(missing_ok=True)
     if stopped():
         raise StoppedError(_BROKEN_OFF)

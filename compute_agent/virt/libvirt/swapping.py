@@ -1,4 +1,4 @@
-"""A volume of a running guest copied to another one, on which the guest then goes on."""
+"""Copying a volume of a running guest to another one, to which the guest is then switched."""
 
 import logging
 import time
@@ -17,15 +17,15 @@ from compute_agent.virt.libvirt.volume_table import RUNS, names_in, place_of, ta
 log = logging.getLogger(__name__)
 
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first look at a copy under way, and between later ones."""
+"""Seconds until the first progress check of a copy, and between later ones."""
 _NOT_COPIED = "The volume could not be copied."
 
 
 def copy(domain: Any, target: str, new: GuestDisk, stopped: Stopped) -> None:
-    """Copy the disk ``target`` to ``new``, and let the guest go on with that.
+    """Copy the disk ``target`` to ``new``, and switch the guest to it.
 
-    A copy that an earlier agent began goes on; one to somewhere else is ended.  Raises StoppedError,
-    RetryableHostError, libvirtError; no copy goes on then.
+    A copy started by an earlier agent is continued; one to another volume is aborted. Raises StoppedError,
+    RetryableHostError, libvirtError; the copy is then aborted.
     """
     try:
         _begin(domain, target, new)
@@ -37,7 +37,7 @@ def copy(domain: Any, target: str, new: GuestDisk, stopped: Stopped) -> None:
 
 
 def is_on(disk: ET.Element, new: GuestDisk) -> bool:
-    """Return whether a disk of the running guest has ``new`` as its source, by libvirt's own note."""
+    """Return whether ``new`` is the source of a running guest's disk, by libvirt's records."""
     source = disk.find("source")
     return source is not None and place_of(source) == place_of(disk_xml.source_element(new.connection))
 
@@ -57,7 +57,7 @@ def _begin(domain: Any, target: str, new: GuestDisk) -> None:
 
 
 def _wait(domain: Any, target: str, stopped: Stopped) -> None:
-    """Wait until both volumes have the same.  What goes wrong with a copy is seen only by its end."""
+    """Wait until both volumes have the same data. An error of the copy shows only as its end."""
     pause, watched = LOOK_FIRST, progress.Watched()
     while True:
         job = domain.blockJobInfo(target)
@@ -74,7 +74,7 @@ def _wait(domain: Any, target: str, stopped: Stopped) -> None:
 
 
 def end(domain: Any, target: str) -> None:
-    """End a copy; the guest goes on with what it had."""
+    """Abort a copy; the guest keeps its volume."""
     try:
         if domain.isActive() and target in names_in(tree_of(domain, RUNS)) and domain.blockJobInfo(target):
             domain.blockJobAbort(target, 0)

@@ -1,7 +1,8 @@
-"""Emulated TPMs of guests: their state in the guest's folder, encrypted, and swtpm, which the agent starts before QEMU.
+"""Emulated TPMs of guests: their encrypted state in the guest's directory, and swtpm, which the agent starts before
+QEMU.
 
-The state belongs to another account than QEMU's, and the key to it is root's alone: neither QEMU nor who copies the
-guest's folder can read it.  swtpm ends by itself when QEMU lets go of it.
+The state is owned by another account than QEMU's, and its key by root: neither QEMU nor a copy of the guest's directory
+can read it. swtpm exits when QEMU closes it.
 """
 
 import contextlib
@@ -36,16 +37,16 @@ class Tpm:
     """The TPM of one guest."""
 
     folder: Path
-    """Its state, and what swtpm says."""
+    """Its state and the log of swtpm."""
     key: Path
-    """A file of root's with the passphrase of the state."""
+    """root's file with the passphrase of the state."""
     control: Path
-    """Where QEMU reaches it."""
+    """The socket for QEMU."""
     account: StorageAccount | None
-    """Of swtpm; None: root."""
+    """Account of swtpm; None: root."""
 
     def make(self) -> None:
-        """Make a place and a key for a TPM unless the guest has one; swtpm makes the TPM itself when it first starts.
+        """Create a directory and a key for a TPM unless the guest has one; swtpm creates the TPM at its first start.
 
         Raises RetryableHostError.
         """
@@ -61,10 +62,10 @@ class Tpm:
             (self.folder / STATE).mkdir(mode=0o700, exist_ok=True)
             self._give(self.folder / STATE, 0o700)
         except OSError as error:
-            raise RetryableHostError("The host could not make the guest's TPM.", detail=str(error)) from error
+            raise RetryableHostError("The host could not create the guest's TPM.", detail=str(error)) from error
 
     def start(self, version: str, guest: Account) -> None:
-        """Start swtpm for a QEMU of the account ``guest``; one that waits for a guest that never came is ended first.
+        """Start swtpm for a QEMU of the account ``guest``, after ending one whose guest never started.
 
         Raises RetryableHostError.
         """
@@ -102,7 +103,7 @@ class Tpm:
             processes.kill(pid)
 
     def remove(self) -> None:
-        """Make the state unreadable for good; it goes with the guest's folder."""
+        """Delete the key, which makes the state unreadable; it is deleted with the guest's directory."""
         self.end()
         self.key.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A device that a running guest is asked to let go of."""
+"""Hot-unplug of a device from a running guest."""
 
 import logging
 import time
@@ -12,18 +12,17 @@ from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 log = logging.getLogger(__name__)
 
 LETS_GO_WITHIN = 30.0
-"""Seconds that a running guest may take to let go of a device; one that is still starting does not hear of it at once.
-"""
+"""Seconds in which a running guest has to release a device; one that is still starting ignores the first requests."""
 ASK_AGAIN = 5.0
 LOOK_FIRST, LOOK_LAST = 0.02, 0.1
-"""Seconds until the first look whether it has, and between later ones."""
+"""Seconds until the first check, and between later ones."""
 
 
 def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: float = LETS_GO_WITHIN) -> None:
-    """Ask the guest until it has let go of the device, whose XML ``find`` returns as long as the guest has it.
+    """Request the guest to release a device until it has, while ``find`` returns the device's XML.
 
-    Raises UnsupportedError for a guest that is paused, RetryableHostError for one that has not let go of ``what``
-    within ``patience`` seconds; it has the device then.
+    Raises UnsupportedError for a paused guest, RetryableHostError if it has not released ``what`` within ``patience``
+    seconds; it then keeps the device.
     """
     deadline, asked, pause = time.monotonic() + patience, float("-inf"), LOOK_FIRST
     while domain.isActive() and (device := find()) is not None:
@@ -40,7 +39,7 @@ def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: flo
 
 
 def _ask(domain: Any, device: str) -> None:
-    """Ask the guest to let go; what goes wrong (it is asked already, it has just stopped) the next look will tell."""
+    """Request the release; errors (already requested, guest just stopped) show at the next check."""
     try:
         domain.detachDeviceFlags(device, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     except libvirt.libvirtError as error:

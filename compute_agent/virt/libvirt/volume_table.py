@@ -1,9 +1,9 @@
-"""Which volume is which disk of a domain, as it runs or as it is defined.
+"""The volumes of a domain's disks, in the running domain or its definition.
 
-A volume's disk has the volume's id as its serial number and the attachment's in its alias.  A disk is known by its
-attachment: while the data of a volume moves to another pool, the volume has two, and the guest goes from one to the
-other.  A running guest's disk cannot be given another serial number or alias, so what is put in the place of a volume,
-or is taken away by force, is noted in a metadata element of the running domain.
+A volume's disk has the volume's id as serial number and the attachment's in its alias. A disk is identified by its
+attachment: while a volume is migrated between pools it has two, and the guest is switched from one to the other. Serial
+number and alias of a running guest's disk cannot be changed, so swapped and forcibly detached volumes are recorded in a
+metadata element of the running domain.
 """
 
 import copy
@@ -24,18 +24,18 @@ RUNS, DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
 @dataclass(frozen=True)
 class Owner:
-    """The volume that is behind a disk, and its attachment; without a volume, the guest has only the disk still."""
+    """The volume of a disk, and its attachment; without a volume, the guest still has the disk but no data."""
 
     volume: str
     attachment: str = ""
 
     @classmethod
     def of(cls, disk: GuestDisk) -> "Owner":
-        """Return what is behind a volume's disk."""
+        """Return the owner of a volume's disk."""
         return cls(disk.id, disk.attachment_id)
 
     def is_for(self, disk: GuestDisk) -> bool:
-        """Return whether this is the disk that is meant."""
+        """Return whether this is the owner of the disk."""
         if self.attachment and disk.attachment_id:
             return self.attachment == disk.attachment_id
         return self.volume == disk.id
@@ -99,7 +99,7 @@ def names_in(*trees: ET.Element) -> set[str]:
 
 
 def note(domain: Any, target: str, owner: Owner | None) -> None:
-    """Note what is behind a disk of the running domain; None: what its serial number and alias say."""
+    """Record the owner of a disk of the running domain; None: that of its serial number and alias."""
     noted = _noted(tree_of(domain, RUNS))
     if noted.get(target) == owner:
         return
@@ -115,9 +115,9 @@ def note(domain: Any, target: str, owner: Owner | None) -> None:
 
 
 def follow_definition(domain: Any) -> None:
-    """Let the guest's saved memory go on with the volumes where the definition has them.
+    """Update the volumes in a guest's saved memory to those of its definition.
 
-    Volumes may have moved to other exports while the guest ran, and libvirt has not heard of it.
+    Volumes may have been switched to other exports while the guest ran, without libvirt's knowledge.
     """
     saved = ET.fromstring(domain.managedSaveGetXMLDesc())  # noqa: S314 - libvirt's own output
     defined, changed = volumes_in(tree_of(domain, DEFINED)), False

@@ -1,4 +1,4 @@
-"""Volumes given to guests, taken from them, brought to other exports, sizes and limits, and put in others' places."""
+"""Attachment, detachment and swap of volumes, and updates of their exports, sizes and limits."""
 
 import logging
 import socket
@@ -26,13 +26,11 @@ from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, exports_in, t
 log = logging.getLogger(__name__)
 
 COLD_BUSES = ("ide", "sata")
-"""Buses on which a guest that runs takes and gives no disks."""
+"""Buses without hot-plug."""
 FORCED_AFTER = 5.0
-"""Seconds that a guest has to let go of a volume before it is taken by force."""
+"""Seconds in which a guest has to release a volume before it is detached by force."""
 GOES_ON_TRIES, GOES_ON_PAUSE = 20, 0.1
-"""QEMU opens a lost connection again only when the guest asks for something, and fails that request: so a guest is
-told to go on more than once.
-"""
+"""QEMU reopens a lost connection only on a request of the guest, which fails, so a guest is resumed several times."""
 REACH_SECONDS = 2.0
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 LIMITS = (
@@ -40,7 +38,7 @@ LIMITS = (
     "total_bytes_sec_max", "read_bytes_sec_max", "write_bytes_sec_max", "total_iops_sec_max", "read_iops_sec_max",
     "write_iops_sec_max", "size_iops_sec",
 )  # fmt: skip
-"""All that ``disk.iotune`` may set; what it does not name has no limit."""
+"""Limits of ``disk.iotune``; omitted ones are unlimited."""
 
 
 class VolumeOperations(Domains):
@@ -97,7 +95,7 @@ class VolumeOperations(Domains):
                     raise RetryableHostError("The guest does not have the volume.")
                 if not domain.isActive():
                     raise UnsupportedError("A volume can be swapped only while its guest is on.")
-                if not swapping.is_on(element, new):  # else an earlier agent died at the very end
+                if not swapping.is_on(element, new):  # otherwise an earlier agent died in the last step
                     reopening.wake(domain, _index(element))
                     swapping.copy(domain, target_of(element), new, stopped)
                 table.note(domain, target_of(element), table.Owner.of(new))
@@ -143,16 +141,16 @@ class VolumeOperations(Domains):
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def _refresh(self, domain: Any, element: ET.Element, disk: GuestDisk) -> None:
-        """Bring the disk of a running guest to its volume; the guest goes on meanwhile."""
+        """Update the disk of a running guest to its volume without interruption."""
         target = target_of(element)
         reopening.move(domain, _index(element), disk.connection, str(self._paths.certificates))
-        # Also when QEMU has the new size already: only this tells the guest.
+        # Also if QEMU has the new size already: only this notifies the guest.
         domain.blockResize(target, disk.size_gb * GIB, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
         _set_limits(domain, target, disk)
 
     @staticmethod
     def _redefine_disk(domain: Any, before: GuestDisk, disk: GuestDisk) -> None:
-        """Put ``disk`` in the place of ``before`` in the guest's definition, with its name and its address."""
+        """Replace ``before`` by ``disk`` in the guest's definition, keeping name and address."""
         defined = tree_of(domain, DEFINED)
         element = table.find(defined, before)
         if element is None:
@@ -170,7 +168,7 @@ class VolumeOperations(Domains):
         domain.updateDeviceFlags(_text(fresh), _CONFIG)
 
     def _unplug(self, domain: Any, disk: GuestDisk, *, force: bool) -> None:
-        """Take the volume from the guest that is on, if it has it."""
+        """Detach the volume from the running guest, if attached."""
 
         def find() -> ET.Element | None:
             return table.find(tree_of(domain, RUNS), disk)
@@ -205,7 +203,7 @@ class VolumeOperations(Domains):
         reopening.cut(domain, _index(element), alias.get("name", "") if alias is not None else "")
 
     def _clear_left(self, uuid: str, domain: Any, disk: GuestDisk) -> None:
-        """Remove what an agent that died over the same attachment has left in QEMU: libvirt does not know of it."""
+        """Remove remains in QEMU of an agent that died during the same attachment, which libvirt does not know."""
         device = f"{table.ALIAS}{disk.attachment_id}"
         if disk.attachment_id and device in _devices(domain):
             log.warning("A volume that %s was just being given is taken back first.", domain.name())
@@ -231,13 +229,13 @@ def _refuse_cold(disk: GuestDisk) -> None:
 
 
 def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int, hardware: Hardware) -> None:
-    """Give the guest a SCSI controller when the disk needs one and there is none."""
+    """Add a SCSI controller to the guest if the disk needs one and there is none."""
     if disk_xml.bus_of(disk) == "scsi" and tree.find("./devices/controller[@type='scsi']") is None:
         domain.attachDeviceFlags(_text(disk_xml.scsi_controller(hardware)), flags)
 
 
 def _set_limits(domain: Any, target: str, disk: GuestDisk) -> None:
-    """Bring the limits of a running guest's disk to those of the volume."""
+    """Update the limits of a running guest's disk to those of the volume."""
     wanted = {name: disk.iotune.get(name, 0) for name in LIMITS}
     has = domain.blockIoTune(target, _LIVE)
     if any(has.get(name, 0) != value for name, value in wanted.items()):
@@ -255,7 +253,7 @@ def _index(disk: ET.Element) -> str:
 
 
 def _answers(where: str) -> bool:
-    """Return whether somebody listens at a socket or at an address with a port."""
+    """Return whether a process listens at a socket, or at an address with a port."""
     try:
         if where.startswith("/"):
             with socket.socket(socket.AF_UNIX) as client:
