@@ -1,4 +1,4 @@
-"""Makes docs/api.md of api_notes.md: the tables there are joined with the references' calls and with our routes."""
+"""Generates docs/api.md: joins the tables of api_notes.md with the calls of the references and the routes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.reference.ec2_rows import Ec2
 from tests.reference.service_rows import Service
 
 NOTES = Path(__file__).parent / "api_notes.md"
-HEAD = "| call | | how, what differs, or why it is not there |\n|---|---|---|"
+HEAD = "| call | | use, difference, or why it is not supported |\n|---|---|---|"
 MADE = (
-    "<!-- Made of tests/reference/api_notes.md, the lists of calls beside it, and the routes. Edit a row there, and"
-    " write this page anew: WRITE_PAGES=1 pytest tests/reference -->"
+    "<!-- Generated from tests/reference/api_notes.md, the lists of calls in its folder, and the routes. Edit a row"
+    " there, and generate this page: WRITE_PAGES=1 pytest tests/reference -->"
 )
 HEADS = ("| call |", "| action |")
 _HEADING = re.compile(r"## .*, `/(\w+)[^`]*`")
@@ -28,7 +28,7 @@ def page() -> str:
 
 
 def _lines(notes: Iterable[str]) -> Iterator[str]:
-    """Yield the notes with the table of each service made whole."""
+    """Yield the notes with the completed table of each service."""
     service: Service | Ec2 | None = None
     for line in notes:
         heading = _HEADING.match(line)

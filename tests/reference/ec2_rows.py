@@ -37,14 +37,14 @@ class Ec2:
             words = [word for word in notes if fnmatchcase(name, word)]
             if name in self.there:
                 others = set(_names(notes[name])) - self.there.keys() if name in notes else set()
-                fail(self.name, "it is there and in a row of what is not", [name] if others else [])
+                fail(self.name, "supported, but in a row of unsupported actions", [name] if others else [])
             else:
-                fail(self.name, "nothing says why it is not there", [] if words else [name])
+                fail(self.name, "no reason why it is not supported", [] if words else [name])
                 grouped[notes[words[0]].cell].append(name)
         rows = [self._there(name, notes.get(name)) for name in self.there]
         for row in self.rows:
             if grouped[row.cell]:
-                fail(self.name, "nothing says why it is not there", [] if row.why else [row.cell])
+                fail(self.name, "no reason why it is not supported", [] if row.why else [row.cell])
                 rows.append(self._missing(row, grouped[row.cell]))
         self.rows = rows
 
@@ -53,8 +53,8 @@ class Ec2:
         there = sum(row.state == THERE for row in self.rows)
         differs = len(self.there) - there
         return (
-            f"{len(self.known)} actions of EC2: {there} are there, {differs} are there with a difference,"
-            f" {len(self.known) - len(self.there)} are not there."
+            f"{len(self.known)} actions of EC2: {there} are supported, {differs} with a difference,"
+            f" {len(self.known) - len(self.there)} are not supported."
         )
 
     def _there(self, name: str, note: Row | None) -> Row:
@@ -65,8 +65,8 @@ class Ec2:
         refused = members - action.takes - action.passes_over - registry.ALWAYS_TAKEN
         differs = [note.why] if note and note.why else []
         differs += [
-            f"{what} {', '.join(f'`{each}`' for each in sorted(names))}"
-            for what, names in (("refused are", refused), ("without effect are", action.passes_over))
+            f"{what}: {', '.join(f'`{each}`' for each in sorted(names))}"
+            for what, names in (("rejected", refused), ("ignored", action.passes_over))
             if names
         ]
         row = Row(f"`{name}`", note.how if note else "", "; ".join(differs))

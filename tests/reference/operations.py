@@ -106,11 +106,11 @@ def page() -> str:
     """The page of the documentation."""
     parts = [
         "# Operations of the references\n",
-        "What Novella does about every operation of the references of OpenStack's Identity API v3, Compute API v2.1,"
-        " Image API v2, Networking API v2.0 and Block Storage API v3; [the APIs](api.md) say more. A test makes this"
-        " page from the routes: an operation is *done*, *answered as not offered* (with the status of the"
-        " reference, and a sentence), or *missing*. What belongs to an extension of the Networking API that is not"
-        " offered stands below the extension's name.\n",
+        "The support of every operation in the references of OpenStack's Identity API v3, Compute API v2.1, Image API"
+        " v2, Networking API v2.0 and Block Storage API v3; [the APIs](api.md) have the details. A test generates this"
+        " page from the routes: an operation is *done*, *answered as not offered* (with the status of the reference and"
+        " a message), or *missing*. Operations of an unsupported extension of the Networking API are listed below the"
+        " extension's name.\n",
     ]
     for service, title in TITLES.items():
         found = list(operations(service))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.reference.calls import Call
 
-THERE, DIFFERS, NOT_THERE, OWN = "there", "there, with a difference", "not there", "Novella's own"
+THERE, DIFFERS, NOT_THERE, OWN = "supported", "supported, with a difference", "not supported", "Novella's own"
 
 
 class NotesError(Exception):

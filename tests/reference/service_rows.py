@@ -40,7 +40,7 @@ class Service:
         ]
         for row in self.rows:
             row.state = self._state(row)
-        fail(self.name, "nothing says why it is not there", [
+        fail(self.name, "no reason why it is not supported", [
             row.cell for row in self.rows if row.state == NOT_THERE and not row.why
         ])  # fmt: skip
         fail(self.name, "in no row", [str(call) for call in self.without_row()])
@@ -57,8 +57,8 @@ class Service:
             states = (row.state for row in self.rows for call in row.calls if _stands_for(call.key, key, self.known))
             count[next(states)] += 1
         return (
-            f"{len(self.known)} calls of the reference: {count[THERE]} are there, {count[DIFFERS]} are there with"
-            f" a difference, {count[NOT_THERE]} are not there."
+            f"{len(self.known)} calls of the reference: {count[THERE]} are supported, {count[DIFFERS]} with a difference,"
+            f" {count[NOT_THERE]} are not supported."
         )
 
     def _of_section(self, row: Row, rest: Iterable[Call]) -> Iterator[Row]:
@@ -84,7 +84,7 @@ class Service:
             return NOT_THERE
         fail(
             self.name,
-            f"split the row {row.cell[:80]}: not there",
+            f"split the row {row.cell[:80]}: not supported",
             [str(call) for call, is_it in there.items() if not is_it],
         )
         if row.how.startswith(OWN):

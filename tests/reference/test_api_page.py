@@ -1,4 +1,4 @@
-"""docs/api.md has every call of the references and of the routes; ``WRITE_PAGES=1`` writes it anew."""
+"""docs/api.md has every call of the references and of the routes; ``WRITE_PAGES=1`` generates it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
         f"POST {V2}/images/{{image_id}}/burn": NOT_THERE,
         f"GET {V2}/ashes": NOT_THERE,
     }
-    assert service.summary().startswith("5 calls of the reference: 1 are there, 2 are there with a difference, 2 are")
+    assert service.summary().startswith("5 calls of the reference: 1 are supported, 2 with a difference, 2 are")
 
 
 @pytest.mark.usefixtures("_reference")
@@ -70,8 +70,8 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
     ("rows", "said"),
     [
         ([ASHES], r"in no row: .*PATCH.*/images/"),
-        ([ONE], "nothing says why it is not there: `POST"),
-        ([ONE, ASHES, ["`GET /ashes`", "x"]], "nothing says why it is not there: `GET /ashes`"),
+        ([ONE], "no reason why it is not supported: `POST"),
+        ([ONE, ASHES, ["`GET /ashes`", "x"]], "no reason why it is not supported: `GET /ashes`"),
         ([ONE, ASHES, ["`GET /images`, `GET /ashes`", "x", "y"]], "split the row"),
         ([ONE, ASHES, ["`GET /images`", OWN]], "not Novella's own"),
         ([ONE, ASHES, ["`GET /images/{id}/nothing`", "x"]], "neither answered nor in the reference"),
@@ -104,7 +104,7 @@ def test_cells_are_read_as_they_are_written(cell: str) -> None:
 
 def test_actions_of_ec2_are_there_or_say_why_not() -> None:
     ec2 = Ec2()
-    with pytest.raises(NotesError, match="nothing says why it is not there"):
+    with pytest.raises(NotesError, match="no reason why it is not supported"):
         ec2.finish()
     ec2 = Ec2()
     ec2.add(["`*`", "", "no"])
