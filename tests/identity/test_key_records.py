@@ -138,7 +138,7 @@ def test_signing_keys_are_compared_too(two: Machine, settings: Any, setting: str
 def test_a_new_key_is_on_every_machine_before_it_is_used(two: Machine, command: str, kind: str) -> None:
     folder = two("a") / kind
     held = keys.TOKENS if kind == "tokens" else keys.CREDENTIALS
-    with pytest.raises(CommandError, match="b uses these keys"):
+    with pytest.raises(CommandError, match="b also uses these keys"):
         call_command(command)
     assert [path.name for path in folder.iterdir()] == ["1"]
     with pytest.raises(CommandError, match="--add"):

@@ -138,7 +138,7 @@ def test_no_cd_is_refused(alice: Person, make: MakeImage) -> None:
 def test_a_kernel_or_ramdisk_is_taken_but_is_no_disk(alice: Person, make: MakeImage, kind: str) -> None:
     image = make(data=b"not a disk at all", disk_format=kind, container_format=kind)
     assert image.status == "active"
-    with pytest.raises(InvalidInputError, match=f"{kind} is no disk"):
+    with pytest.raises(InvalidInputError, match=f"{kind} is not a disk"):
         selectors.usable_image_for(alice.context, image.id)
     assert image.id not in [row.id for row in selectors.usable_images_for(alice.context)]
 

@@ -272,7 +272,7 @@ def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
     said = StringIO()
     call_command("check_policy", str(path), stdout=said)
     for name in ("os_compute_api:os-server-shares:create", "create_network:segments", "network_owner"):
-        assert f"{name}\n  changes nothing" in said.getvalue()
+        assert f"{name}\n  has no effect" in said.getvalue()
     assert "1 of" in said.getvalue()
 
 

@@ -130,7 +130,7 @@ def test_a_role_is_given_to_one(people: People, acme: Acme, actors: tuple[str, .
 @pytest.mark.parametrize("targets", [(), ("project", "domain"), ("project", "system")])
 def test_a_role_is_given_on_one(people: People, acme: Acme, targets: tuple[str, ...]) -> None:
     given: dict[str, Any] = {"project": acme.foundry, "domain": acme.domain, "system": True}
-    with pytest.raises(ValueError, match="on a project, on a domain or on the system"):
+    with pytest.raises(ValueError, match="on a project, a domain or the system"):
         grant(role_named("member"), user=acme.ed, **{name: given[name] for name in targets})
 
 
