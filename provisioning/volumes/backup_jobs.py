@@ -19,9 +19,9 @@ from provisioning.volumes import backup_data
 from provisioning.volumes.backup_announcements import announce_backup
 from provisioning.volumes.backup_store import current, store_named
 from provisioning.volumes.models import Backup
-from provisioning.volumes.overdue import SILENT
 from provisioning.volumes.services import backup_restores, backups, messages
 from provisioning.volumes.states import BackupStatus
+from provisioning.volumes.tasks import SILENT
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import BackupVolumeRequest
 from provisioning.volumes import copies
-from provisioning.volumes.ends import reason_of
 from provisioning.volumes.models import Backup, Volume
 from provisioning.volumes.services import backups
 from provisioning.volumes.states import BackupStatus, VolumeStatus
+from provisioning.volumes.tasks import reason_of
 
 
 class BackupCopy(copies.Copy):

@@ -1,6 +1,5 @@
 """The maximum time between two reports of a host about a task of a volume."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -10,25 +9,17 @@ from django.utils import timezone
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 MINUTE = 60
-TIMEOUTS: Mapping[str, int] = {
-    VolumeStatus.CREATING: 10 * MINUTE,
-    VolumeStatus.DOWNLOADING: 30 * MINUTE,
-    VolumeStatus.DELETING: 10 * MINUTE,
-    VolumeStatus.EXTENDING: 5 * MINUTE,
-    VolumeStatus.REVERTING: 10 * MINUTE,
-    VolumeStatus.UPLOADING: 30 * MINUTE,
-    VolumeStatus.RETYPING: 60 * MINUTE,
-    VolumeStatus.MAINTENANCE: 60 * MINUTE,
-    VolumeStatus.BACKING_UP: 60 * MINUTE,
-    VolumeStatus.RESTORING_BACKUP: 60 * MINUTE,
-    AttachStatus.ATTACHING: 3 * MINUTE,
-}
-"""Status of a volume → seconds, unless NOVELLA_VOLUME_TIMEOUTS overrides it.
+TIMEOUTS: dict[str, int] = {AttachStatus.ATTACHING: 3 * MINUTE, VolumeStatus.BACKING_UP: 60 * MINUTE}
+"""Status of a volume → seconds, unless NOVELLA_VOLUME_TIMEOUTS overrides it; each class of tasks adds its own.
 
 ``attaching``: the time for a storage daemon to export the volume to a client, once its host has started the task.
+``backing-up``: that of the backup.
 """
-TASKS = frozenset(TIMEOUTS) - {AttachStatus.ATTACHING}
-"""Statuses of volumes during which a host works on them."""
+
+
+def of_tasks() -> frozenset[str]:
+    """Return the statuses of volumes during which a host works on them."""
+    return frozenset(TIMEOUTS) - {AttachStatus.ATTACHING}
 
 
 def seconds_of(status: str) -> int | None:
@@ -39,7 +30,7 @@ def seconds_of(status: str) -> int | None:
 
 def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
     """Return the time by which the next report about a volume's task is due; None: no task."""
-    seconds = seconds_of(status) if status in TASKS else None
+    seconds = seconds_of(status) if status != AttachStatus.ATTACHING else None
     return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
 
 

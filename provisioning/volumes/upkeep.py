@@ -14,13 +14,14 @@ from provisioning.hosts import commands, restored
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import periodic
-from provisioning.volumes import overdue, state, uses
+from provisioning.volumes import state, uses
 from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
 from provisioning.volumes.services import attachments, changes, daemons, messages, migrate, snapshots
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.states import AttachStatus, VolumeStatus
+from provisioning.volumes.tasks import SILENT, task_in
 
 COPIES_KEPT = timedelta(days=1)
 """Minimum time for which the versions of a restored backup are kept."""
@@ -70,11 +71,11 @@ def _give_up(volume_id: object, now: datetime) -> None:
         ids = [volume.admin_metadata.get(UPLOADED_TO)]
         open_now += HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id__in=ids, finished_at=None)
     until = commands.awaited_until([*open_now, *migrate.work_elsewhere(volume)])
-    give_up = overdue.give_up_of(volume.status)
-    if until is not None or give_up is None:
+    task = task_in(volume.status)
+    if until is not None or task is None:
         Volume.objects.filter(id=volume.id).update(deadline=until)
         return
-    give_up(volume, overdue.SILENT)
+    task.overdue(volume)
 
 
 @when_broken_off
@@ -87,7 +88,7 @@ def _give_up_snapshots(volume_id: object, now: datetime) -> None:
             if until is not None:
                 Snapshot.objects.filter(id=snapshot.id).update(deadline=until)
             else:
-                snapshots.fail(snapshot, overdue.SILENT)
+                snapshots.fail(snapshot, SILENT)
 
 
 @when_broken_off
@@ -98,7 +99,7 @@ def _give_up_connecting(volume_id: object, late: datetime) -> None:
             continue
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={})
         for attachment in waiting.filter(updated_at__lt=late).select_related("volume", "host"):
-            attachments.refuse(attachment, volume, overdue.SILENT)
+            attachments.refuse(attachment, volume, SILENT)
 
 
 @when_broken_off

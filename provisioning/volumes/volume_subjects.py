@@ -14,9 +14,9 @@ from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler
 from provisioning.volumes import copies, kept_open, older_records, pools, state, uses
-from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.services import daemons, migrate
+from provisioning.volumes.tasks import task_of
 
 
 class VolumeHandler(SubjectHandler[Volume]):
@@ -60,9 +60,9 @@ class VolumeHandler(SubjectHandler[Volume]):
             if not older_records.refused(subject, event, body, command.host_id) or not state.reread(subject):
                 return
             event = replace(event, message=kept_open.REASON)
-        take = end_of(body)
-        if take is not None:
-            take(subject, event, body, command.host_id)
+        task = task_of(body)
+        if task is not None:
+            task.end(subject, event, body, command.host_id)
 
     def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
         pools.keep_unserved_still(pools_now)

@@ -13,9 +13,7 @@ import pytest
 from provisioning.common.wired import Wired
 from tests.support.one_machine import CHECKOUT
 
-REGISTERS = re.compile(
-    r"^@((registry\.)?(job|periodic)|check|(ends\.)?takes_end|when_overdue)\(|^ *periodic\(|= register\(", re.MULTILINE
-)
+REGISTERS = re.compile(r"^@((registry\.)?(job|periodic)|check)\(|^@(task|action)$|^ *periodic\(", re.MULTILINE)
 """Jobs, work by the clock, checks, tasks of volumes, actions of servers."""
 LOADED = """
 import json, sys, django

@@ -12,7 +12,6 @@ from provisioning.images.models import Image
 from provisioning.quotas import drift
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
-from provisioning.volumes.overdue import SILENT, give_up_of
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services import (
     create_snapshot,
@@ -25,6 +24,7 @@ from provisioning.volumes.services import (
     upload_to_image,
 )
 from provisioning.volumes.services.attachments import release, reserve
+from provisioning.volumes.tasks import SILENT, task_in
 from tests.volumes.conftest import Town
 
 
@@ -139,9 +139,9 @@ def test_no_image_is_written_over_what_a_server_has(town: Town) -> None:
 def test_a_host_that_is_silent_about_an_image_leaves_the_volume_in_error(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
     reimage(town.alice, volume.id, str(image.id))
-    give_up = give_up_of("downloading")
-    assert give_up is not None
-    give_up(town.fresh(volume), SILENT)
+    task = task_in("downloading")
+    assert task is not None
+    task.overdue(town.fresh(volume))
     assert (town.fresh(volume).status, town.guests.told[-1]) == ("error", (SILENT, volume.id))
     assert "failed" not in {word for word, _ in town.guests.told}, "no launch is told of a failure"
 

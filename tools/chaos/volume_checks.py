@@ -18,7 +18,6 @@ from tools.chaos.journals import Seen
 from tools.chaos.wrongs import wrong
 
 GIB = 1 << 30
-MOVING = (VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *deadlines.TASKS)
 ON_THE_WAY = (AttachStatus.ATTACHING, AttachStatus.DETACHING)
 COPYING = (BackupStatus.CREATING, BackupStatus.RESTORING, BackupStatus.DELETING)
 HALF = (VolumeStatus.ERROR, VolumeStatus.ERROR_DELETING)
@@ -29,7 +28,9 @@ OF_BACKUPS = "backup-"
 
 def under_way() -> Iterator[Finding]:
     """Yield what still goes on."""
-    for volume in Volume.objects.filter(status__in=MOVING):
+    for volume in Volume.objects.filter(
+        status__in=[VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *deadlines.of_tasks()]
+    ):
         yield wrong(f"volume {volume.id}", f"It is still {volume.status}; its deadline is {volume.deadline}.")
     for snapshot in Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING]):
         yield wrong(f"snapshot {snapshot.id}", f"It is still {snapshot.status}.")

@@ -60,7 +60,7 @@ def volumes() -> Iterator[Finding]:
     resting = Volume.objects.filter(status__in=state.RESTING).order_by("id").iterator(chunk_size=BATCH)
     while batch := list(islice(resting, BATCH)):
         yield from _unsettled(batch)
-    busy = Volume.objects.filter(status__in=deadlines.TASKS)
+    busy = Volume.objects.filter(status__in=deadlines.of_tasks())
     late = timezone.now() - LONG_PAST
     snapshots = Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING])
     for snapshot in (snapshots.filter(deadline=None) | snapshots.filter(deadline__lt=late)).order_by("id"):

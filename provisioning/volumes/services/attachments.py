@@ -18,7 +18,6 @@ from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import Host
 from provisioning.volumes import connections, holds, state, uses
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.holds import GUEST_HOST, HELD, is_held, unknown_connection
 from provisioning.volumes.host_commands import open_commands
@@ -27,6 +26,7 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.states import AttachStatus, VolumeStatus
+from provisioning.volumes.tasks import Task, reason_of, task
 
 KIND = "connect_volume_request"
 MOST_OF_VOLUME = 100
@@ -251,31 +251,36 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 # ----- reports of the daemon's host -----------------------------------------------------------------------------------
 
 
-@takes_end(ConnectVolumeRequest)
-def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
-    if body.clients and host_id != volume.daemon_host_id:
-        return  # another host has the daemon by now, so this report is stale
-    if uses.MOVES.only().exported(volume, event, body):
-        return
-    named = [uuid.UUID(client.attachment_id) for client in body.clients]
-    waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, connection={})
-    waiting = waiting.filter(status__in=(AttachStatus.ATTACHING, AttachStatus.ATTACHED))
-    if event.kind == "failed":
+@task
+class Connect(Task[ConnectVolumeRequest]):
+    """Have the daemon of a volume admit exactly these clients; the attachments have the status."""
+
+    body = ConnectVolumeRequest
+
+    def end(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
+        if body.clients and host_id != volume.daemon_host_id:
+            return  # another host has the daemon meanwhile: the report is stale
+        if uses.MOVES.only().exported(volume, event, body):
+            return
+        named = [uuid.UUID(client.attachment_id) for client in body.clients]
+        waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, connection={})
+        waiting = waiting.filter(status__in=(AttachStatus.ATTACHING, AttachStatus.ATTACHED))
+        if event.kind == "failed":
+            for attachment in waiting.select_related("volume", "host"):
+                refuse(attachment, volume, reason_of(event))
+            return
+        if not body.clients:
+            if host_id == volume.daemon_host_id:
+                _closed(volume)
+            return
+        _place_open(volume, event, body, host_id)
         for attachment in waiting.select_related("volume", "host"):
-            refuse(attachment, volume, reason_of(event))
-        return
-    if not body.clients:
-        if host_id == volume.daemon_host_id:
-            _closed(volume)
-        return
-    _place_open(volume, event, body, host_id)
-    for attachment in waiting.select_related("volume", "host"):
-        if not _place(attachment, event, body, host_id):
-            refuse(attachment, volume, connections.REFUSED)
-        elif volume.migration_of is not None:
-            uses.MOVES.only().connected(attachment, "")
-        else:
-            uses.user().connected(attachment)
+            if not _place(attachment, event, body, host_id):
+                refuse(attachment, volume, connections.REFUSED)
+            elif volume.migration_of is not None:
+                uses.MOVES.only().connected(attachment, "")
+            else:
+                uses.user().connected(attachment)
 
 
 def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:

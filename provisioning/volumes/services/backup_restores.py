@@ -10,11 +10,10 @@ from compute_agent.contract.volume import RestoreVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.hosts import commands
-from provisioning.volumes import ends, host_commands, state, uses
+from provisioning.volumes import host_commands, state, uses
 from provisioning.volumes.backup_errors import InvalidBackupError
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Volume
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.selectors import visible_types
 from provisioning.volumes.selectors.access import volume_for
@@ -24,6 +23,7 @@ from provisioning.volumes.services.backups import locked, move
 from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
 from provisioning.volumes.states import BackupStatus, VolumeStatus
+from provisioning.volumes.tasks import MINUTE, SILENT, Task, reason_of, task
 
 UNLIKE = "Either the volume or the backup is encrypted, but not the other one: choose a matching type."
 
@@ -114,16 +114,25 @@ def fill(volume: Volume) -> None:
     begin(backup, volume)
 
 
-@ends.takes_end(RestoreVolumeRequest)
-def take_end(volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
-    """Handle the end of a restore that a host reports."""
-    if volume.status != VolumeStatus.RESTORING_BACKUP:
-        return
-    backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()
-    if event.kind == "finished" and backup is not None:
-        _finished(volume, backup)
-        return
-    failed(volume, backup, ends.reason_of(event))
+@task
+class Restore(Task[RestoreVolumeRequest]):
+    """Write a backup over the data of a volume."""
+
+    body = RestoreVolumeRequest
+    seconds = {VolumeStatus.RESTORING_BACKUP: 60 * MINUTE}
+
+    def end(self, volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
+        if volume.status not in self.seconds:
+            return
+        backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()
+        if event.kind == "finished" and backup is not None:
+            _finished(volume, backup)
+        else:
+            failed(volume, backup, reason_of(event))
+
+    def overdue(self, volume: Volume) -> None:
+        commands.withdraw(host_commands.open_commands(volume.id).filter(kind="restore_volume_request"))
+        failed(volume, Backup.objects.select_for_update().filter(restored_volume_id=volume.id).first(), SILENT)
 
 
 def _finished(volume: Volume, backup: Backup) -> None:
@@ -163,12 +172,6 @@ def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
 def _give_back(backup: Backup, volume: Volume) -> None:
     if backup.status == BackupStatus.RESTORING and backup.restored_volume_id == volume.id:
         move(backup, BackupStatus.AVAILABLE, "restore.end", restored_volume_id=None)
-
-
-@when_overdue(VolumeStatus.RESTORING_BACKUP)
-def _give_up(volume: Volume, reason: str) -> None:
-    commands.withdraw(host_commands.open_commands(volume.id).filter(kind="restore_volume_request"))
-    failed(volume, Backup.objects.select_for_update().filter(restored_volume_id=volume.id).first(), reason)
 
 
 @transaction.atomic

@@ -21,19 +21,16 @@ from provisioning.scheduler.pools import PoolRequest, zones_of
 from provisioning.volumes import keys, placement, quota, state, uses
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.deadlines import deadline_of
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Group, StoragePool, Volume, VolumeType
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.selectors import default_type, type_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_may_share, check_metadata, check_size, check_texts, check_zone
-from provisioning.volumes.services.reimage import fail as reimage_failed
+from provisioning.volumes.services.reimage import Reimage
 from provisioning.volumes.services.sources import Source, source_of
 from provisioning.volumes.states import VolumeStatus
-
-STILL_MADE = (VolumeStatus.CREATING, VolumeStatus.DOWNLOADING)
+from provisioning.volumes.tasks import MINUTE, VolumeTask, reason_of, task
 
 
 @when_broken_off
@@ -141,21 +138,44 @@ def _group(context: RequestContext, group_id: str, volume_type: VolumeType | Non
     return found
 
 
-@takes_end(CreateVolumeRequest)
-def _created(volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
-    late = volume.status == VolumeStatus.ERROR and volume.launched_at is None
-    if volume.status not in STILL_MADE and not late:
-        return
-    if event.kind == "failed":
-        if not late and not _elsewhere(volume, event, body):
-            failed(volume, reason_of(event))
-        return
-    now = {"launched_at": timezone.now()}
-    if volume.source_backup_id and not late:
-        state.update(volume, now)
-        uses.FILL.only()(volume)
-        return
-    ready(volume)
+@task
+class Create(VolumeTask[CreateVolumeRequest]):
+    """Create the data of a volume: empty, or copied from its source."""
+
+    body = CreateVolumeRequest
+    seconds = {VolumeStatus.CREATING: 10 * MINUTE, VolumeStatus.DOWNLOADING: 30 * MINUTE}
+
+    def end(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
+        """Handle the report, also a late one of a task that was given up; after a failure another pool may be tried."""
+        late = volume.status == VolumeStatus.ERROR and volume.launched_at is None
+        if volume.status not in self.seconds and not late:
+            return
+        if event.kind != "failed":
+            self.finished(volume, event, body, host_id)
+        elif not late and not _elsewhere(volume, event, body):
+            self.failed(volume, reason_of(event))
+
+    def finished(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
+        """End the task; a volume that is restored from a backup is filled first."""
+        if volume.source_backup_id and volume.status != VolumeStatus.ERROR:
+            state.update(volume, {"launched_at": timezone.now()})
+            uses.FILL.only()(volume)
+            return
+        ready(volume)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Set a new volume to ``error``, with a message."""
+        if volume.launched_at is not None and volume.status == VolumeStatus.DOWNLOADING:
+            Reimage().failed(volume, reason)
+            return
+        if volume.migration_of is not None:
+            state.move(volume, VolumeStatus.ERROR)
+            uses.MOVES.only().created(volume, reason)
+            return
+        action = messages.COPY_FROM_IMAGE if volume.source_image_id else messages.CREATE_FROM_BACKEND
+        messages.of_volume(volume, action, reason, detail=messages.NOT_CREATED)
+        state.move(volume, VolumeStatus.ERROR, changes={"progress_bytes": 0, "progress_total": 0})
+        uses.user().failed(volume, reason)
 
 
 def ready(volume: Volume) -> None:
@@ -166,22 +186,6 @@ def ready(volume: Volume) -> None:
         return
     state.end_task(volume, "create.end", changes={"launched_at": volume.launched_at or timezone.now()})
     uses.user().ready(volume)
-
-
-@when_overdue(*STILL_MADE)
-def failed(volume: Volume, reason: str) -> None:
-    """Set a new volume to ``error`` and write a message with the reason."""
-    if volume.launched_at is not None and volume.status == VolumeStatus.DOWNLOADING:
-        reimage_failed(volume, reason)
-        return
-    if volume.migration_of is not None:
-        state.move(volume, VolumeStatus.ERROR)
-        uses.MOVES.only().created(volume, reason)
-        return
-    action = messages.COPY_FROM_IMAGE if volume.source_image_id else messages.CREATE_FROM_BACKEND
-    messages.of_volume(volume, action, reason, detail=messages.NOT_CREATED)
-    state.move(volume, VolumeStatus.ERROR, changes={"progress_bytes": 0, "progress_total": 0})
-    uses.user().failed(volume, reason)
 
 
 TRIES = 3

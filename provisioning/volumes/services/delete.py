@@ -17,14 +17,13 @@ from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release
 from provisioning.volumes import deleted_data, placement, state
 from provisioning.volumes.announcements import announce, announce_snapshot
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+from provisioning.volumes.tasks import MINUTE, VolumeTask, task
 
 DELETABLE = (
     VolumeStatus.AVAILABLE,
@@ -79,7 +78,7 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleti
             send(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id)))
         send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)))
     except UnavailableError as error:
-        fail(volume, error.message)
+        Delete().failed(volume, error.message)
 
 
 def _delete_open_data(volume: Volume) -> None:
@@ -123,22 +122,22 @@ def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
             raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {said}.")
 
 
-@takes_end(DeleteVolumeRequest)
-def _deleted(volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:
-    if volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
-        return
-    if event.kind == "failed":
-        fail(volume, reason_of(event))
-        return
-    end_reported(volume, event)
+@task
+class Delete(VolumeTask[DeleteVolumeRequest]):
+    """Delete the data of a volume."""
 
+    body = DeleteVolumeRequest
+    seconds = {VolumeStatus.DELETING: 10 * MINUTE}
+    awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
 
-@when_overdue(VolumeStatus.DELETING)
-def fail(volume: Volume, reason: str) -> None:
-    """Set the volume to ``error_deleting``; it can be deleted again."""
-    messages.of_volume(volume, messages.DELETE, reason)
-    if volume.status == VolumeStatus.DELETING:
-        state.move(volume, VolumeStatus.ERROR_DELETING)
+    def finished(self, volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:
+        end_reported(volume, event)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Keep the volume, which can be deleted again."""
+        messages.of_volume(volume, messages.DELETE, reason)
+        if volume.status == VolumeStatus.DELETING:
+            state.move(volume, VolumeStatus.ERROR_DELETING)
 
 
 def end_reported(volume: Volume, event: AgentEvent) -> None:

@@ -16,15 +16,14 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes import connections, placement, quota, state, uses
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.attachments import follow_refreshed
 from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
+from provisioning.volumes.tasks import MINUTE, VolumeTask, task
 
 GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
 
@@ -54,49 +53,51 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
     return volume
 
 
-@takes_end(GrowVolumeRequest)
-def _grown(volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
-    size = body.volume.size_gb
-    if event.kind == "failed":
-        if volume.status == VolumeStatus.EXTENDING:
-            fail(volume, reason_of(event))
-        return
-    if size <= volume.size_gb:
-        return
-    late = volume.status != VolumeStatus.EXTENDING
-    if late:  # it was extended although the task had been given up
-        grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, size), refuse=False)
-        placement.claim_anyway(volume.pool_id, size - max(volume.size_gb, volume.wanted_gb or 0))
-    attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
-    changes = {"size_gb": size, "wanted_gb": None}
-    if not attached.exists():
-        if volume.status in (VolumeStatus.EXTENDING, VolumeStatus.ERROR_EXTENDING):
-            state.end_task(volume, "resize.end", changes=changes)
-        else:
-            state.update(volume, changes, "resize.end")
-        return
-    state.update(volume, changes)
-    for attachment in attached:
-        found = connections.connection_for(
-            event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
-        )
-        attachment.connection = connections.as_column(found) if found is not None else attachment.connection
-        attachment.refreshing = True
-        attachment.save(update_fields=["connection", "refreshing"])
-    uses.user().changed(volume)
-    state.reread(volume)
-    follow_refreshed(volume)
+@task
+class Extend(VolumeTask[GrowVolumeRequest]):
+    """Grow the data of a volume; guests that have it open move to an export of the new size."""
 
+    body = GrowVolumeRequest
+    seconds = {VolumeStatus.EXTENDING: 5 * MINUTE}
 
-@when_overdue(VolumeStatus.EXTENDING)
-def fail(volume: Volume, reason: str) -> None:
-    """Set the volume to ``error_extending`` with its previous size, and release what was claimed for the new size."""
-    messages.of_volume(volume, messages.EXTEND, reason)
-    if volume.wanted_gb is None:  # the data was extended, but a guest has not switched
-        state.end_task(volume)
-        return
-    give_back(volume)
-    state.move(volume, VolumeStatus.ERROR_EXTENDING, changes={"wanted_gb": None})
+    def finished(self, volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
+        """Record the new size; one that was reached after the task was given up counts as well."""
+        size = body.volume.size_gb
+        if size <= volume.size_gb:
+            return
+        if volume.status != VolumeStatus.EXTENDING:
+            grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, size), refuse=False)
+            placement.claim_anyway(volume.pool_id, size - max(volume.size_gb, volume.wanted_gb or 0))
+        attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
+        changes = {"size_gb": size, "wanted_gb": None}
+        if not attached.exists():
+            if volume.status in (VolumeStatus.EXTENDING, VolumeStatus.ERROR_EXTENDING):
+                state.end_task(volume, "resize.end", changes=changes)
+            else:
+                state.update(volume, changes, "resize.end")
+            return
+        state.update(volume, changes)
+        for attachment in attached:
+            found = connections.connection_for(
+                event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+            )
+            attachment.connection = connections.as_column(found) if found is not None else attachment.connection
+            attachment.refreshing = True
+            attachment.save(update_fields=["connection", "refreshing"])
+        uses.user().changed(volume)
+        state.reread(volume)
+        follow_refreshed(volume)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Keep the previous size, and release what was held for the new one."""
+        if volume.status != VolumeStatus.EXTENDING:
+            return
+        messages.of_volume(volume, messages.EXTEND, reason)
+        if volume.wanted_gb is None:  # the data has grown; a guest has not followed
+            state.end_task(volume)
+            return
+        give_back(volume)
+        state.move(volume, VolumeStatus.ERROR_EXTENDING, changes={"wanted_gb": None})
 
 
 def give_back(volume: Volume) -> None:

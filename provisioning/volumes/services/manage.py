@@ -26,7 +26,6 @@ from provisioning.scheduler.pools import decide_pool
 from provisioning.volumes import placement, quota, state
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.deadlines import deadline_of
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, hosts_of, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
@@ -43,6 +42,7 @@ from provisioning.volumes.services.checks import (
 )
 from provisioning.volumes.services.delete import end_reported
 from provisioning.volumes.states import VolumeStatus
+from provisioning.volumes.tasks import VolumeTask, task
 
 PATIENCE = 10.0
 """Seconds for a host to list the contents of a pool."""
@@ -167,13 +167,17 @@ def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None
     send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}"))
 
 
-@takes_end(UnmanageVolumeRequest)
-def _unmanaged(volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, host_id: uuid.UUID) -> None:
-    if volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
-        return
-    if event.kind != "failed":
+@task
+class Unmanage(VolumeTask[UnmanageVolumeRequest]):
+    """Leave the data of a volume in its pool without a record."""
+
+    body = UnmanageVolumeRequest
+    awaited_in = (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)
+
+    def finished(self, volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, host_id: uuid.UUID) -> None:
         end_reported(volume, event)
-        return
-    messages.of_volume(volume, messages.UNMANAGE, reason_of(event))
-    if volume.status == VolumeStatus.DELETING:
-        state.move(volume, VolumeStatus.ERROR_DELETING)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        messages.of_volume(volume, messages.UNMANAGE, reason)
+        if volume.status == VolumeStatus.DELETING:
+            state.move(volume, VolumeStatus.ERROR_DELETING)

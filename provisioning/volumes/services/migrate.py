@@ -30,11 +30,9 @@ from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes import connections, keys, placement, quota, state, uses
 from provisioning.volumes.deadlines import deadline_of
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import daemons, messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
@@ -46,6 +44,7 @@ from provisioning.volumes.services.checks import (
 )
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.states import AttachStatus, VolumeStatus
+from provisioning.volumes.tasks import MINUTE, SILENT, Task, reason_of, task
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (
@@ -146,17 +145,27 @@ def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> b
     return True
 
 
-@takes_end(FetchVolumeRequest)
-def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
-    volume = _volume_of(hidden)
-    if volume is None:
-        return
-    if event.kind == "failed":
-        abort(volume, reason_of(event))
-        return
-    Volume.objects.filter(id=hidden.id).update(daemon_host_id=None)
-    state.reread(hidden)
-    exchange(volume, hidden)
+@task
+class Move(Task[FetchVolumeRequest]):
+    """Move the data of a volume to another pool: a hidden volume there fetches it."""
+
+    body = FetchVolumeRequest
+    seconds = {VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE}
+
+    def end(self, volume: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
+        """Handle the report, which is about the hidden volume."""
+        hidden, moved = volume, _volume_of(volume)
+        if moved is None:
+            return
+        if event.kind == "failed":
+            abort(moved, reason_of(event))
+            return
+        Volume.objects.filter(id=hidden.id).update(daemon_host_id=None)
+        state.reread(hidden)
+        exchange(moved, hidden)
+
+    def overdue(self, volume: Volume) -> None:
+        abort(volume, SILENT)
 
 
 def created(hidden: Volume, reason: str) -> None:
@@ -310,10 +319,9 @@ def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 
 
-MOVING = (VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
+MOVING = tuple(Move.seconds)
 
 
-@when_overdue(*MOVING)
 def abort(volume: Volume, reason: str) -> None:
     """End a migration that failed: the volume is unchanged, and the hidden volume is deleted.
 

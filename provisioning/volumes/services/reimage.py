@@ -18,7 +18,6 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.images.models import Image
 from provisioning.volumes import state, uses
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
@@ -28,6 +27,7 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_thawed, locked_volume
 from provisioning.volumes.services.sources import image_metadata, source_of
 from provisioning.volumes.states import VolumeStatus
+from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
 UNACCEPTABLE = "image_unacceptable"
 """The host's error code for an image that it has not started to write."""
@@ -100,28 +100,36 @@ def _write(volume: Volume, image: ImageRef) -> Volume:
     return volume
 
 
-@takes_end(ReimageVolumeRequest)
-def _written(volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
-    late = volume.status == VolumeStatus.ERROR
-    if volume.status != VolumeStatus.DOWNLOADING and not late:
-        return
-    if event.kind == "failed":
-        if not late:
-            fail(volume, reason_of(event), unchanged=event.error_code == UNACCEPTABLE)
-        return
-    image = Image.objects.filter(id=read_id(body.image.id) or NOBODY).first()
-    columns = {"bootable": True, "source_image_id": body.image.id}
-    if image is not None:
-        columns["image_metadata"] = image_metadata(image)
-    state.end_task(volume, changes=columns)
-    uses.user().reimaged(volume)
+@task
+class Reimage(VolumeTask[ReimageVolumeRequest]):
+    """Write an image over the data of a volume; its silence is that of ``Create``, which has the same status."""
 
+    body = ReimageVolumeRequest
+    awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
 
-def fail(volume: Volume, reason: str, *, unchanged: bool = False) -> None:
-    """Handle a failed write: unless the data is unchanged, the volume is in error because its data is undefined."""
-    messages.of_volume(volume, messages.REIMAGE, reason)
-    if unchanged and volume.previous_status != VolumeStatus.ERROR:
-        state.end_task(volume)
-    else:
+    def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
+        """Handle the report; a failure of an image that was not begun to be written leaves the data as it was."""
+        unchanged = event.error_code == UNACCEPTABLE and volume.previous_status != VolumeStatus.ERROR
+        if event.kind == "failed" and volume.status == VolumeStatus.DOWNLOADING and unchanged:
+            reason = reason_of(event)
+            messages.of_volume(volume, messages.REIMAGE, reason)
+            state.end_task(volume)
+            uses.user().reimaged(volume, reason)
+            return
+        super().end(volume, event, body, host_id)
+
+    def finished(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
+        image = Image.objects.filter(id=read_id(body.image.id) or NOBODY).first()
+        columns = {"bootable": True, "source_image_id": body.image.id}
+        if image is not None:
+            columns["image_metadata"] = image_metadata(image)
+        state.end_task(volume, changes=columns)
+        uses.user().reimaged(volume)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Set the volume to ``error``: its data is undefined."""
+        if volume.status != VolumeStatus.DOWNLOADING:
+            return
+        messages.of_volume(volume, messages.REIMAGE, reason)
         state.move(volume, VolumeStatus.ERROR, changes={"progress_bytes": 0, "progress_total": 0})
-    uses.user().reimaged(volume, reason)
+        uses.user().reimaged(volume, reason)

@@ -13,15 +13,14 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
 from provisioning.volumes import state
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Snapshot, Volume
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+from provisioning.volumes.tasks import MINUTE, VolumeTask, task
 
 
 @when_broken_off
@@ -47,19 +46,19 @@ def revert_to_snapshot(context: RequestContext, volume_id: str | uuid.UUID, snap
     return volume
 
 
-@takes_end(RevertVolumeRequest)
-def _reverted(volume: Volume, event: AgentEvent, body: RevertVolumeRequest, host_id: uuid.UUID) -> None:
-    if volume.status not in (VolumeStatus.REVERTING, VolumeStatus.ERROR):
-        return
-    if event.kind == "failed":
-        fail(volume, reason_of(event))
-        return
-    state.end_task(volume, "revert.end")
+@task
+class Revert(VolumeTask[RevertVolumeRequest]):
+    """Write the data of a volume's newest snapshot back to the volume."""
 
+    body = RevertVolumeRequest
+    seconds = {VolumeStatus.REVERTING: 10 * MINUTE}
+    awaited_in = (VolumeStatus.REVERTING, VolumeStatus.ERROR)
 
-@when_overdue(VolumeStatus.REVERTING)
-def fail(volume: Volume, reason: str) -> None:
-    """Set the volume to error, because its data is undefined after a failed revert."""
-    messages.of_volume(volume, messages.REVERT, reason)
-    if volume.status == VolumeStatus.REVERTING:
-        state.move(volume, VolumeStatus.ERROR)
+    def finished(self, volume: Volume, event: AgentEvent, body: RevertVolumeRequest, host_id: uuid.UUID) -> None:
+        state.end_task(volume, "revert.end")
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Set the volume to ``error``: its data is undefined."""
+        messages.of_volume(volume, messages.REVERT, reason)
+        if volume.status == VolumeStatus.REVERTING:
+            state.move(volume, VolumeStatus.ERROR)

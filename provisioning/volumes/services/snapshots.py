@@ -4,7 +4,9 @@ creating → available → deleting → deleted; error and error_deleting with a
 """
 
 import uuid
+from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
 
 from django.db import transaction
 from django.db.models import ProtectedError
@@ -19,7 +21,6 @@ from provisioning.quotas.services.ledger import hold
 from provisioning.volumes import quota, state
 from provisioning.volumes.announcements import announce_snapshot
 from provisioning.volumes.deadlines import deadline_of
-from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
 from provisioning.volumes.host_commands import open_commands, send, spec_of
 from provisioning.volumes.models import GroupSnapshot, Snapshot, Volume
@@ -28,6 +29,9 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
 from provisioning.volumes.services.delete import end_snapshot
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+from provisioning.volumes.tasks import Task, reason_of, task
+
+S = TypeVar("S", SnapshotVolumeRequest, DeleteSnapshotRequest)
 
 DELETABLE = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
 RESETTABLE = frozenset(
@@ -208,30 +212,50 @@ def _move(
     return snapshot
 
 
-@takes_end(SnapshotVolumeRequest)
-def _taken(volume: Volume, event: AgentEvent, body: SnapshotVolumeRequest, host_id: uuid.UUID) -> None:
-    snapshot = Snapshot.objects.filter(id=body.snapshot_id, volume_id=volume.id).first()
-    if snapshot is None or snapshot.status not in (SnapshotStatus.CREATING, SnapshotStatus.ERROR):
-        return
-    if event.kind == "failed":
-        fail(snapshot, reason_of(event))
-        return
-    _move(snapshot, SnapshotStatus.AVAILABLE, "create.end", progress=100)
+class _SnapshotTask(Task[S], Generic[S]):
+    """A task of one snapshot, whose status and deadline are the snapshot's."""
+
+    statuses: ClassVar[tuple[SnapshotStatus, ...]]
+    """Those in which a report still counts."""
+
+    def end(self, volume: Volume, event: AgentEvent, body: S, host_id: uuid.UUID) -> None:
+        key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
+        snapshot = Snapshot.objects.filter(id=key, volume_id=volume.id).first()
+        if snapshot is None or snapshot.status not in self.statuses:
+            return
+        if event.kind == "failed":
+            fail(snapshot, reason_of(event))
+        else:
+            self.ended(snapshot)
+
+    @abstractmethod
+    def ended(self, snapshot: Snapshot) -> None:
+        """Record the result."""
 
 
-@takes_end(DeleteSnapshotRequest)
-def _removed(volume: Volume, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
-    key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
-    snapshot = Snapshot.objects.filter(id=key, volume_id=volume.id).first()
-    if snapshot is None or snapshot.status not in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
-        return
-    if event.kind == "failed":
-        fail(snapshot, reason_of(event))
-        return
-    try:
-        end_snapshot(snapshot)
-    except ProtectedError:
-        fail(snapshot, "Something still refers to it.")
+@task
+class TakeSnapshot(_SnapshotTask[SnapshotVolumeRequest]):
+    """Keep the data of a volume as it is now."""
+
+    body = SnapshotVolumeRequest
+    statuses = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
+
+    def ended(self, snapshot: Snapshot) -> None:
+        _move(snapshot, SnapshotStatus.AVAILABLE, "create.end", progress=100)
+
+
+@task
+class DeleteSnapshot(_SnapshotTask[DeleteSnapshotRequest]):
+    """Delete the data of a snapshot."""
+
+    body = DeleteSnapshotRequest
+    statuses = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
+
+    def ended(self, snapshot: Snapshot) -> None:
+        try:
+            end_snapshot(snapshot)
+        except ProtectedError:
+            fail(snapshot, "Something still refers to it.")
 
 
 def fail(snapshot: Snapshot, reason: str) -> None:

@@ -17,19 +17,19 @@ from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import UploadVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.properties import FOUND
 from provisioning.volumes import copies, state
-from provisioning.volumes.ends import reason_of
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume
-from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_texts, locked_volume, pool_of
 from provisioning.volumes.states import VolumeStatus
+from provisioning.volumes.tasks import MINUTE, VolumeTask, task
 
 FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
@@ -100,10 +100,7 @@ class Upload(copies.Copy):
     def take_end(self, event: AgentEvent, body: Any) -> None:
         if not state.reread(self.volume) or self.volume.admin_metadata.get(UPLOADED_TO) != body.image_id:
             return
-        if event.kind == "failed":
-            fail(self.volume, reason_of(event))
-            return
-        _end(self.volume)
+        UploadToImage().end(self.volume, event, body, NOBODY)
 
 
 def load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
@@ -122,12 +119,21 @@ def _end(volume: Volume) -> None:
         state.update(volume, {"admin_metadata": said})
 
 
-@when_overdue(VolumeStatus.UPLOADING)
-def fail(volume: Volume, reason: str) -> None:
-    """End a failed upload: the image is deleted unless it is complete."""
-    messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
-    image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
-    if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
-        with contextlib.suppress(NotFoundError, ForbiddenError):  # it is already deleted, or protected
-            images.delete(RequestContext(None, "novella", image.project_id), image.id, though_used=True)
-    _end(volume)
+@task
+class UploadToImage(VolumeTask[UploadVolumeRequest]):
+    """Copy the data of a volume to an image, beside other commands about the volume."""
+
+    body = UploadVolumeRequest
+    seconds = {VolumeStatus.UPLOADING: 30 * MINUTE}
+
+    def finished(self, volume: Volume, event: AgentEvent, body: UploadVolumeRequest, host_id: uuid.UUID) -> None:
+        _end(volume)
+
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Delete the image, unless it has its data."""
+        messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
+        image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
+        if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
+            with contextlib.suppress(NotFoundError, ForbiddenError):  # deleted meanwhile, or protected
+                images.delete(RequestContext(None, "novella", image.project_id), image.id, though_used=True)
+        _end(volume)

@@ -1,0 +1,101 @@
+"""Tasks of volumes: work of a host that a command begins, and that a report or too long a silence ends.
+
+Each task is a class beside the service that sends its command.
+"""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.messages import AgentEvent
+from provisioning.volumes import deadlines
+from provisioning.volumes.models import Volume
+from provisioning.volumes.states import VolumeStatus
+
+MINUTE = 60
+SILENT = "The host has not answered in time."
+
+B = TypeVar("B", bound=CommandBody)
+"""The command that a host carries out."""
+T = TypeVar("T", bound="type[Task[Any]]")
+
+
+class Task(ABC, Generic[B]):
+    """A kind of task, known by its command."""
+
+    body: ClassVar[type[CommandBody]]
+    """The command that is sent."""
+    seconds: ClassVar[Mapping[VolumeStatus, int]] = {}
+    """Status of a volume while the task runs → its timeout, unless NOVELLA_VOLUME_TIMEOUTS overrides it.  Empty for a
+    task without a status of its own.
+    """
+
+    @abstractmethod
+    def end(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+        """Handle the report of the host that had the command.
+
+        The volume is locked, and the report is of the volume's current generation.
+        """
+
+    def overdue(self, volume: Volume) -> None:
+        """Give up the task of a locked volume whose host was silent for too long; its status is another one then."""
+        raise NotImplementedError  # by tasks with a status of their own
+
+
+class VolumeTask(Task[B], Generic[B]):
+    """A task whose result and failure are recorded with the volume."""
+
+    awaited_in: ClassVar[tuple[VolumeStatus, ...]] = ()
+    """Statuses in which a report ends the task, with those in which a late one still counts.  Empty: all."""
+
+    def end(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+        if self.awaited_in and volume.status not in self.awaited_in:
+            return
+        if event.kind == "failed":
+            self.failed(volume, reason_of(event))
+        else:
+            self.finished(volume, event, body, host_id)
+
+    def overdue(self, volume: Volume) -> None:
+        self.failed(volume, SILENT)
+
+    @abstractmethod
+    def finished(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
+        """Record the result of a command that succeeded."""
+
+    @abstractmethod
+    def failed(self, volume: Volume, reason: str) -> None:
+        """Record that the command failed, or that its host was silent for too long."""
+
+
+_by_body: dict[type, Task[Any]] = {}
+_by_status: dict[VolumeStatus, Task[Any]] = {}
+
+
+def task(cls: T) -> T:
+    """Register a class of tasks.  Raises ValueError for a second class with the same command or status."""
+    one = cls()
+    if one.body in _by_body or _by_status.keys() & one.seconds.keys():
+        raise ValueError(f"There are two tasks of volumes like {cls.__name__}.")
+    _by_body[one.body] = one
+    for status, seconds in one.seconds.items():
+        _by_status[status] = one
+        deadlines.TIMEOUTS[status] = seconds
+    return cls
+
+
+def task_of(body: object) -> Task[Any] | None:
+    """Return the task that a command belongs to; None for a command whose end changes nothing."""
+    return _by_body.get(type(body))
+
+
+def task_in(status: str) -> Task[Any] | None:
+    """Return the task that runs while a volume has the status; None: it has no task."""
+    return _by_status.get(VolumeStatus(status))
+
+
+def reason_of(event: AgentEvent) -> str:
+    """Return why a command failed, as a sentence."""
+    return event.message or event.error_code or "The host gave no reason."
