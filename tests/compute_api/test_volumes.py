@@ -621,7 +621,7 @@ def test_an_image_of_a_server_that_boots_from_a_volume_boots_another_one(
     root = from_volume(volume, boot_index=0)
     server = launch(new_api, cloud, imageRef=None, networks="auto", block_device_mapping_v2=[root])
     url = f"{V21}/servers/{server}/action"
-    assert "which image rescues it" in message(new_api.post(url, {"rescue": {}}), 400)
+    assert "specify the rescue image" in message(new_api.post(url, {"rescue": {}}), 400)
     answer = new_api.post(url, {"createImage": {"name": "kept"}})
     assert answer.status_code == 202, answer.content
     cloud.run()
