@@ -26,8 +26,8 @@ class Inspector:
     def check(self, disk_format: str, file: IO[bytes], size: int) -> int:
         """Check the complete data in the file of ``size`` bytes; return the bytes of its disk.
 
-        Raises DiskFormatError if it is not ``disk_format``, is damaged, or would make a host open other files. Moves
-        the file's position.
+        Raises DiskFormatError if it is not ``disk_format``, is damaged, or would cause a host to open other files.
+        Moves the file's position.
         """
         found = self._formats()
         known = FORMATS[disk_format]

@@ -65,9 +65,10 @@ class ImageCache:
     """The cache in one folder; several threads and processes may use it at the same time."""
 
     def __init__(self, folder: Path, fetch: Fetch, disks: Path, account: StorageAccount | None = None) -> None:
-        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may lie on them.
+        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may be based on
+        them.
 
-        ``account``: who reads the formats of uploaded files.
+        ``account``: the account that reads the formats of uploaded files.
         """
         self._base = folder.absolute() / "_base"
         self._fetch = fetch
@@ -98,9 +99,10 @@ class ImageCache:
         return sorted(found)
 
     def prune(self, max_age: float) -> list[str]:
-        """Remove the images on which no disk of this host lies and for which nobody has asked in ``max_age`` seconds.
+        """Remove the images that no disk of this host is based on and that have not been requested for ``max_age``
+        seconds.
 
-        Returns their ids.  Nothing is removed while a disk cannot be read.
+        Returns their ids. Nothing is removed while a disk cannot be read.
         """
         removed: set[str] = set()
         for _, ids in self._removed(max_age):
@@ -169,7 +171,7 @@ class ImageCache:
 
     @contextlib.contextmanager
     def _locked_when_free(self, name: str, stopped: Stopped) -> Iterator[None]:
-        """Wait for the lock, but not longer than one is told to."""
+        """Wait for the lock, but at most the given time."""
         watched, parts = progress.Watched(), [self._base / f"{name}{suffix}" for suffix in (DOWNLOAD, FLAT)]
         with contextlib.ExitStack() as held:
             while True:
@@ -221,7 +223,7 @@ class ImageCache:
             raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
 
     def _flatten(self, source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
-        """Copy the content into a sparse raw file; the format is said, never guessed, and no other file is opened."""
+        """Copy the content into a sparse raw file; the format is given, never guessed, and no other file is opened."""
         target.unlink(missing_ok=True)
         driver: dict[str, object] = {
             "driver": FORMATS[image.disk_format].driver,
@@ -265,7 +267,7 @@ class ImageCache:
 
 
 def _age(path: Path) -> float:
-    """Return the seconds since somebody asked for the image last; 0 when it has gone."""
+    """Return the seconds since the image was last requested; 0 when it no longer exists."""
     try:
         return time.time() - path.stat().st_mtime
     except FileNotFoundError:
@@ -285,6 +287,6 @@ def cached_name(image: ImageRef) -> str:
 
 
 def _go_on(stopped: Stopped) -> None:
-    """Raise StoppedError when nobody wants the image any more."""
+    """Raise StoppedError when the image is no longer needed."""
     if stopped():
         raise StoppedError("The image was not fetched to its end.")

@@ -1,4 +1,6 @@
-"""Which images of the cache the disks of this host lie on: read from the disks themselves, for notes can be lost."""
+"""The cached images that the disks of this host are based on: read from the disks themselves, because notes can be
+lost.
+"""
 
 import re
 from pathlib import Path
@@ -11,13 +13,13 @@ NAME = re.compile(r"[a-z0-9]+-[0-9a-f]{32,128}(?:-[a-z0-9]+)?")
 
 
 class UnreadableDiskError(Exception):
-    """A disk does not tell what it lies on."""
+    """It is unknown which image a disk is based on."""
 
 
 def bases_of(folder: Path) -> set[str]:
-    """Return the names of the cached images that files anywhere below ``folder`` lie on.
+    """Return the names of the cached images that files anywhere below ``folder`` are based on.
 
-    Raises UnreadableDiskError for a qcow2 file that is damaged: nothing can be said of what it needs then.
+    Raises UnreadableDiskError for a damaged qcow2 file: its base is then unknown.
     """
     found: set[str] = set()
     for path in folder.rglob("*"):

@@ -1,4 +1,4 @@
-"""The resource audit: what this host has, uses and runs."""
+"""The resource audit: the resources of this host, their use, and its guests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

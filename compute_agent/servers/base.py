@@ -1,4 +1,4 @@
-"""What the handlers of commands for servers share."""
+"""The parts that the handlers of commands for servers share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ServerHandler(CommandHandler[B]):
     """A handler with the services of its host; ``ServerHandler[PowerRequest]`` carries out what has such a body."""
 
     def __init_subclass__(cls) -> None:
-        """Make the handler known.  Raises TypeError for a second one of the same body."""
+        """Register the handler. Raises TypeError for a second one of the same body."""
         bodies = [body for base in cls.__dict__.get("__orig_bases__", ()) for body in get_args(base)]
         for body in bodies:
             if isinstance(body, type) and HANDLERS.setdefault(body, cls) is not cls:
@@ -53,8 +53,8 @@ class GuestHandler(ServerHandler[B]):
     """A handler of a command that changes a guest which is here, and ends with its power state."""
 
     replaces_image = False
-    """Whether the guest is made anew as the command says: its disk lies on the command's image afterwards, and it has
-    the command's interfaces alone.
+    """Whether the guest is recreated according to the command: its disk is then based on the command's image, and it
+    has only the command's interfaces.
     """
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""What a guest is made from and boots from, fetched to this host."""
+"""The images that a guest is created from and boots from, fetched to this host."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class BootSources:
         return any(self._wanted)
 
     def step(self) -> Step:
-        """Return the step that brings the images to the cache where they are not there yet.
+        """Return the step that fetches the images to the cache unless the cache has them.
 
         It raises ImageUnacceptableError, ImageFetchError, StoppedError.
         """

@@ -1,4 +1,4 @@
-"""Making a guest: the steps of a build, each with what undoes it."""
+"""The steps of a build, each with its undo step."""
 
 from dataclasses import replace
 
@@ -19,15 +19,15 @@ BUILD_FAILED = "The host could not build the instance."
 
 
 class Build(ServerHandler[BuildRequest]):
-    """Makes a guest and starts it, or leaves nothing of it."""
+    """Creates a guest and starts it, or removes all of it."""
 
     heavy = makes = True
 
     async def run(self, context: CommandContext, request: BuildRequest) -> Outcome:
-        """Make the guest; when an earlier process began it, first look how far it came.
+        """Create the guest; when an earlier process began it, first check how much of it was completed.
 
-        1. look for an earlier guest when there may be one; 2. note what the guest is to be; 3. take the steps;
-        4. report, or undo and report.
+        1. check for an earlier guest if there may be one; 2. note the description of the guest; 3. run the steps; 4.
+           report, or undo and report.
         """
         uuid = context.subject.id
         earlier = context.begun or uuid in self.powers or context.leftover
@@ -35,7 +35,7 @@ class Build(ServerHandler[BuildRequest]):
         try:
             if not (earlier and await self._runs_already(context)):
                 context.describe(described(request.instance))
-                # What an earlier process has made may be more than the steps that are begun now: then all is removed.
+                # An earlier process may have made more than the steps that begin now: then everything is removed.
                 steps = self._steps(context, request.instance, None if earlier else removal)
                 await context.take(steps, always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
@@ -70,8 +70,8 @@ class Build(ServerHandler[BuildRequest]):
     async def refuse(self, context: CommandContext, request: BuildRequest, failure: Failure) -> Outcome:
         """Answer a build that is not carried out.
 
-        What an earlier process has made of it is kept when it runs and was only late; else it is undone, also when
-        the note that it began is lost, with the power or with the agent's store.
+        The guest that an earlier process made is kept when it runs and was only late; otherwise it is undone, also when
+        the note that it began is lost because of a power failure or with the agent's store.
         """
         if not context.begun and failure is not LATE:
             return Outcome(failure)

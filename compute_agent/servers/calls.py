@@ -45,11 +45,11 @@ LOOK_AGAIN = 0.15
 """Seconds between two looks at a console log that is followed: a guest that writes without end fills no browser."""
 MAX_BYTES = 262_144
 FOLLOWED_BYTES = 65_536
-"""Of one look: more at once waits for the next."""
+"""A limit per check: additional ones wait for the next check."""
 
 
 ANSWERED = (UnsupportedError, ConsoleBusyError, GuestRefusedError, GuestUnreachableError)
-"""Errors that are told with their code and are no fault of the host."""
+"""Errors that are reported with their code and are not caused by the host."""
 
 
 class CallHandler:

@@ -1,4 +1,6 @@
-"""Who asks the metadata service: the guest whose interface has an address, and what the portal has said of it."""
+"""The clients of the metadata service: the guest whose interface has an address, and the metadata that the portal has
+sent for it.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +24,7 @@ ANSWER_SECONDS = 5.0
 
 
 class GuestDirectory:
-    """Answers from any thread; what is kept is read and written on the event loop's."""
+    """Answers from any thread; the stored data is read and written on the event loop's thread."""
 
     def __init__(
         self,
@@ -36,7 +38,9 @@ class GuestDirectory:
         self._records = ServerRecords(store)
         self._vendor_data = vendor_data
         self._posted: dict[str, tuple[str, InstanceSpec]] = {}
-        """Passwords that the portal may not know yet, with what it had said of the guest: its next word counts."""
+        """Passwords that the portal may not know yet, with the metadata that it had sent before: its next message is
+        authoritative.
+        """
 
     def guest(self, network_id: str, address: str) -> str | None:
         interface = self._network.interface_at(network_id, address)

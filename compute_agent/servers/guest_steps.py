@@ -1,4 +1,4 @@
-"""The steps in which a guest is made and started: the whole of a build, and parts of other commands."""
+"""The steps in which a guest is created and started: the complete build, and parts of other commands."""
 
 from functools import partial
 
@@ -21,9 +21,9 @@ from compute_agent.virt.driver import Stopped
 def make_steps(
     host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
 ) -> list[Step]:
-    """Return the steps that make a stopped guest; what is there of it is replaced.
+    """Return the steps that create a stopped guest; existing parts of it are replaced.
 
-    Nothing is fetched for a guest that boots from a volume, but a kernel when it has one.
+    For a guest that boots from a volume only the kernel is fetched, if it has one.
     """
     image = spec.image if boot_volume(spec) is None else None
     sources = BootSources(

@@ -1,4 +1,4 @@
-"""Interfaces that come and go, and what is allowed on them, while the guest goes on."""
+"""Attaching, detaching and filtering interfaces while the guest keeps running."""
 
 import logging
 from functools import partial
@@ -30,9 +30,9 @@ class NotTakenBackError(HostError):
 
 
 class AttachInterface(GuestHandler[AttachInterfaceRequest]):
-    """Gives the network the interface, with its filters, then the guest; when that fails neither has it.
+    """Adds the interface to the network, with its filters, then to the guest; when that fails it is removed from both.
 
-    A command that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
+    A command that is still running after its deadline is undone. A guest that is being deleted is left unchanged.
     """
 
     resumes_late = True
@@ -96,9 +96,9 @@ class DetachInterface(GuestHandler[DetachInterfaceRequest]):
 
 
 class RefreshPorts(GuestHandler[RefreshPortsRequest]):
-    """Brings leases and filters to what the command says.
+    """Updates leases and filters according to the command.
 
-    The rules of other guests that name a group follow: they are rendered anew with the members that are here now.
+    The rules of other guests that refer to a group are rendered again with its current members on this host.
     """
 
     async def change(self, context: CommandContext, request: RefreshPortsRequest) -> PowerState:

@@ -1,4 +1,4 @@
-"""What is on the host that none of its guests accounts for, as the audit lists it."""
+"""Resources on the host that belong to none of its guests, as the audit lists them."""
 
 import logging
 
@@ -10,11 +10,11 @@ log = logging.getLogger(__name__)
 
 
 def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
-    """List the leftovers; blocks on the hypervisor and the kernel.  None when one of them could not say.
+    """List the leftovers; blocks on the hypervisor and the kernel. None when one of them could not be read.
 
-    ``described``: guests of which this host knows what they are made of.
+    ``described``: guests whose descriptions this host knows.
 
-    Guests are listed before and after: one that comes or goes meanwhile accounts for what it has.
+    Guests are listed before and after: the resources of one that appears or disappears meanwhile belong to it.
     """
     try:
         before = {guest.uuid for guest in services.driver.guests()}

@@ -41,9 +41,9 @@ class Power(GuestHandler[PowerRequest]):
         return driver.power_state(uuid)
 
     def _define_again(self, uuid: str, attempt: int, known: InstanceSpec | None) -> None:
-        """Define a guest anew whose domain somebody has removed by hand, from the disk that is here.
+        """Define a guest again whose domain was removed manually, from the disk on this host.
 
-        Raises GuestGoneError when there is no disk any more, or this host has forgotten what the guest was made of.
+        Raises GuestGoneError when the disk is missing, or this host has lost the description of the guest.
         """
         with contextlib.suppress(InstanceNotFoundError):
             self.driver.power_state(uuid)

@@ -1,4 +1,6 @@
-"""What this host knows of its guests' power, and the reports of changes that no command made."""
+"""The power states of the guests, as known to this host, and the reports of changes that were not caused by a
+command.
+"""
 
 from collections.abc import Callable, Iterable
 

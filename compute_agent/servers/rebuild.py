@@ -1,4 +1,4 @@
-"""Disks made anew."""
+"""Recreating disks."""
 
 from compute_agent.contract.commands import RebuildRequest
 from compute_agent.contract.power import PowerState
@@ -8,9 +8,9 @@ from compute_agent.servers.guest_steps import make_steps, start_steps
 
 
 class Rebuild(GuestHandler[RebuildRequest]):
-    """Makes the guest anew in its own place, by the steps of a build.
+    """Recreates the guest in place, by the steps of a build.
 
-    Until the images are here it goes on as it was; what fails from then on only another rebuild can mend.
+    Until the images are here the guest is left unchanged; after a later failure only another rebuild can repair it.
     """
 
     heavy = True

@@ -1,4 +1,4 @@
-"""What the servers of this host are made of, kept as descriptions in the engine's store."""
+"""The descriptions of the servers of this host, kept in the engine's store."""
 
 import msgspec
 
@@ -23,20 +23,20 @@ class ServerRecords:
         self._store = store
 
     def specs(self) -> dict[str, InstanceSpec]:
-        """Return what the servers are made of, by their ids, as far as this host knows."""
+        """Return the descriptions of the servers, by their ids, as far as this host knows them."""
         return {uuid: _spec.decode(found) for uuid, found in self._store.descriptions(SERVER).items()}
 
     def spec(self, uuid: str) -> InstanceSpec | None:
-        """Return what one server is made of; None when this host does not know it, or no longer."""
+        """Return the description of one server; None when this host does not know it."""
         found = self._store.descriptions(SERVER).get(uuid)
         return _spec.decode(found) if found is not None else None
 
     def described(self) -> set[str]:
-        """Return the servers of which this host knows what they are made of."""
+        """Return the servers whose descriptions this host knows."""
         return set(self._store.descriptions(SERVER))
 
     def images(self) -> set[str]:
-        """Return the ids of the images that servers of this host are made of, or boot from."""
+        """Return the ids of the images that servers of this host are created from, or boot from."""
         return {image.id for spec in self.specs().values() for image in image_refs(spec)}
 
     def being_attached(self) -> dict[str, InstanceSpec]:

@@ -43,7 +43,7 @@ class Rescue(GuestHandler[RescueRequest]):
         return PowerState.RUNNING
 
     def _go_back(self, request: RescueRequest, attempt: int) -> None:
-        """Undo a rescue that failed, as far as that goes."""
+        """Undo a failed rescue as far as possible."""
         uuid = request.instance.uuid
         try:
             self.driver.unrescue(replace(request.instance, rescue=None), attempt)

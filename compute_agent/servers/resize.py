@@ -55,7 +55,10 @@ class Resize(GuestHandler[ResizeRequest]):
         return PowerState.RUNNING if request.start else await self.power_state(context)
 
     async def _restore(self, context: CommandContext, request: ResizeRequest, error: Exception) -> None:
-        """Bring the guest back; NotRestoredError when it will not come.  A guest that is gone needs nothing."""
+        """Restore the guest; raises NotRestoredError when that fails.
+
+        Nothing is done for a guest that no longer exists.
+        """
         before = replace(request.instance, flavor=request.old_flavor)
         for pause in (*PAUSES, None):
             if context.cancelled:
@@ -82,7 +85,7 @@ class Resize(GuestHandler[ResizeRequest]):
 
 
 class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
-    """Throws away what was kept to revert a resize, while the guest goes on."""
+    """Deletes the data that was kept to revert a resize, while the guest keeps running."""
 
     heavy = True
 
@@ -92,7 +95,9 @@ class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
 
 
 class RevertResize(GuestHandler[RevertResizeRequest]):
-    """Gives the guest its old size and disk; what it has written since is lost, so it is not asked to stop."""
+    """Restores the old size and disk of the guest; later changes on its disk are lost, so the guest is not shut down
+    cleanly.
+    """
 
     heavy = resumes_late = True
 

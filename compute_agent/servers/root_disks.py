@@ -1,9 +1,9 @@
-"""Root disks of guests in a pool that several hosts reach, in the place of files on this host.
+"""Root disks of guests in a pool that several hosts can access, instead of files on this host.
 
-For the hypervisor such a guest boots from a volume: its root disk is opened by a storage daemon on this host, and lies
-in the pool under a name made of the guest's id and the host's.  A host that looks for a disk under its own name and
-does not find it has lost the guest to another host: it can neither open nor remove what that one has now.  Empty
-disks, the config drive, rescue disks and saved memory stay files of the host.
+For the hypervisor such a guest boots from a volume: its root disk is opened by a storage daemon on this host, and is
+stored in the pool under a name that consists of the guest's id and the host's. A host that does not find a disk under
+its own name has lost the guest to another host: it can neither open nor remove the other host's disk. Empty disks, the
+config drive, rescue disks and saved memory remain files of the host.
 """
 
 import logging
@@ -33,7 +33,7 @@ NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
 """Seconds that the search for what is left over waits for the pool."""
 KIND = "root_disk"
-"""What a root disk in the pool that no guest accounts for is called among the leftovers."""
+"""The name that leftovers use for a root disk in the pool that belongs to none of the guests."""
 
 
 def disk_id(uuid: str, host: str) -> str:
@@ -112,9 +112,9 @@ class PoolRootDisks(PassingOn):
         return self.inner.has_disk(uuid) or self._size(uuid) is not None
 
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Make the root disk in the pool, as a clone of the image, and the empty disks here.
+        """Create the root disk in the pool, as a clone of the image, and the empty disks here.
 
-        A guest that is made of a CD has that here, and an empty root disk.
+        A guest that is created from a CD has the CD here, and an empty root disk.
         """
         if boot_volume(spec) is not None:
             self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
@@ -130,7 +130,7 @@ class PoolRootDisks(PassingOn):
         elif base is not None:
             driver.create_from_image(volume, base)
         elif not driver.clone_image(volume, spec.image):
-            raise RetryableHostError("The host's pool has no such image any more.")
+            raise RetryableHostError("The host's pool no longer has this image.")
 
     @staticmethod
     def _wanted_gb(spec: InstanceSpec, base: Path | None) -> int:

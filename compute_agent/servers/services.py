@@ -1,4 +1,4 @@
-"""What a host is put together from: hypervisor, network, image cache, ways out, threads."""
+"""The parts of a host: hypervisor, network, image cache, outgoing connections, threads."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
@@ -45,14 +45,16 @@ class ImageStore(Protocol):
         """Return the ids of the images held."""
 
     def prune(self, max_age: float) -> list[str]:
-        """Remove what no disk needs and nobody has asked for in ``max_age`` seconds; return the images' ids."""
+        """Remove images that no disk needs and that have not been requested for ``max_age`` seconds; return their
+        ids.
+        """
 
     def sweep(self) -> None:
         """Remove what an agent that was killed has left."""
 
 
 class ImageOutlet(Protocol):
-    """The way out for images that are made here."""
+    """The connection for uploading images that are created here."""
 
     def file(self, name: str) -> AbstractContextManager[Path]:
         """Give a place for a copy of a disk; whatever is there afterwards is removed."""
@@ -85,7 +87,7 @@ class ConsoleOutlet(Protocol):
 
 @dataclass(frozen=True)
 class HostServices:
-    """What the handlers of one host work with."""
+    """The objects that the handlers of one host work with."""
 
     driver: ComputeDriver
     network: HostNetwork
@@ -100,7 +102,7 @@ class HostServices:
     metadata: MetadataService | None = None
     """None: guests of this host have no metadata service."""
     volumes: Volumes | None = None
-    """None: no volume lies on this host."""
+    """None: this host cannot hold volumes."""
     certificates: HostCertificates | None = None
     """None: this host shares no volumes with others."""
     vendor_data: bytes = b"{}"

@@ -77,4 +77,4 @@ class Snapshot(GuestHandler[SnapshotRequest]):
     def _start_again(self, uuid: str) -> None:
         with contextlib.suppress(HostError):
             self.driver.start(uuid)
-            log.info("Server %s runs again: it was stopped for an image that could not be made.", uuid)
+            log.info("Server %s was started again: it had been stopped to create an image, which failed.", uuid)

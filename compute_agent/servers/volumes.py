@@ -1,4 +1,4 @@
-"""Volumes that come and go as disks of a guest, grow, and are put in each other's place, while the guest goes on."""
+"""Attaching, detaching, extending and exchanging volumes while the guest keeps running."""
 
 import contextlib
 import logging
@@ -29,9 +29,9 @@ class VolumeNotTakenBackError(HostError):
 
 
 class AttachVolume(GuestHandler[AttachVolumeRequest]):
-    """Gives the guest the volume; when that fails the guest does not have it.
+    """Attaches the volume to the guest; when that fails the volume is detached.
 
-    A command that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
+    A command that is still running after its deadline is undone. A guest that is being deleted is left unchanged.
     """
 
     resumes_late = True
@@ -67,9 +67,10 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
 
 
 class DetachVolume(GuestHandler[DetachVolumeRequest]):
-    """Lets the guest give the volume back; one that it does not give stays as it is, unless it is taken by force.
+    """Detaches the volume from the guest; a volume that the guest does not release stays attached, unless it is
+    detached by force.
 
-    A guest that is gone has no volume any more.
+    A guest that does not exist any more has no volumes.
     """
 
     resumes_late = True
@@ -83,7 +84,9 @@ class DetachVolume(GuestHandler[DetachVolumeRequest]):
 
 
 class RefreshVolume(GuestHandler[RefreshVolumeRequest]):
-    """Brings a disk to what the command says; what fails is safe to be tried again, and the guest goes on meanwhile."""
+    """Changes a disk according to the command; a failed change can safely be retried, and the guest keeps running
+    meanwhile.
+    """
 
     async def change(self, context: CommandContext, request: RefreshVolumeRequest) -> PowerState:
         await context.take([Step(REFRESH_VOLUME, partial(self.driver.refresh_volume, request.instance, request.disk))])

@@ -118,7 +118,7 @@ class FakeVolumes(ComputeDriver):
         return True
 
     def stall(self, volume_id: str) -> None:
-        """Make a volume unreachable: guests that use it are paused until it is removed from ``away``."""
+        """Simulate an unreachable volume: guests that use it are paused until it is removed from ``away``."""
         self.away.add(volume_id)
         with self._changed:
             guests = self._state.guests.values()

@@ -22,7 +22,7 @@ from compute_agent.volumes.errors import CopyFailedError, NotExportedError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
 FORMATS = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx"}
-"""What ``qemu-img`` calls the formats of images."""
+"""The names that ``qemu-img`` uses for the formats of images."""
 SOCKET = "?socket="
 CLIENT = ("ca-cert.pem", "client-cert.pem", "client-key.pem")
 _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each copy)

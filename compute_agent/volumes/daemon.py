@@ -1,12 +1,11 @@
 """Storage daemons: one ``qemu-storage-daemon`` for each open volume, which exports it by NBD.
 
-A daemon outlives the agent.  What it was started with lies in its folder below the runtime folder, in memory only
-(``/run``): when it has died, the same daemon is started again, at the same address and with the same names of exports,
-so that guests which were paused go on.  All but keys is kept on the disk as well, for a machine that starts anew: there
-an encrypted volume waits for a command with its key.  An export answers a write only when the file system of the host
-has it with all that leads to it (``writethrough``): a daemon that is killed loses no write that it has answered.
-
-Calls for one volume do not overlap; the regular check leaves a volume alone whose lock is held.
+A daemon outlives the agent. The description it was started with is in its folder below the runtime folder, in memory
+only (``/run``): when it has died, the same daemon is started again, at the same address and with the same names of
+exports, so that guests which were paused can resume. Everything except keys is kept on the disk as well, for a restart
+of the machine: then an encrypted volume waits for a command with its key. An export answers a write only after the file
+system of the host has stored it with all its metadata (``writethrough``): a daemon that is killed loses no write that
+it has answered.
 """
 
 import contextlib
@@ -55,7 +54,7 @@ class Certificates(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether all of them are there."""
+        """Whether all of them exist."""
 
     @property
     def tls_hostname(self) -> str:
@@ -121,8 +120,8 @@ class Daemons:
 
     @contextlib.contextmanager
     def locked(self, volume_id: str, *, wait: bool = True) -> Iterator[bool]:
-        """Keep the regular check, and other threads, from the volume's daemon; False without ``wait`` when somebody
-        else does.
+        """Keep the regular check, and other threads, from using the volume's daemon; False without ``wait`` when
+        another thread holds it.
         """
         with self._guard:
             lock = self._locks.setdefault(volume_id, threading.RLock())
@@ -293,7 +292,7 @@ class Daemons:
             shutil.rmtree(folder, ignore_errors=True)
 
     def remember(self) -> None:
-        """Take daemons that a machine which starts anew has lost for ones that have died; not those that need a key."""
+        """Treat daemons that were lost in a restart of the machine as daemons that died; not those that need a key."""
         for each in self._kept.all():
             if each.volume.encryption is None and self.description(each.volume.id) is None:
                 self._describe(each)

@@ -31,11 +31,12 @@ BACKLOG = 16
 
 
 def launch(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None = None) -> None:
-    """Start a daemon that has nothing open yet; return when it answers.  It inherits ``held``, and exports at the
-    socket ``listen`` where one is given.  Raises DaemonError.
+    """Start a daemon without open volumes; return when it answers. It inherits ``held``, and exports at the socket
+    ``listen`` if one is given. Raises DaemonError.
 
-    One that is spoken to before it has started altogether may never answer (about one in a hundred on a busy host): it
-    goes into the background when it has.  One that is mute all the same is ended, and another one is started.
+    A daemon that receives a command before it has started completely may never answer (about one in a hundred on a busy
+    host): therefore it is put in the background once it has started. If it still does not answer, it is ended, and
+    another one is started.
     """
     for left in reversed(range(STARTS)):
         _spawn(folder, held, rights, listen)
@@ -90,7 +91,7 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
 
 
 def listening(path: Path) -> socket.socket:
-    """Return a unix socket at ``path`` that nobody but this account connects to; one that was there is replaced."""
+    """Return a unix socket at ``path`` that only this account can connect to; an earlier one is replaced."""
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX)
     try:
@@ -130,7 +131,7 @@ def end(folder: Path) -> None:
 
 
 def strays(runtime: Path) -> Iterator[int]:
-    """Yield the daemons whose sockets were below ``runtime`` and that no folder there knows any more."""
+    """Yield the daemons whose sockets were below ``runtime`` and that belong to none of its folders now."""
     known = {running(path.parent) for path in runtime.glob(f"*/{PID_FILE}")}
     for path in Path("/proc").glob("[0-9]*"):
         pid = int(path.name)

@@ -1,13 +1,13 @@
-"""The contract every volume driver keeps.  Its docstrings are the specification; ``tests/agent/volumes`` holds every
-driver to it.
+"""The contract of every volume driver. Its docstrings are the specification; ``tests/agent/volumes`` checks every
+driver against it.
 
-A driver runs one pool.  Its methods are synchronous and are called from worker threads: several at once for different
-volumes, and also for one volume while it is copied, so a driver locks what it changes.  Every method can be repeated:
-after a crash it is called again from the start, on what the unfinished run has left.
+A driver runs one pool. Its methods are synchronous and are called from worker threads: several simultaneously for
+different volumes, and also for one volume while it is copied, so a driver locks the objects that it changes. Every
+method can be repeated: after a crash it is called again from the start, on the result of the unfinished run.
 
-A volume that is in use is held open by one storage daemon; methods that change a volume get it as ``daemon`` when it
-runs on this host, and do their work through it.  All of them raise PoolUnavailableError when the pool cannot be
-reached, VolumeNotFoundError when what they are about is not there, VolumeInUseError when another host has it open.
+A volume in use is held open by one storage daemon; methods that change a volume get it as ``daemon`` when it runs on
+this host, and use it for their work. All of them raise PoolUnavailableError when the pool cannot be reached,
+VolumeNotFoundError when their subject does not exist, VolumeInUseError when another host has it open.
 """
 
 import abc
@@ -26,7 +26,7 @@ Json = Mapping[str, Any]
 
 GIB = 1 << 30
 ROOT = "root-"
-"""How the ids of guests' root disks begin, which are no volumes of the cloud."""
+"""The prefix of the ids of guests' root disks, which are not volumes of the cloud."""
 SECRET_BYTES = 32
 """Random bytes of a pool's secret, which is written in hex."""
 TOO_LARGE = "The image is larger than the volume."
@@ -50,7 +50,9 @@ class Opening:
     """How a storage daemon opens a volume or a snapshot."""
 
     blockdev: Json
-    """Arguments of ``blockdev-add``, with all nodes below; nothing that a file says of others is followed."""
+    """Arguments of ``blockdev-add``, with all nodes below; references to other files inside a file are never
+    followed.
+    """
     objects: Sequence[Json] = ()
     """Arguments of ``object-add``, before it: the secrets."""
     as_root: bool = False
@@ -73,7 +75,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class PoolCapacity:
-    """What a pool has, in bytes."""
+    """The capacity of a pool, in bytes."""
 
     total: int
     free: int
@@ -99,7 +101,7 @@ class PoolSettings:
 class VolumeDriver(abc.ABC):
     """One pool of volumes.
 
-    A further driver is one module of ``compute_agent.volumes.drivers`` with a subclass that bears its name.
+    Another driver is one module of ``compute_agent.volumes.drivers`` with a subclass that has its name.
     """
 
     name: ClassVar[str]
@@ -108,7 +110,7 @@ class VolumeDriver(abc.ABC):
     remote: ClassVar[bool] = False
     """Whether its calls wait for other machines, which may be silent for long."""
     capabilities: ClassVar[Mapping[str, str]] = {}
-    """What is told of the pool (``PoolState.capabilities``)."""
+    """The reported capabilities of the pool (``PoolState.capabilities``)."""
     flattens_alone: ClassVar[bool] = False
     """Whether ``flatten`` needs no storage daemon."""
     daemons_needed: ClassVar[bool] = True
@@ -122,15 +124,15 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self) -> str:
-        """Make the pool ready to use and return its UUID, which is kept in the pool: made the first time."""
+        """Prepare the pool for use and return its UUID, which is kept in the pool: created the first time."""
 
     def check(self) -> None:  # noqa: B027 - most pools have nothing to check
         """Raise PoolUnavailableError when the pool is known to be away now; asks no other machine."""
 
     def secret(self) -> str:
-        """Return the secret that is kept in the pool, created the first time; empty for a pool that keeps none.
+        """Return the secret that is kept in the pool, created the first time; empty for a pool without one.
 
-        Whoever knows it reaches the pool's storage: by it the portal admits further hosts to the pool.
+        The secret gives access to the pool's storage: with it the portal admits other hosts to the pool.
         """
         return ""
 
@@ -156,15 +158,15 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def sweep(self) -> list[str]:
-        """Remove what unfinished work has left and what is needed no more; return a line for each thing removed."""
+        """Remove remnants of unfinished work and objects that are not needed; return a line for each thing removed."""
 
     def kept(self) -> dict[str, int]:
         """Return the deleted volumes whose data others still need: id → bytes, 0 where that cannot be measured now."""
         return {}
 
     def prune(self) -> list[str]:
-        """Remove images that the pool keeps and no volume has needed for long, while other work goes on here and on
-        other hosts; return a line for each thing removed.
+        """Remove images that the pool keeps and that volumes have not needed for a long time, while other work
+        continues here and on other hosts; return a line for each thing removed.
         """
         return []
 
@@ -172,53 +174,52 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def create(self, volume: VolumeSpec) -> None:
-        """Make the volume; it reads as zeros.  One that is there already is left as it is."""
+        """Create the volume; it reads as zeros. An existing one is left unchanged."""
 
     @abc.abstractmethod
     def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
-        """Make the volume with the data of ``image``, a raw file that the caller has checked and that may go
-        afterwards; what is beyond it reads as zeros.
+        """Create the volume with the data of ``image``, a raw file that the caller has checked and that may be removed
+        afterwards; the rest of the volume reads as zeros.
 
         Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
         """
 
     def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
-        """Give a volume that nobody has open the data of ``image``, a raw file, in one step; what is beyond it reads as
-        zeros, and snapshots stay.  False: the pool cannot, and the caller writes over what is there.
+        """Replace the data of a closed volume with ``image``, a raw file, in one step; the rest of the volume reads as
+        zeros, and snapshots remain. False: the pool cannot do this, and the caller overwrites the existing data.
 
         Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
         """
         return False
 
     def clone_image(self, volume: VolumeSpec, image: ImageRef) -> bool:
-        """Make the volume of an image that the pool has already, whichever host brought it there, and return True;
-        False when this host has to get the image first.  Raises ImageUnacceptableError when it is larger than the
-        volume.
+        """Create the volume of an image that the pool has already, from any host, and return True; False when this host
+        has to fetch the image first. Raises ImageUnacceptableError when it is larger than the volume.
         """
         return False
 
     def unmanaged(self) -> list[UnmanagedDisk]:
-        """List the disks in the pool that are nobody's and could become volumes."""
+        """List the unmanaged disks in the pool that could become volumes."""
         return []
 
     def adopt(self, volume: VolumeSpec, name: str) -> None:
-        """Make the volume of a disk that is nobody's, which is then no more; what is beyond it reads as zeros.
+        """Create the volume from an unmanaged disk, which is then removed; the rest of the volume reads as zeros.
 
-        Data is neither copied nor lost, wherever this ends.  Raises VolumeNotFoundError, UnmanageableError.
+        Data is neither copied nor lost, even if this is interrupted. Raises VolumeNotFoundError, UnmanageableError.
         """
-        raise UnsupportedError("A pool of this kind takes nothing over.")
+        raise UnsupportedError("A pool of this kind cannot manage existing disks.")
 
     def leave(self, volume: VolumeSpec, name: str, write: Callable[[Path], None]) -> None:
-        """Leave the volume's data as a disk that is nobody's, and remove the volume; ``write`` writes all of it as
-        qcow2 to a file.  A volume that is not there any more is left alone.
+        """Leave the volume's data as an unmanaged disk, and remove the volume; ``write`` writes all of it as qcow2 to a
+        file. Nothing is done for a volume that does not exist.
         """
         raise UnsupportedError("A pool of this kind keeps nothing beside volumes.")
 
     @abc.abstractmethod
     def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
-        """Make the volume with the data of a snapshot of the volume ``source_id`` in this pool, whether or not that is
-        open.  The snapshot can be deleted afterwards.  The volume is not smaller than the snapshot, and has the key of
-        its source if that is encrypted.
+        """Create the volume with the data of a snapshot of the volume ``source_id`` in this pool, whether or not that
+        is open. The snapshot can be deleted afterwards. The volume is not smaller than the snapshot, and has the key
+        of its source if that is encrypted.
         """
 
     @abc.abstractmethod
@@ -247,9 +248,9 @@ class VolumeDriver(abc.ABC):
     def delete_snapshot(
         self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
     ) -> None:
-        """Remove a snapshot; nothing when there is none.  Volumes made from it stay whole.
+        """Remove a snapshot; nothing when it does not exist. Volumes created from it stay complete.
 
-        What could be merged may stay for later (``sweep``) when somebody has it open.
+        Layers in use that could be merged may remain until a later ``sweep``.
         """
 
     def can_merge(self, volume_id: str) -> bool:
@@ -257,8 +258,9 @@ class VolumeDriver(abc.ABC):
         return False
 
     def merge(self, volume: VolumeSpec, daemon: OpenVolume, stopped: Stopped) -> None:  # noqa: B027 - nothing to merge
-        """Merge it by a daemon that has the volume open and exports nothing.  Raises StoppedError when ``stopped``
-        returns True first; what is merged by then stays so.
+        """Merge it by a daemon that has the volume open and exports nothing.
+
+        Raises StoppedError when ``stopped`` returns True first; completed merges are kept.
         """
 
     def depth(self, volume_id: str) -> int:
@@ -272,16 +274,17 @@ class VolumeDriver(abc.ABC):
     def flatten(  # noqa: B027 - nothing to copy
         self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
     ) -> None:
-        """Copy into the volume the data that it alone reads of deleted volumes, or ``everything`` that it reads of
-        other volumes, so that these are needed no more.  The volume can be in use, and reads the same at every moment.
+        """Copy into the volume the data that only it reads from deleted volumes, or ``everything`` that it reads from
+        other volumes, so that these are not needed afterwards. The volume can be in use, and reads the same at every
+        moment.
 
-        ``daemon`` has the volume open; drivers with ``flattens_alone`` need none.  Raises StoppedError when
-        ``stopped`` returns True first, and continues the next time; PoolUnavailableError when there is no room.
+        ``daemon`` has the volume open; drivers with ``flattens_alone`` need none. Raises StoppedError when ``stopped``
+        returns True first, and continues the next time; PoolUnavailableError when the pool is full.
         """
 
     @abc.abstractmethod
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
-        """Give a volume that nobody has open what its newest snapshot has; the snapshot and the size stay."""
+        """Restore a closed volume to its newest snapshot; the snapshot and the size stay."""
 
     # ----- opening --------------------------------------------------------------------------------------------------
 
@@ -298,16 +301,17 @@ class VolumeDriver(abc.ABC):
         """Return the name of the node that is exported of the open volume now: a snapshot may have changed it."""
 
     def followed(self, volume: VolumeSpec, daemon: OpenVolume) -> str:
-        """Let the daemon write where the volume's records say, which a killed agent may not have told it; return the
-        name of that node.
+        """Let the daemon write to the node that the volume's records name, because an agent that was killed may not
+        have told the daemon; return the name of that node.
         """
         return self.top(volume)
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
-        """Take the volume for one daemon and return file descriptors that the daemon inherits: it is free again when
-        all copies of them are closed, however the daemon ends.  Raises VolumeInUseError when somebody else has it.
+        """Lock the volume for one daemon and return file descriptors that the daemon inherits: it is free again when
+        all copies of them are closed, however the daemon ends. Raises VolumeInUseError when it is locked already.
 
-        ``again``: for a daemon that has died, by no order of the portal: another host may have been given the volume.
+        ``again``: for a daemon that has died, without an order from the portal: another host may have been given the
+        volume.
         """
         return []
 
@@ -325,11 +329,11 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
-        """Return in order what of a snapshot may differ from the older snapshot ``since`` of the volume; without it,
-        all that does not read as zeros.  What is in no extent has not changed, or is zeros.
+        """Return in order the parts of a snapshot that may differ from the older snapshot ``since`` of the volume;
+        without it, all parts that do not read as zeros. Data in no extent has not changed, or is zeros.
 
-        Both are there while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name made of
-        the backup's id) until the next one is made since it.
+        Both exist while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name that
+        contains the backup's id) until the next one is created from it.
         """
 
 

@@ -9,17 +9,17 @@ class VolumeNotFoundError(HostError):
     code = "volume_not_found"
 
     def __init__(self, what: str = "volume") -> None:
-        super().__init__(f"The {what} is not in its pool any more.")
+        super().__init__(f"The {what} is no longer in its pool.")
 
 
 class VolumeInUseError(RetryableHostError):
-    """Somebody else has the volume open."""
+    """The volume is open elsewhere."""
 
     code = "volume_in_use"
 
 
 class PoolUnavailableError(RetryableHostError):
-    """The pool cannot be reached, is full, or its programs are not there."""
+    """The pool cannot be reached, is full, or its programs are missing."""
 
     code = "pool_unavailable"
 

@@ -1,4 +1,4 @@
-"""What a storage daemon serves, and the QMP commands that make it so."""
+"""The exports of a storage daemon, and the QMP commands that create them."""
 
 import contextlib
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What a daemon was started with, and serves."""
+    """The arguments and the exports of a daemon."""
 
     volume: VolumeSpec
     clients: list[VolumeClient] = []

@@ -1,7 +1,7 @@
-"""What the storage daemons of a host were to serve, kept over a restart of the machine: without keys.
+"""The descriptions of a host's storage daemons, kept over a restart of the machine: without keys.
 
-Guests are defined with the names of exports and the ports of daemons, here and on other hosts.  What daemons were
-started with is in memory only, so a machine that starts anew makes them the same again from here.
+Guests are defined with the names of exports and the ports of daemons, here and on other hosts. The arguments of daemons
+are in memory only, so after a restart of the machine they are recreated from here.
 """
 
 import contextlib
@@ -16,8 +16,9 @@ from compute_agent.volumes.exports import Description
 
 
 class KeptDescriptions:
-    """A file for each open volume in a folder, which is made when the first is.  Root disks are left out: their servers
-    open them.
+    """A file for each open volume in a folder, which is created with the first one.
+
+    Root disks are left out: their servers open them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +57,7 @@ class KeptDescriptions:
         return [each for each in found if each is not None]
 
     def forget(self, volume_id: str) -> None:
-        """Keep nothing of a volume any more."""
+        """Remove the stored description of a volume."""
         self._path(volume_id).unlink(missing_ok=True)
 
     def _path(self, volume_id: str) -> Path:

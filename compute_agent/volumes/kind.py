@@ -51,7 +51,7 @@ Work = Callable[[Volumes, V, Stopped], VolumeConnection | None]
 
 
 class VolumeHandler(CommandHandler[V]):
-    """Carries a command out by one call of the host's volumes; what that returns is told as its connection."""
+    """Carries out a command by one call of the host's volumes; the result is reported as the volume's connection."""
 
     def __init__(self, volumes: Volumes, work: Work[V], *, heavy: bool = False, removes: bool = False) -> None:
         self.heavy, self.removes = heavy, removes
@@ -71,7 +71,7 @@ class VolumeHandler(CommandHandler[V]):
 
 
 class CreateVolume(VolumeHandler[CreateVolumeRequest]):
-    """Makes a volume; a delete stops it."""
+    """Creates a volume; a delete stops it."""
 
     makes = True
 

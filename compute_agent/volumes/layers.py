@@ -1,19 +1,28 @@
-"""A pool of qcow2 files in one folder: what the drivers ``nbd`` and ``dir`` have in common.
+"""A pool of qcow2 files in one folder: the common part of the drivers ``nbd`` and ``dir``.
 
-A volume is a chain of **layers**, each a qcow2 file that is laid on another layer or on an image; the top one is
-written, those below are frozen.  ``volumes/ID/state.json`` says which layers a volume has, what each is laid on, and
-which of them its snapshots are: it is replaced in one step, and a file that it does not name is rubbish.
+A volume is a chain of **layers**, each a qcow2 file that is based on another layer or on an image; the top one is
+written, those below are frozen. ``volumes/ID/state.json`` lists the layers of a volume, the base of each, and the
+layers that are its snapshots: it is replaced in one step, and a file that it does not name is garbage.
 
-- A snapshot puts a new top over the old one.  The state is written before the daemon goes over to the new top: when
-  the daemon dies between the two, it opens the new top and nothing is lost.
-- A clone has its first layer on a layer of its source.  A layer is needed while the state of any volume leads to it;
-  the folder of a deleted volume whose layers are needed stays, marked as ``gone``.
+- A snapshot adds a new top above the old one.  The state is written before the daemon switches to the new top: when
+
+the daemon dies between the two, it opens the new top and nothing is lost.
+
+- The first layer of a clone is based on a layer of its source.  A layer is needed while the state of any volume refers
+
+to it; the folder of a deleted volume whose layers are needed stays, marked as ``gone``.
+
 - A reference moves from one state to another only when a clone is created: that holds the lock of the pool shared, and
-  whoever removes files holds it exclusively from before it reads the states.  Locks are taken in this order: volume,
-  images, pool.
-- A live grow is a new, larger top.  Layers that nobody's snapshot is are merged downwards (``block-commit``) once
-  another is on top of them, unless clones need them: what is merged is frozen, so no crash can lose a write.
-- Layers of deleted volumes that one layer alone reads are copied into that one (``flattening``).
+
+a thread that removes files holds it exclusively from before it reads the states.  Locks are acquired in this order:
+
+volume, images, pool.
+
+- A live grow is a new, larger top.  Layers that are not snapshots are merged downwards (``block-commit``) once
+
+another is on top of them, unless clones need them: only frozen layers are merged, so no crash can lose a write.
+
+- Layers of deleted volumes that only one layer reads are copied into that one (``flattening``).
 """
 
 import contextlib
@@ -37,9 +46,9 @@ STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
 POOL_LOCK = "pool.lock"
 NOT_THERE = "The folder of the pool does not have the pool: is it mounted?"
 IMAGE = "image/"
-"""What ``Layer.below`` begins with for an image; for a layer it is ``VOLUME/NUMBER``."""
+"""The prefix of ``Layer.below`` for an image; for a layer it is ``VOLUME/NUMBER``."""
 TRIES, PAUSE = 25, 0.02
-"""How often, and how many seconds apart, a lock is tried that somebody has."""
+"""The number of attempts, and the seconds between them, for a lock that is held elsewhere."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -88,11 +97,12 @@ class Layers:
         return self.volumes / volume_id / f"{number}.qcow2"
 
     def lend(self, name: str) -> bool:
-        """Let storage daemons open a layer, which they may have to write, or an image, which nobody writes; return
+        """Let storage daemons open a layer, which they may have to write, or an image, which is never written; return
         whether they can.
 
-        Files are lent when they are opened: another host, or an earlier agent, may have created them.  An image may be
-        a link to a file of the image cache, whose group is that of guests: its folders keep everybody else from it.
+        Permissions are granted when files are opened: another host, or an earlier agent, may have created them. An
+        image may be a link to a file of the image cache, whose group is that of guests: other accounts have no access
+        to its folders.
         """
         if self._account is None:
             return True
@@ -114,7 +124,7 @@ class Layers:
     # ----- states ---------------------------------------------------------------------------------------------------
 
     def find(self, volume_id: str) -> State | None:
-        """Return the state of a volume, also of one that is gone; None when there is none."""
+        """Return the state of a volume, also of a deleted one; None when it does not exist."""
         try:
             return msgspec.json.decode((self.volumes / volume_id / STATE).read_bytes(), type=State)
         except FileNotFoundError:
@@ -123,7 +133,7 @@ class Layers:
             raise PoolUnavailableError("The volume's record in its pool cannot be read.", detail=str(error)) from error
 
     def get(self, volume_id: str) -> State:
-        """Return the state of a volume.  Raises VolumeNotFoundError when there is none, or it is gone."""
+        """Return the state of a volume. Raises VolumeNotFoundError when it does not exist, or is deleted."""
         state = self.find(volume_id)
         if state is None or state.gone:
             raise VolumeNotFoundError
@@ -172,7 +182,7 @@ class Layers:
         return found
 
     def needed(self, *, but: str = "") -> set[str]:
-        """Return the layers and images that volumes of the pool lead to, but for the volume ``but``."""
+        """Return the layers and images that volumes of the pool refer to, except the volume ``but``."""
         states, found = self.states(), set[str]()
         for volume_id, state in states.items():
             if state.gone or volume_id == but:
@@ -203,9 +213,9 @@ class Layers:
         return all(f"{volume_id}/{number}" in needed for number in there)
 
     def collect(self, volume_id: str) -> list[str]:
-        """Remove the files of a volume's folder that nobody needs, and the folder of one that is gone with its last.
+        """Remove the unneeded files of a volume's folder, and with its last file the folder of a deleted volume.
 
-        Call it with the volume's lock.  Returns a line for each thing removed.
+        Call it with the volume's lock. Returns a line for each thing removed.
         """
         if not (self.volumes / volume_id).is_dir():
             return []
@@ -232,7 +242,7 @@ class Layers:
         return removed
 
     def collect_images(self, *, wait: bool = True) -> list[str]:
-        """Remove images that no volume lies on; returns a line for each.  Raises VolumeInUseError without ``wait``."""
+        """Remove unused images; returns a line for each. Raises VolumeInUseError without ``wait``."""
         removed = []
         with self.locked_images(wait=wait), self.removing():
             needed = self.needed()
@@ -248,7 +258,7 @@ class Layers:
     def locked(self, volume_id: str, *, make: bool = False, wait: bool = True) -> Iterator[None]:
         """Hold the volume's lock against other threads, processes and hosts.
 
-        Raises VolumeNotFoundError, and VolumeInUseError without ``wait`` while somebody else holds it.
+        Raises VolumeNotFoundError, and VolumeInUseError without ``wait`` while the lock is held elsewhere.
         """
         folder = self.volumes / volume_id
         if make:
@@ -274,14 +284,14 @@ class Layers:
 
     @contextlib.contextmanager
     def locked_images(self, *, wait: bool = True) -> Iterator[None]:
-        """Hold the lock of the pool's images.  Raises VolumeInUseError without ``wait`` while somebody else does."""
+        """Hold the lock of the pool's images. Raises VolumeInUseError without ``wait`` while it is held elsewhere."""
         with (self.images / LOCK).open("w") as file:
             _lock(file.fileno(), wait=wait)
             yield
 
     @contextlib.contextmanager
     def referring(self) -> Iterator[None]:
-        """Let nobody remove files of the pool while a state is given a layer of another volume.
+        """Prevent the removal of files of the pool while a layer of another volume is added to a state.
 
         Hold it from before the other volume's state is read until the new state is saved.
         """
@@ -330,10 +340,10 @@ class Layers:
 
 
 def _take(descriptor: int) -> None:
-    """Lock a file for a daemon.  Raises OSError when somebody has it.
+    """Lock a file for a daemon. Raises OSError when it is locked already.
 
-    A program that another thread is starting has a copy of each open descriptor until it is loaded: a lock that was
-    given back may be held for that moment.
+    A program that another thread is starting has a copy of each open descriptor until it is loaded: a released lock may
+    stay held for that moment.
     """
     for _ in range(TRIES - 1):
         with contextlib.suppress(BlockingIOError):
@@ -347,7 +357,7 @@ def _lock(descriptor: int, *, wait: bool) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise VolumeInUseError("Somebody else changes it now.") from error
+        raise VolumeInUseError("Another process is changing it now.") from error
 
 
 def node_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""LUKS by QEMU's programs: the key of a volume for them, and headers that are made on a busy machine."""
+"""LUKS by QEMU's programs: the key of a volume for them, and headers that are created on a busy machine."""
 
 import base64
 import contextlib
@@ -20,15 +20,15 @@ MEASURED_WITHIN, PAUSE = 60.0, 0.1
 """Seconds: QEMU gives up when it cannot measure how fast a busy processor is, and is asked again until then."""
 _UNMEASURED = "accurate CPU usage"
 _FOLDER = "novella-key-"
-"""What the names of keys' folders begin with; the number of the agent's process follows."""
+"""The prefix of the names of keys' folders; the number of the agent's process follows."""
 _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 
 
 @contextlib.contextmanager
 def key_file(encryption: VolumeEncryption, name: str, account: StorageAccount | None = None) -> Iterator[str]:
-    """Give QEMU's description of the secret ``name``, whose file is in memory only and goes at the end.
+    """Return QEMU's description of the secret ``name``, whose file is in memory only and is removed at the end.
 
-    ``account``: who else than the agent reads it.
+    ``account``: the account that can read it as well as the agent.
     """
     base64.b64decode(encryption.key, validate=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=_MEMORY if _MEMORY.is_dir() else None))
@@ -50,7 +50,10 @@ def sweep() -> None:
 
 
 def make_header(make: Callable[[], object]) -> None:
-    """Call what makes a LUKS header, again while the processor could not be measured.  Raises what ``make`` raises."""
+    """Call the function that creates a LUKS header, again while the processor could not be measured.
+
+    Raises the errors of ``make``.
+    """
     until = time.monotonic() + MEASURED_WITHIN
     while True:
         try:

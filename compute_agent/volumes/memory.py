@@ -22,7 +22,7 @@ _known = msgspec.json.Decoder(KnownVolume)
 
 
 class VolumeMemory:
-    """Keeps the newest version of each volume, and what its last command made of it; for the event loop's thread."""
+    """Keeps the newest version of each volume, and the result of its last command; for the event loop's thread."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class VolumeMemory:
             self._store.see(Subject(DATA, body.volume.id), body.volume.version)
 
     def end(self, volume_id: str, body: VolumeCommand) -> None:
-        """Note what a command has made of its volume."""
+        """Note the result of a command for its volume."""
         spec, subject = body.volume, Subject(DATA, body.volume.id)
         if self._store.subject(subject) is None:  # of a portal that gives no versions
             return

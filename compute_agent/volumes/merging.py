@@ -1,7 +1,7 @@
-"""Merging frozen layers of an open volume that nobody's snapshot is, so that chains stay short.
+"""Merging frozen layers of an open volume that are not snapshots, so that chains stay short.
 
-Only what is frozen is merged, into what lies below it (``block-commit``): until the state says so, the chain from
-before reads the same, so a crash at any moment loses nothing.
+Only frozen layers are merged, into the layer below (``block-commit``): until the state changes, the earlier chain reads
+the same, so a crash at any moment loses nothing.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from compute_agent.volumes.layers import Layer, Layers, State, node_name
 from compute_agent.volumes.qmp import DaemonError
 
 JOB = "merge-"
-"""What the names of jobs begin with; the numbers of the three layers follow."""
+"""The prefix of the names of jobs; the numbers of the three layers follow."""
 LOOK_EVERY = 0.02
 Three = tuple[int, int, int]
 """Layers of a volume, each laid on the next; the second is merged into the third."""
@@ -43,7 +43,7 @@ def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
 
 
 def settle(layers: Layers, volume_id: str, state: State, daemon: OpenVolume) -> None:
-    """Bring to an end what an agent that was killed has begun to merge: what is merged is written down."""
+    """Complete the merge that a killed agent began: its result is written to the state."""
     for job in jobs_named(daemon, JOB):
         three = _three(job["id"])
         failed = concluded(daemon, job["id"], lambda: True).get("error")

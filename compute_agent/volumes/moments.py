@@ -1,5 +1,5 @@
-"""What is frozen of a volume for the time of a copy: each has a name that says whose it is, so that what an agent that
-was killed has left is found when the next one begins.
+"""The frozen snapshots of a volume during a copy: each has a name that identifies its host, so that the remnants of a
+killed agent are found at its next start.
 """
 
 import hashlib
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from compute_agent.volumes.driver import VolumeDriver
 
 CLONE, IMAGE, UNMANAGED = "clone", "image", "unmanaged"
-"""What a moment is for: another volume, an image, or a disk that is nobody's."""
+"""The purpose of a moment: another volume, an image, or an unmanaged disk."""
 
 
 def moment(driver: VolumeDriver, what: str, copy_id: str) -> str:
-    """Return the name of the snapshot that a copy of this host is made of."""
+    """Return the name of the snapshot that a copy of this host is created from."""
     return f"{what}-{copy_id}-{_of(driver)}"
 
 

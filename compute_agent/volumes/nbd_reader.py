@@ -21,7 +21,7 @@ _READ, _DISCONNECT = 0, 2
 
 
 class NbdReadError(RetryableHostError):
-    """The export ended, or answers what is no NBD."""
+    """The export ended, or does not speak NBD."""
 
     code = "volume_read_failed"
 

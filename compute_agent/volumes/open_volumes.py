@@ -47,7 +47,7 @@ class OpenVolumes:
                 os.close(descriptor)
 
     def merge(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped) -> None:
-        """Merge what a closed volume needs no more, for a while; what is left then waits for the next time."""
+        """Merge the unneeded layers of a closed volume, for a limited time; the rest waits for the next time."""
         until = time.monotonic() + MERGE_SECONDS
         try:
             if driver.can_merge(volume.id):
@@ -66,10 +66,11 @@ class OpenVolumes:
             driver.flatten(volume, daemon, stopped, everything=everything)
 
     def flatten_lone(self, watch: PoolWatch) -> None:
-        """Copy what volumes of a pool alone read of several deleted volumes, each for a while.
+        """Copy the data that volumes of a pool are the only ones to read from several deleted volumes, each for a
+        limited time.
 
-        It stops early for whoever wants to change the volume, and the next check continues.  A volume that cannot be
-        opened waits for a later look: it is open on another host, or it is closed and nobody here has its key.
+        It stops early when a command wants to change the volume, and the next check continues. A volume that cannot be
+        opened waits for a later check: it is open on another host, or it is closed and its key is unknown here.
         """
         watch.crowded = False
         for volume_id in watch.driver.crowded():

@@ -20,7 +20,7 @@ UNUSABLE = "The pool's folder cannot be used."
 
 
 class PoolFolder:
-    """``pool.json`` and what stands beside it; ``remembered`` is the file that keeps the pool's id, None for none."""
+    """``pool.json`` and the files beside it; ``remembered`` is the file that keeps the pool's id, None for none."""
 
     def __init__(self, layers: Layers, remembered: Path | None) -> None:
         self._layers = layers
@@ -32,7 +32,7 @@ class PoolFolder:
         try:
             known = self._known()
             if known and not (folder / POOL).exists():
-                message = f"Folder {folder} does not have the pool {known} any more: is it mounted?"
+                message = f"Folder {folder} no longer has the pool {known}: is it mounted?"
                 raise PoolUnavailableError(message, detail=f"remembered in {self._remembered}")
             for each in (folder, self._layers.volumes, self._layers.images):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -107,7 +107,7 @@ class Qcow2Driver(VolumeDriver):
                 self._make(volume, IMAGE + image.name)
 
     def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
-        """Lay a new top on the image; what was written before goes, but for what snapshots and clones need."""
+        """Add a new top on the image; earlier data is removed, except data that snapshots and clones need."""
         with self._changing(volume, None) as state:
             if image.stat().st_size > state.size:
                 raise ImageUnacceptableError(TOO_LARGE)
@@ -178,7 +178,7 @@ class Qcow2Driver(VolumeDriver):
                 self._make(volume, f"{source_id}/{source.snapshots[snapshot_id]}")
 
     def _make(self, volume: VolumeSpec, below: str) -> None:
-        """Make the first layer of a volume that is not there, and then its state."""
+        """Create the first layer of a missing volume, and then its state."""
         if self.layers.find(volume.id) is not None:
             return
         state = State(
@@ -201,7 +201,7 @@ class Qcow2Driver(VolumeDriver):
             path.chmod(0o600)
         except (ProgramError, OSError) as error:
             path.unlink(missing_ok=True)
-            raise PoolUnavailableError("The pool could not make the volume's file.", detail=str(error)) from error
+            raise PoolUnavailableError("The pool could not create the volume's file.", detail=str(error)) from error
 
     def delete(self, volume_id: str) -> None:
         try:
@@ -246,7 +246,7 @@ class Qcow2Driver(VolumeDriver):
         self._lay(volume, state, f"{volume.id}/{state.top}", size)
 
     def _lay(self, volume: VolumeSpec, state: State, below: str, size: int) -> None:
-        """Make an empty layer on ``below`` the top, and say so in the state."""
+        """Create an empty layer on ``below`` as the top, and record it in the state."""
         number = state.next
         self._make_layer(volume, number, below, size)
         state.layers[number] = Layer(below=below, encrypted=volume.encryption is not None)
@@ -340,13 +340,13 @@ class Qcow2Driver(VolumeDriver):
             raise PoolUnavailableError(NO_ROOM)
 
     def _collect_others(self, names: Iterable[str], volume_id: str) -> None:
-        """Remove layers of other volumes that nobody needs any more."""
+        """Remove unneeded layers of other volumes."""
         for owner in sorted({name.partition("/")[0] for name in names if not name.startswith(IMAGE)} - {volume_id}):
             with contextlib.suppress(VolumeNotFoundError), self.layers.locked(owner):
                 self.layers.collect(owner)
 
     def _merge(self, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
-        """Merge what can be merged now; what somebody reads stays for another time."""
+        """Merge the layers that can be merged now; layers that are being read wait for another time."""
         try:
             merging.merge(self.layers, volume_id, state, daemon, stopped)
         except DaemonError as error:
@@ -364,7 +364,7 @@ class Qcow2Driver(VolumeDriver):
 
     @contextlib.contextmanager
     def _changing(self, volume: VolumeSpec, daemon: OpenVolume | None) -> Iterator[State]:
-        """Give the state of a volume that nobody but ``daemon`` has open.  Raises VolumeInUseError."""
+        """Return the state of a volume that is open only in ``daemon``. Raises VolumeInUseError."""
         with self.layers.locked(volume.id):
             state = self.layers.get(volume.id)
             if daemon is not None:
@@ -421,7 +421,7 @@ class Qcow2Driver(VolumeDriver):
         return Opening(node, objects, as_root=as_root)
 
     def _node(self, name: str, volume: VolumeSpec, *, read_only: bool = False) -> dict[str, Any]:
-        """Return how one layer is opened, without what lies below it."""
+        """Return the arguments to open one layer, without the layers below it."""
         self.layers.lend(name)
         file: dict[str, Any] = {"driver": "file", "filename": str(self.layers.path(name)), "discard": "unmap"}
         if name.startswith(IMAGE):

@@ -45,7 +45,7 @@ REIMAGE = "reimage-"
 SIMULATED, SIMULATED_PORT = Path("/run/novella-fake"), 10809
 """The address that daemons of simulated pools would listen at."""
 UNFINISHED = ("restore-", REIMAGE)
-"""What files in the staging folder begin with: a killed agent leaves them."""
+"""The prefix of files in the staging folder: a killed agent leaves them."""
 
 
 class CachedImage(Protocol):
@@ -64,7 +64,7 @@ class Images(Protocol):
 
 
 class Outlet(Protocol):
-    """The way out for images that are made here."""
+    """The connection for uploading images that are created here."""
 
     def file(self, name: str) -> AbstractContextManager[Path]:
         """Give a place for a copy; whatever is there afterwards is removed."""
@@ -75,7 +75,7 @@ class Outlet(Protocol):
 
 @dataclass(frozen=True)
 class Outside:
-    """What volumes need of the rest of the host."""
+    """The parts of the host that volumes need."""
 
     images: Images
     outgoing: Outlet | None = None
@@ -111,7 +111,7 @@ class Volumes:
         return watch.driver
 
     def remote(self, pool_id: str) -> bool:
-        """Return whether calls for the pool may wait long for other machines; asks nobody."""
+        """Return whether calls for the pool may wait long for other machines; without a query."""
         watch = self._watch(pool_id)
         return watch is not None and watch.driver.remote
 
@@ -126,7 +126,7 @@ class Volumes:
         raise PoolUnavailableError(f"The pool {name} cannot be used on this host now.")
 
     def known_state(self, name: str) -> PoolState | None:
-        """Return what was last heard of the pool that the host's settings name so; asks nobody."""
+        """Return the last known state of the pool with this name in the host's settings; without a query."""
         return next((watch.known for watch in self._watches if watch.driver.settings.name == name), None)
 
     def _watch(self, pool_id: str) -> PoolWatch | None:
@@ -173,7 +173,7 @@ class Volumes:
     # ----- commands -------------------------------------------------------------------------------------------------
 
     def create(self, volume: VolumeSpec, source: VolumeSource, stopped: Stopped) -> None:
-        """Make a volume; see ``CreateVolumeRequest``."""
+        """Create a volume; see ``CreateVolumeRequest``."""
         driver = self.driver(volume.pool_id)
         if source.image is not None:
             if not driver.clone_image(volume, source.image):
@@ -225,11 +225,11 @@ class Volumes:
             self._open.flatten_lone(watch)
 
     def unmanaged(self, pool_id: str) -> list[UnmanagedDisk]:
-        """List the disks in a pool that are nobody's."""
+        """List the unmanaged disks in a pool."""
         return self.driver(pool_id).unmanaged()
 
     def unmanage(self, volume: VolumeSpec, name: str, stopped: Stopped) -> None:
-        """Leave a closed volume's data in its pool as a disk that is nobody's."""
+        """Leave a closed volume's data in its pool as an unmanaged disk."""
         driver = self.driver(volume.pool_id)
         if self.daemons.description(volume.id) is not None or driver.clients(volume.id):
             raise VolumeInUseError("The volume is in use.")
@@ -265,7 +265,7 @@ class Volumes:
         return VolumeConnection(export=export, port=SIMULATED_PORT, tls=True)
 
     def grow(self, volume: VolumeSpec) -> VolumeConnection | None:
-        """Make the volume larger; return the export with the new size when it is open."""
+        """Extend the volume; return the export with the new size when it is open."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
             with self._open.opened(driver, volume.id) as daemon:
@@ -298,7 +298,7 @@ class Volumes:
             self.driver(volume.pool_id).revert(volume, snapshot_id)
 
     def fetch(self, volume: VolumeSpec, origin: VolumeConnection, stopped: Stopped) -> None:
-        """Make the volume as a copy of one that another host, or this one, exports for it.
+        """Create the volume as a copy of one that another host, or this one, exports for it.
 
         Raises ConnectionRefusedByHostError for an export that is not for this very copy.
         """
@@ -311,7 +311,7 @@ class Volumes:
                 copying.fetch(origin, certificates, target, driver.size(volume.id), stopped, account)
 
     def reimage(self, volume: VolumeSpec, image: ImageRef, subject_id: str, stopped: Stopped) -> None:
-        """Give a volume that nobody uses the data of an image, which the command of ``subject_id`` may have."""
+        """Replace the data of an unused volume with an image, which the command of ``subject_id`` can read."""
         driver, path = self.driver(volume.pool_id), self._outside.images.get(image, subject_id, stopped).path
         with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):
             if driver.reimage(volume, path or Path(os.devnull), stopped) or path is None:
@@ -393,7 +393,7 @@ class Volumes:
             watch.crowded = True
 
     def _forget_moments(self, driver: VolumeDriver) -> list[str]:
-        """Remove what was frozen for copies that were cut off: a copy that is made again freezes anew."""
+        """Remove the snapshots for interrupted copies: a repeated copy creates a new one."""
         removed, until = [], time.monotonic() + MERGE_SECONDS
         pool_id = next(watch.id for watch in self._watches if watch.driver is driver)
         for volume_id, name in list(moments.left(driver)):

@@ -1,8 +1,8 @@
-"""Disks that lie in a pool of files and are nobody's volume: listed, taken over, and left there by volumes.
+"""Unmanaged disks in a pool of files: listed, managed as volumes, and left there by volumes.
 
-They are the files of one folder of the pool, ``unmanaged/``; no link is followed and no path leads out of it.  A file
-is taken over by a second name, and loses its first one when the volume's state names it: whatever ends in between, the
-data stays.
+They are the files of one folder of the pool, ``unmanaged/``; links are not followed and no path can be outside it. To
+manage a file, a second name is added, and the first one is removed when the volume's state names the file: the data
+stays wherever this is interrupted.
 """
 
 import os
@@ -26,19 +26,19 @@ CORRUPT, DATA_ELSEWHERE = 1 << 1, 1 << 2
 
 
 class UnmanageableError(HostError):
-    """What is to be taken over cannot be."""
+    """The disk cannot be managed."""
 
     code = "unmanageable"
 
 
 class UnmanagedDisks:
-    """The folder of a pool with what is nobody's."""
+    """The folder of a pool with the unmanaged disks."""
 
     def __init__(self, pool: Path) -> None:
         self.folder = pool / NAME
 
     def listed(self) -> list[UnmanagedDisk]:
-        """Return every file that has a name in print, and why those cannot be taken over that cannot."""
+        """Return every file with a printable name, and the reason for those that cannot be managed."""
         try:
             names = sorted(path.name for path in self.folder.iterdir())
         except FileNotFoundError:
@@ -66,11 +66,11 @@ class UnmanagedDisks:
         except FileNotFoundError as error:
             raise VolumeNotFoundError("disk") from error
         except OSError as error:
-            raise UnmanageableError("It is no file that can be read.", detail=str(error)) from error
+            raise UnmanageableError("It is not a readable file.", detail=str(error)) from error
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
-            raise UnmanageableError("It is no file.")
+            raise UnmanageableError("It is not a regular file.")
         with os.fdopen(descriptor, "rb") as file:
             if status.st_nlink > 1:
                 raise UnmanageableError("The file has another name: something else may use it.")
@@ -88,10 +88,10 @@ class UnmanagedDisks:
         try:
             os.link(self.folder / name, target, follow_symlinks=False)
         except OSError as error:
-            raise PoolUnavailableError("The pool could not take the file over.", detail=str(error)) from error
+            raise PoolUnavailableError("The pool could not manage the file.", detail=str(error)) from error
 
     def forget(self, name: str, target: Path) -> None:
-        """Take away the first name of a file that has been taken over, if it is still that file's."""
+        """Remove the first name of a managed file, if it still refers to that file."""
         try:
             if (self.folder / name).lstat().st_ino == target.stat().st_ino:
                 (self.folder / name).unlink()

@@ -1,7 +1,8 @@
-"""Pools that may not answer: measured, swept and mended in threads of their own, so that nothing else waits for them.
+"""Pools that may not answer: measured, swept and repaired in separate threads, so that nothing else waits for them.
 
-A pool on this machine answers at once or with an error, and is asked directly.  One that other machines serve may be
-silent for minutes; what only looks at it waits a few seconds at most, and what would change it is refused meanwhile.
+A pool on this machine answers immediately or with an error, and is queried directly. One on other machines may be
+silent for minutes; an operation that only reads it waits a few seconds at most, and one that would change it is refused
+meanwhile.
 """
 
 import logging
@@ -24,7 +25,7 @@ SILENT = "The pool does not answer."
 
 
 class Aside:
-    """One thing at a time in a thread of its own, which nobody has to wait for."""
+    """One task at a time in a separate thread, without waiting for it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,7 +39,7 @@ class Aside:
         return not self._ended.is_set()
 
     def start(self, work: Callable[[], object]) -> None:
-        """Begin ``work``, unless the last one goes on."""
+        """Begin ``work``, unless the last one is still running."""
         with self._lock:
             if self.busy:
                 return
@@ -63,21 +64,21 @@ class Aside:
 
 
 class PoolWatch:
-    """What is known of one pool."""
+    """The known state of one pool."""
 
     def __init__(self, driver: VolumeDriver) -> None:
         self.driver = driver
         self.id = ""
         """Empty until the pool has answered once."""
         name = driver.settings.name
-        self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"mending daemons of pool {name}")
+        self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"repairing daemons of pool {name}")
         self.flattening = Aside(f"flattening volumes of pool {name}")
         self.crowded = True
         """Whether to look for layers of deleted volumes that one volume alone reads."""
         self._measuring = Aside(f"measuring pool {name}")
         self._preparing = threading.Lock()
         self.known: PoolState | None = None
-        """What it said the last time."""
+        """The last reported state."""
         self._silent = False
         self._secret = ""
         self.trouble = ""
@@ -121,7 +122,7 @@ class PoolWatch:
         )  # fmt: skip
 
     def clean(self, work: Callable[[], object]) -> None:
-        """Do what may wait for the pool: at once, or aside, unless the last of it goes on."""
+        """Run a task that may wait for the pool: immediately, or in a thread, unless the last one is still running."""
         self._do(self.cleaning, work)
 
     def mend(self, work: Callable[[], object]) -> None:

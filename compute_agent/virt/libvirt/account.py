@@ -30,7 +30,7 @@ class Account:
         return self.uid == 0
 
     def give(self, path: Path, mode: int) -> None:
-        """Make the account the owner of a file or directory in a place where only root can write."""
+        """Change the owner of a file or directory to the account, in a place where only root can write."""
         self._change(path, self.uid, mode)
 
     def show(self, path: Path, mode: int) -> None:

@@ -132,7 +132,7 @@ class InstancePaths:
         return self.folder / SOCKETS / "vnc.sock"
 
     def hand_over(self) -> None:
-        """Make the account the owner of files that its QEMU writes, and let it read the others; call before each start.
+        """Give the account the files that its QEMU writes, and let it read the others; call before each start.
 
         The directory is owned by root, so that only root can replace a file that the agent opens.
         """

@@ -103,7 +103,7 @@ class Tpm:
             processes.kill(pid)
 
     def remove(self) -> None:
-        """Delete the key, which makes the state unreadable; it is deleted with the guest's directory."""
+        """Delete the key, so that the state is unreadable; it is deleted with the guest's directory."""
         self.end()
         self.key.unlink(missing_ok=True)
 

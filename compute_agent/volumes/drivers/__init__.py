@@ -12,7 +12,7 @@ def names() -> list[str]:
 
 
 def make(settings: PoolSettings) -> VolumeDriver:
-    """Make the driver of a pool.  Raises ValueError for a name that no driver has."""
+    """Create the driver of a pool. Raises ValueError for an unknown driver name."""
     if settings.driver not in names():
         raise ValueError(f"there is no volume driver {settings.driver!r}; there are {', '.join(names())}")
     driver: type[VolumeDriver] = import_module(f"{__name__}.{settings.driver}").DRIVER

@@ -1,8 +1,9 @@
-"""``fake``: a pool of a simulated host: volumes without data, kept in one file, and faults.  LOCATION is its folder.
+"""``fake``: a pool of a simulated host: volumes without data, kept in one file, and faults. LOCATION is its folder.
 
-Who may open a volume is kept, too: as a real storage daemon does, that outlives the agent.
+The client that may open a volume is stored, too: like a real storage daemon, this outlives the agent.
 
-``LOCATION?fault=OPERATION[:KIND]`` makes every such operation (a method of the driver) fail: ``retryable``, ``fatal``.
+``LOCATION?fault=OPERATION[:KIND]`` causes every such operation (a method of the driver) to fail: ``retryable``,
+``fatal``.
 """
 
 import json

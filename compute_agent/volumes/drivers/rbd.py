@@ -1,7 +1,7 @@
-"""Volumes as images in a pool of a Ceph cluster, for those who outgrow one machine.
+"""Volumes as images in a pool of a Ceph cluster, for clouds that need more than one storage machine.
 
-A volume is the image ``volume-ID``, its snapshots are the image's.  An image of the cloud comes into the pool once, as
-``image-…@base``; volumes made from it, as those made from snapshots, are clones: nothing is copied.  An encrypted
+A volume is the image ``volume-ID``, its snapshots are the image's. An image of the cloud is stored in the pool once, as
+``image-…@base``; volumes created from it, and those created from snapshots, are clones: nothing is copied. An encrypted
 volume is LUKS in the image, opened by the storage daemon: the cluster never has the key.
 """
 
@@ -138,7 +138,7 @@ class RbdDriver(VolumeDriver):
     # ----- volumes --------------------------------------------------------------------------------------------------
 
     def create(self, volume: VolumeSpec) -> None:
-        """Make an empty image.  One with LUKS reads as noise, never as what somebody else has written."""
+        """Create an empty image. One with LUKS reads as noise, never as another user's earlier data."""
         if volume.encryption is None:
             self.images.create(_image(volume.id), volume.size_gb * GIB)
             return
@@ -180,7 +180,9 @@ class RbdDriver(VolumeDriver):
         self.grow(volume)
 
     def delete(self, volume_id: str) -> None:
-        """Remove the image, or leave it in the trash for clones; and those in the trash that it was made of."""
+        """Remove the image, or move it to the trash for clones; and remove those in the trash that it was created
+        from.
+        """
         os.close(self._take(volume_id))
         if used := self.images.remove(_image(volume_id)):
             self._in_trash[volume_id] = used
@@ -213,7 +215,7 @@ class RbdDriver(VolumeDriver):
         return found - found % GIB
 
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
-        """Make the snapshot; Ceph has the daemon write first what it was told and keeps in memory."""
+        """Create the snapshot; Ceph first flushes the writes that the daemon has cached in memory."""
         if daemon is None:
             os.close(self._take(volume.id))
         with _missing():
@@ -234,9 +236,9 @@ class RbdDriver(VolumeDriver):
         return found
 
     def crowded(self) -> list[str]:
-        """List volumes that alone need a deleted volume which itself needs another deleted one.
+        """List volumes that are the only ones to need a deleted volume which itself needs another deleted one.
 
-        Ceph is asked about each volume only when several deleted ones are there.
+        Ceph is queried for each volume only when there are several deleted ones.
         """
         deleted = {number for number, name in self.images.trash().items() if name.startswith(VOLUME)}
         if len(deleted) < 2:
@@ -302,12 +304,12 @@ class RbdDriver(VolumeDriver):
         return f"{NODE}-{volume.size_gb}"
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
-        """Take the volume on this host, and shut out whoever has the image open elsewhere or had it here.
+        """Lock the volume for this host, and exclude clients that have the image open elsewhere or had it here.
 
-        The cloud has said that this host's daemon is the only one, and the image says then whose it is.  A daemon that
-        died, or that of a host that does, would keep the image locked for half a minute; one on a host that is only cut
-        off could go on to write.  A host that was cut off and starts its daemons again has the cloud's word of before:
-        it looks first whose the image is by now.
+        The portal has decided that this host's daemon is the only one, and the image then records its host. A daemon
+        that died, or that of a failed host, would keep the image locked for half a minute; one on a host that is only
+        disconnected could continue to write. A host that was disconnected and restarts its daemons has only an older
+        decision of the portal: it first checks which host the image belongs to now.
         """
         descriptor, image = self._take(volume_id), _image(volume_id)
         try:
@@ -374,7 +376,9 @@ class RbdDriver(VolumeDriver):
 
     @contextlib.contextmanager
     def _whole(self, image: str) -> Iterator[str]:
-        """Give another name to make the image under, and the image its own at the end; "" when it is there already."""
+        """Return the temporary name under which the image is created before it is renamed; "" when it exists
+        already.
+        """
         if self.images.size(image) is not None:
             yield ""
             return
@@ -385,7 +389,7 @@ class RbdDriver(VolumeDriver):
             self.images.rename(new, image)
 
     def _format(self, volume: VolumeSpec, encryption: VolumeEncryption, image: str) -> None:
-        """Make an image with LUKS that has room for the volume beside its header."""
+        """Create an image with LUKS that has room for the volume beside its header."""
         location = self.images.location
         target = f"rbd:{location.pool}/{image}:conf={_escaped(str(location.conf))}:id={location.client}"
         algorithm, mode, vector = encryption.cipher.split("-")
@@ -418,7 +422,7 @@ def _image(volume_id: str) -> str:
 
 @contextlib.contextmanager
 def _missing(what: str = "volume") -> Iterator[None]:
-    """Say of what Ceph does not find that it is not there."""
+    """Convert Ceph's "not found" into VolumeNotFoundError."""
     try:
         yield
     except CephError as error:

@@ -1,8 +1,9 @@
-"""Images of the cloud in a pool of Ceph: each comes once, from whichever host needs it first, and volumes are clones.
+"""Images of the cloud in a pool of Ceph: each is imported once, by the first host that needs it, and volumes are
+clones.
 
-Several hosts use one pool and nothing but Ceph stands between them: what is unfinished has a host's own name, and
-becomes everybody's, or ceases to be, by a rename.  Ceph lets two renames to one name succeed at once, and then both
-images are damaged: renames take turns.
+Several hosts use one pool and coordinate only by Ceph: an unfinished image has a name of its host, and becomes shared,
+or is withdrawn, by a rename. Ceph allows two simultaneous renames to one name, and then both images are damaged:
+therefore renames hold a lock.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 IMAGE, BASE = "image-", "base"
 UNFINISHED = ".new"
-"""What is in the name of an image until it is whole."""
+"""A part of the name of an unfinished image."""
 KEPT_UNUSED = 24 * 3600.0
 """Seconds for which an image of the cloud stays in the pool at least."""
 
@@ -45,7 +46,8 @@ class ImageBases:
     def size(self, base: str) -> int | None:
         """Return the size of an image of the cloud; None when the pool does not have it.
 
-        One that was seen before is not asked for again, for its bits are what its name says: it may have gone.
+        The size of an image that was seen before is returned without a query, because its bits determine its name: the
+        image may have been removed.
         """
         if base not in self._sizes:
             found = self._images.size(base)
@@ -55,7 +57,7 @@ class ImageBases:
         return self._sizes[base]
 
     def bring(self, path: Path, stopped: Stopped) -> str:
-        """Return the image of the pool with the bits of a file of the image cache; it is imported unless it is there.
+        """Return the image of the pool with the bits of a file of the image cache; it is imported if it is missing.
 
         Raises CephError, StoppedError.
         """
@@ -66,7 +68,7 @@ class ImageBases:
         return base
 
     def _freeze(self, base: str) -> bool:
-        """Give an image the snapshot that clones are made from; return False when there is no such image (any more)."""
+        """Add the snapshot that clones are created from to an image; return False when the image does not exist."""
         try:
             if BASE not in self._images.snapshots(base):
                 self._images.snapshot(base, BASE)
@@ -87,7 +89,9 @@ class ImageBases:
             self._images.remove(new)
 
     def clone(self, base: str, image: str, size: int) -> bool:
-        """Make an image of ``size`` bytes from one of the cloud; return False when that has gone, or is not whole."""
+        """Create an image of ``size`` bytes from one of the cloud; return False when that was removed, or is
+        incomplete.
+        """
         try:
             self._images.clone(base, BASE, image)
         except CephError as error:
@@ -100,9 +104,10 @@ class ImageBases:
     def prune(self) -> list[str]:
         """Remove the images that have no clones; return their names.
 
-        1. The image gets this host's name for what is unfinished: no host finds it any more, and one that wants it
-           imports it anew.
-        2. If a clone was made until then, it gets its own name back; one that is made even now keeps it in the trash.
+        1. The image is renamed to this host's unfinished name: no host finds it now, and a host that needs it imports
+           it again.
+        2. If a clone was created until then, it gets its original name back; a clone that is created at this moment
+           keeps it in the trash.
         """
         removed = []
         for image in self._images.names():

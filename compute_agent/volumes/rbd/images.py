@@ -1,8 +1,8 @@
 """Images and snapshots in a pool of a Ceph cluster, by its program ``rbd``.
 
-``rbd`` is a process of its own with limits: no thread of Ceph's lives in the agent, and what it says comes as JSON.
-Clones are of version 2 (``ceph osd set-require-min-compat-client mimic``): a snapshot with clones can be removed, and
-Ceph keeps its data until they are gone.  Sizes in bytes.
+``rbd`` is a process of its own with limits: the agent has no thread of Ceph, and the output is JSON. Clones are of
+version 2 (``ceph osd set-require-min-compat-client mimic``): a snapshot with clones can be removed, and Ceph keeps its
+data until they are deleted. Sizes in bytes.
 """
 
 import errno
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 QUICK = Limits(seconds=60, cpu_seconds=30, memory=4 << 30)
 LONG = Limits(seconds=6 * 3600, cpu_seconds=3600, memory=4 << 30)
 COPY = ("-f", "raw", "-n", "-W", "-m", "8")
-"""How ``qemu-img convert`` copies a raw file into an image that is there."""
+"""The options of ``qemu-img convert`` that copy a raw file into an existing image."""
 OWNER = "novella.host"
 """The key in an image's metadata that says which host has it."""
 NAMESPACE = uuid.UUID("0c9b1d0e-5d2c-4d0f-9a55-5a3f8d0c6b11")
@@ -61,7 +61,7 @@ class Parent:
 
 
 class CephImages:
-    """What one pool has; ``image`` is a name in it, ``snapshot`` a name in an image."""
+    """The objects of one pool; ``image`` is a name in it, ``snapshot`` a name in an image."""
 
     def __init__(self, location: CephLocation) -> None:
         self.location = location
@@ -80,7 +80,7 @@ class CephImages:
         return ""
 
     def keyrings(self) -> list[Path]:
-        """Return the files with the client's key: those of the configured ones that are there."""
+        """Return the files with the client's key: the configured ones that exist."""
         words = ("--conf", str(self.location.conf), "--name", f"client.{self.location.client}")
         try:
             said = run_program("ceph-conf", *words, "--show-config-value", "keyring", limits=QUICK).decode()
@@ -89,9 +89,9 @@ class CephImages:
         return [path for each in said.strip().split(",") if (path := Path(each.strip())).is_file()]
 
     def pool_id(self) -> str:
-        """Return the pool's UUID, made of the cluster's and of the pool's number in it, which Ceph never gives twice.
+        """Return the pool's UUID, derived from the cluster's UUID and the pool's number in it, which Ceph never reuses.
 
-        Every host that reaches the pool finds the same.  Raises CephError.
+        Every host that reaches the pool finds the same. Raises CephError.
         """
         fsid = self._ceph("fsid").decode().strip()
         for pool in json.loads(self._ceph("osd", "lspools", "--format", "json")):
@@ -124,18 +124,18 @@ class CephImages:
             raise
 
     def create(self, image: str, size: int) -> None:
-        """Make an image that reads as zeros, unless it is there."""
+        """Create an image that reads as zeros, unless it exists."""
         self._unless(errno.EEXIST, "create", "--size", f"{size}B", self._spec(image))
 
     def clone(self, image: str, snapshot: str, clone: str) -> None:
-        """Make an image that begins as the snapshot is, without copying, unless it is there."""
+        """Create an image that begins as a copy of the snapshot, without copying, unless it exists."""
         source, target = self._spec(image, snapshot), self._spec(clone)
         self._unless(errno.EEXIST, "clone", "--rbd-default-clone-format", "2", source, target)
 
     def import_file(self, path: Path, image: str, stopped: Stopped = never) -> None:
-        """Make an image with the content of a raw file; holes in it cost nothing.
+        """Create an image with the content of a raw file; holes in it use no space.
 
-        What an unfinished run has left is overwritten.  Raises StoppedError when ``stopped`` returns True first.
+        The remnants of an unfinished run are overwritten. Raises StoppedError when ``stopped`` returns True first.
         """
         self.remove(image)
         self.create(image, path.stat().st_size)
@@ -166,9 +166,10 @@ class CephImages:
         return sum(int(each["used_size"]) for each in listed)
 
     def remove(self, image: str) -> int:
-        """Remove the image and its snapshots; one that clones still need goes to the trash until ``sweep``.
+        """Remove the image and its snapshots; one that clones still need is moved to the trash until ``sweep``.
 
-        Succeeds when there is none.  Whoever has it open is fenced.  Returns the bytes that went to the trash.
+        Succeeds when it does not exist. Clients that have it open are fenced. Returns the bytes that were moved to the
+        trash.
         """
         if self.size(image) is None:
             return 0
@@ -196,7 +197,7 @@ class CephImages:
         return {entry["id"]: entry["name"] for entry in listed}
 
     def sweep(self, prefixes: Sequence[str]) -> list[str]:
-        """Remove for good those images with such names in the trash that no clone needs any more; return the names."""
+        """Remove permanently those images with such names in the trash that no clone needs; return the names."""
         removed = []
         for number, name in self.trash().items():
             if not name.startswith(tuple(prefixes)):
@@ -218,9 +219,9 @@ class CephImages:
         return [entry["name"] for entry in listed]
 
     def snapshot(self, image: str, snapshot: str) -> None:
-        """Freeze what the image has, in use or not, unless there is such a snapshot.
+        """Freeze the current content of the image, in use or not, unless the snapshot exists.
 
-        Whoever has the image open writes first what is only in its cache.
+        The client that has the image open first flushes its cache.
         """
         self._unless(errno.EEXIST, "snap", "create", "--no-progress", self._spec(image, snapshot))
 
@@ -229,7 +230,7 @@ class CephImages:
         self._unless(errno.ENOENT, "snap", "rm", "--no-progress", self._spec(image, snapshot))
 
     def rollback(self, image: str, snapshot: str) -> None:
-        """Give an image that nobody has open the data and the size of its snapshot."""
+        """Replace the data and size of a closed image with those of its snapshot."""
         self._long(never, "snap", "rollback", "--no-progress", self._spec(image, snapshot))
 
     def has_clones(self, image: str) -> bool:
@@ -264,7 +265,7 @@ class CephImages:
         return found
 
     def age(self, image: str) -> float:
-        """Return how many seconds ago the image was made."""
+        """Return the age of the image in seconds."""
         text = json.loads(self._rbd("info", self._spec(image), "--format", "json"))["create_timestamp"]
         return time.time() - time.mktime(time.strptime(text))
 
@@ -282,7 +283,7 @@ class CephImages:
         self._long(stopped, "export-diff", "--no-progress", *earlier, self._spec(image, snapshot), str(path))
 
     def import_diff(self, path: Path, image: str, stopped: Stopped = never) -> None:
-        """Write a file of ``export_diff`` over an image that has the earlier snapshot; the newer one is made."""
+        """Apply a file of ``export_diff`` to an image that has the earlier snapshot; the newer one is created."""
         self._long(stopped, "import-diff", "--no-progress", str(path), self._spec(image))
 
     # --- who has an image open --------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ class CephImages:
         return [watcher["address"] for watcher in status["watchers"]]
 
     def set_owner(self, image: str, host: str) -> None:
-        """Write down which host was the last to be told that the image is its."""
+        """Record the host that the image was last assigned to."""
         self._rbd("image-meta", "set", self._spec(image), OWNER, host)
 
     def owner(self, image: str) -> str:
@@ -304,11 +305,11 @@ class CephImages:
         return listed.get(OWNER, "")
 
     def fence(self, image: str) -> list[str]:
-        """Let nobody who has the image open now write to it again, and return their addresses.
+        """Block writes from all clients that have the image open now, and return their addresses.
 
         A client that died holds the image's lock until its watch ends: the next writer would wait for 17 to 30 s.
-        Breaking the lock puts the client on the cluster's blocklist (``profile rbd`` of the monitor allows that), so
-        that not even one that only seemed to be dead can write; a watcher without the lock is put there as well.
+        Breaking the lock adds the client to the cluster's blocklist (``profile rbd`` of the monitor allows that), so
+        that even a client that only seemed to be dead cannot write; a watcher without the lock is added as well.
         """
         fenced = []
         for lock in json.loads(self._rbd("lock", "ls", self._spec(image), "--format", "json")):

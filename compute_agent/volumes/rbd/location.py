@@ -26,7 +26,7 @@ class CephLocation:
 
     @property
     def arguments(self) -> list[str]:
-        """What Ceph's programs are told of it."""
+        """The common arguments of Ceph's programs."""
         return ["--conf", str(self.conf), "--id", self.client]
 
     def node(self, image: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The secret of a pool of Ceph, kept as an object in it: whoever reads it reaches the pool's data."""
+"""The secret of a pool of Ceph, kept as an object in it: it gives access to the pool's data."""
 
 import secrets
 
