@@ -57,8 +57,8 @@ class Service:
             states = (row.state for row in self.rows for call in row.calls if _stands_for(call.key, key, self.known))
             count[next(states)] += 1
         return (
-            f"{len(self.known)} calls of the reference: {count[THERE]} are supported, {count[DIFFERS]} with a difference,"
-            f" {count[NOT_THERE]} are not supported."
+            f"{len(self.known)} calls of the reference: {count[THERE]} are supported, {count[DIFFERS]} with a"
+            f" difference, {count[NOT_THERE]} are not supported."
         )
 
     def _of_section(self, row: Row, rest: Iterable[Call]) -> Iterator[Row]:

@@ -12,79 +12,78 @@ INTRODUCTION = """\
 
 <!-- Written by `manage.py show_policy --markdown > docs/policy.md`; a test fails when it is stale. -->
 
-The names are OpenStack's: `os_compute_api:` of Nova, `identity:` of Keystone, those of Glance and Neutron without a
-prefix, and `novella:` for what this cloud alone has. A line of an operator's own policy file for OpenStack means here
-what it means there; rules for what this cloud does not do change nothing, and are reported.
+Rules have OpenStack's names: `os_compute_api:` of Nova, `identity:` of Keystone, those of Glance and Neutron without a
+prefix, and `novella:` for operations that exist only here. A line of a policy file for OpenStack has the same meaning
+here; rules for unsupported operations have no effect and are reported.
 
-Every operation of the cloud has one rule, and every way to it asks the same one: the API, the button of the dashboard,
-the WebSocket, the action in the Django admin. This page lists them all with their defaults. Which objects there are for
-a caller is not a matter of rules: a project's objects do not exist for other projects, whatever a rule says. `HEAD`
-asks the rule of `GET` unless one is listed for it.
+Every operation has one rule, and the API, the button of the dashboard, the WebSocket and the action in the Django admin
+all check it. This page lists all rules with their defaults. Rules do not control visibility: the objects of a project
+do not exist for other projects, whatever the rules. `HEAD` uses the rule of `GET` unless it has its own.
 
 ## Changing rules
 
-Rules are written in the language of [oslo.policy](https://docs.openstack.org/oslo.policy/latest/). An operator changes
-them in a YAML file, `policy.yaml` in the data folder unless `NOVELLA_POLICY_FILE` names another: one line for each rule
-that differs, its name and its check, both in quotes. Rules that the file does not name keep their defaults.
+Rules use the language of [oslo.policy](https://docs.openstack.org/oslo.policy/latest/). An operator changes them in a
+YAML file, `policy.yaml` in the data folder or the file in `NOVELLA_POLICY_FILE`: one line for each changed rule with
+its name and its check, both in quotes. All other rules keep their defaults.
 
 ```yaml
-# Members look, and only administrators launch.
+# Members read, and only administrators launch.
 "os_compute_api:servers:create": "rule:admin_required"
-# A role of our own may stop and start servers; give it with "openstack role add".
+# An additional role may stop and start servers; assign it with "openstack role add".
 "os_compute_api:servers:stop": "role:caretaker or role:member"
 "os_compute_api:servers:start": "role:caretaker or role:member"
-# Nobody may upload images.
+# No user may upload images.
 "upload_image": "!"
-# A rule of our own, which others ask for: its name has no colon.
+# An additional rule for use in other rules: its name has no colon.
 "staff": "role:member and user_domain_id:default"
 "os_compute_api:os-keypairs:create": "rule:staff"
 ```
 
-A running cloud takes a changed file within a second or two; open pages and WebSockets are asked again as well. A file
-that cannot be used (no YAML, a rule that does not exist, a check that cannot be understood, rules that ask for each
-other in a circle) stops the start with a sentence that says why. While the cloud runs, such a file changes nothing: the
-rules before it stay in force and the log says what is wrong; the same goes for a file that disappears. Nothing is ever
-allowed by mistake.
+A running cloud applies a changed file within two seconds, also to open pages and WebSockets. An invalid file (not YAML,
+an unknown rule, an invalid check, a cycle of rules) prevents the start with a message that gives the reason. While the
+cloud runs, an invalid or deleted file changes nothing: the previous rules remain and the log has the reason. A mistake
+never allows anything.
 
-`manage.py check_policy FILE` lists every problem of a file before it is used, and which rules it changes.
-`manage.py show_policy` prints all rules as a file to begin from, with the defaults as comments.
+`manage.py check_policy FILE` lists every problem of a file, and the rules that it changes. `manage.py show_policy`
+prints all rules as a file to edit, with the defaults as comments.
 
 ## The language
 
-| Check | Holds for |
+| Check | Matches |
 |---|---|
-| `@` | everybody with a token |
-| `!` | nobody |
-| `role:member` | who has the role, directly, by a group, inherited or implied |
-| `rule:admin_required` | whoever the other rule holds for |
+| `@` | every token |
+| `!` | no token |
+| `role:member` | users with the role, assigned directly, by a group, inherited or implied |
+| `rule:admin_required` | every request that the other rule allows |
 | `user_id:%(user_id)s` | the caller whose id is that of the object; likewise `project_id`, `domain_id` |
 | `user_domain_id:default` | users of a domain; likewise `project_domain_id`, `project_id`, `domain_id` |
 | `token_scope:domain` | tokens for a domain; likewise `project`, `system`, `unscoped` |
 | `system_scope:all` | tokens for the system |
 
-Checks are joined by `and`, `or`, `not` and parentheses. Rules of Compute, Image and Network know the object's
-`project_id`; those of Identity what their default names. Checks that ask another server (`http:`) are refused.
+Checks are combined with `and`, `or`, `not` and parentheses. Rules of Compute, Image and Network have the object's
+`project_id`; rules of Identity have the attributes in their default. Checks that query a server (`http:`) are rejected.
 
 ## Roles and scopes
 
-A new cloud has the roles `reader` (looks), `member` (works), `manager` (moves servers, manages a domain) and `admin`,
-each with what the one before it may, and `service`, for other services of the cloud.
-A token is for a project, for a domain, for the system, or for nothing yet (unscoped), and each rule says for which of
-them it may hold at all: what a project owns is worked on with a token for that project, and other tokens get 403 there.
+A new cloud has the roles `reader` (reads), `member` (uses resources), `manager` (migrates servers, manages a domain)
+and `admin`, each including the previous ones, and `service` for other services of the cloud. A token is scoped to a
+project, a domain or the system, or is unscoped, and each rule lists the scopes for which it can be allowed: operations
+on a project's resources need a token for that project, and other tokens get 403.
 
 * **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
-* **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
-  users, groups, projects and assignments of that domain, give nobody the roles `admin` and `service`, which count in
+* **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They manage the
+  users, groups, projects and assignments of that domain, cannot assign the roles `admin` and `service`, which apply to
   the whole cloud, and see no other domain.
-* **Managers of a domain** have `manager` on it: rule `domain_manager`. They do the same but for the domain's roles,
-  give `manager`, `member` and `reader` only (rule `domain_managed_target_role`), and change nobody who is `admin`.
-* **Readers** have `reader` on a domain, which lets them look at what is in it (rule `domain_reader`), or on the system,
-  which lets them look at all of Identity but the secrets of credentials.
+* **Managers of a domain** have `manager` on it: rule `domain_manager`. They do the same except for the domain's roles,
+  assign `manager`, `member` and `reader` only (rule `domain_managed_target_role`), and cannot change a user with
+  `admin`.
+* **Readers** have `reader` on a domain, which allows reading its content (rule `domain_reader`), or on the system,
+  which allows reading all of Identity except the secrets of credentials.
 
-Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
-changes no user and no group that is one, or has the role `service`, or a role on the system or on another domain,
-on no page and by no request: a new password for an operator, or a place in the operators' group, would be a way up.
-Rules do not tell capital letters of roles apart, so no role is called `Admin`.
+Rules may let other users manage users and groups as well, for example a help desk. Only an administrator changes a user
+or a group with the role `admin` or `service`, or with a role on the system or on another domain, in all pages and
+requests: a new password for an operator, or membership in the operators' group, would be a privilege escalation. Names
+of roles in rules are case-insensitive, so no role can be called `Admin`.
 """
 
 
@@ -95,7 +94,7 @@ def markdown() -> str:
 
 
 def _table(rules: list[Rule], operations: Operations) -> str:
-    lines = ["| Rule | Default | What it allows | Operations | Tokens for |", "|---|---|---|---|---|"]
+    lines = ["| Rule | Default | Description | Operations | Token scopes |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(_cells(rule, operations[rule.name]))} |" for rule in rules]
     return "\n".join(lines) + "\n"
 
@@ -104,8 +103,8 @@ def _cells(rule: Rule, operations: tuple[Operation, ...]) -> Iterator[str]:
     yield f"`{rule.name}`"
     yield f"`{rule.check}`".replace("|", r"\|")
     yield rule.description
-    yield "<br>".join(f"`{method} {path}`" for method, path in operations) or "named by other rules"
-    yield "everything" if rule.scopes == EVERY_SCOPE else ", ".join(rule.scopes)
+    yield "<br>".join(f"`{method} {path}`" for method, path in operations) or "used by other rules"
+    yield "all" if rule.scopes == EVERY_SCOPE else ", ".join(rule.scopes)
 
 
 def sample(overrides: Mapping[str, str]) -> str:
