@@ -51,18 +51,18 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CHECK_EVERY = 5.0
-"""Seconds between two looks at the network and at the guests' power."""
+"""Seconds between two checks of the network and the guests' power."""
 PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
-"""Seconds an image stays in the cache after it was last asked for."""
+"""Seconds for which an unused image stays in the cache."""
 DOCUMENTS_EVERY = 60.0
-"""Seconds between two audits that list documents, volumes and interfaces: an audit follows each command."""
+"""Seconds between two audits that list documents, volumes and interfaces, because every command causes an audit."""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
 
 class Host:
-    """What the link talks to; everything here runs on the event loop, and whatever blocks runs in a thread."""
+    """The host as the link uses it; everything here runs on the event loop, and blocking work in threads."""
 
     def __init__(self, name: str, services: HostServices, store_path: Path | None, *, durable: bool = True) -> None:
         """Open the store at ``store_path`` (None: in memory only); the hypervisor is not touched before ``start``."""
@@ -98,11 +98,10 @@ class Host:
     # ----- start and stop -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the host ready, however long the hypervisor takes.
+        """Prepare the host, however long the hypervisor takes.
 
-        1. connect to the hypervisor; 2. prepare the network; 3. bring the network to what the guests need.  Guests, and
-        what an earlier process began, are left alone until the portal has said what is this host's
-        (``take_ownership``).
+        1. connect to the hypervisor; 2. prepare the network; 3. restore the guests' network.  Guests, and unfinished
+        work of an earlier process, are left alone until the portal has sent what this host owns (``take_ownership``).
         """
         loop, services = asyncio.get_running_loop(), self._services
         services.driver.on_power_change(
@@ -124,7 +123,7 @@ class Host:
         self._checking = loop.create_task(self._check_forever(), name=f"checks of {self.name}")
 
     async def stop(self, grace: float = 3.0) -> None:
-        """Finish the steps that run, at most ``grace`` seconds, and let go of the hypervisor; guests go on."""
+        """Finish running steps within ``grace`` seconds, and disconnect from the hypervisor; guests keep running."""
         for task in (self._checking, self._forgetting):
             if task is not None:
                 task.cancel()
@@ -149,8 +148,8 @@ class Host:
             pause = min(2 * pause, START_PAUSE_MAX)
 
     def _ended(self, kind: str) -> None:
-        """Have the host measured after a command; one about a network, router, floating IP or group changes nothing
-        that is measured, unless it ended badly.
+        """Request an audit after a command; not after one about a network, router, floating IP or group, which changes
+        nothing that is measured, unless it changed the warnings.
         """
         if kind not in BODIES or self._services.network.warnings() != self._network_warnings:
             self.audit_wanted.set()
@@ -158,8 +157,8 @@ class Host:
     # ----- what the link asks and brings ------------------------------------------------------------------------------
 
     def take_ownership(self, ownership: Ownership) -> None:
-        """Go on with what an earlier process began, as far as it is this host's: only the first time, since what a
-        running process does is told to it by commands.  What waits and the portal awaits no more comes too late.
+        """Resume work of an earlier process, as far as this host owns the subjects.  This happens only once, because
+        commands update a running process; later, waiting commands that the portal no longer waits for become late.
         """
         if self._runner.open:
             self._runner.withdraw(ownership.open)
@@ -169,7 +168,7 @@ class Host:
             self._forget_documents(held)
 
     def _forget_documents(self, held: Mapping[Subject, int]) -> None:
-        """Forget what was told of subjects that are not this host's any more."""
+        """Delete documents of subjects that this host no longer owns."""
         network = self._services.network
         outdated = [each for each in network.documents() if Subject(each.subject_kind, each.subject_id) not in held]
         if not outdated:
@@ -184,15 +183,15 @@ class Host:
         self._forgetting = asyncio.get_running_loop().create_task(forget(), name=f"outdated documents of {self.name}")
 
     def accept(self, command: Command) -> None:
-        """Take a command; when this returns it is stored and may be acknowledged."""
+        """Accept a command; when this returns it is stored and may be acknowledged."""
         self._runner.accept(command)
 
     def answer(self, body: CallBody) -> Awaitable[CallResult]:
-        """Answer a call; the answer is a ``CallError`` when there is none."""
+        """Answer a call; the answer is a ``CallError`` if the call fails."""
         return self._calls.answer(body)
 
     async def guests(self) -> list[GuestState]:
-        """List the guests of this host with their interfaces.  Raises HypervisorUnavailableError."""
+        """Return the guests of this host with their interfaces.  Raises HypervisorUnavailableError."""
         states = guest_states(await in_thread(self._services.threads.calls, self._services.driver.guests))
         return await self._with_interfaces(states)
 
@@ -202,15 +201,15 @@ class Host:
         return with_interfaces(states, macs, specs)
 
     async def documents(self) -> list[Owned]:
-        """List what this host was told of networks, routers, floating IPs and security groups."""
+        """Return the documents of networks, routers, floating IPs and security groups that this host has received."""
         return await in_thread(self._services.threads.calls, self._services.network.documents)
 
     def known_volumes(self) -> list[KnownVolume]:
-        """List what this host knows of volumes by the commands that it was given."""
+        """Return what this host knows of volumes from its commands."""
         return self._volume_memory.listed()
 
     async def audit(self, host_ip: str) -> ResourceAudit:
-        """Measure the host, and look for what is left over.  Raises HypervisorUnavailableError."""
+        """Measure the host, and find leftovers.  Raises HypervisorUnavailableError."""
         services, described, busy = self._services, self.servers.records.described(), self._runner.at_work()
 
         def measure() -> ResourceAudit:
@@ -241,7 +240,7 @@ class Host:
         return replace(report, guests=guests, documents=await self.documents(), volumes=self.known_volumes())
 
     def _seen(self, leftover: Leftover) -> int | None:
-        """Return the newest generation of the subject that something is left of; None: nothing is known of it."""
+        """Return the newest generation of the leftover's subject; None if the subject is unknown."""
         record = self._store.subject(Subject(leftover.subject_kind, leftover.subject_id))
         return max(record.generation, record.removed) if record is not None else None
 
@@ -255,19 +254,19 @@ class Host:
             return ""
 
     async def request_certificate(self) -> CertificateRequest | None:
-        """Return requests for certificates; None when the host needs none, or has no way to make them."""
+        """Return certificate requests; None if the host needs none, or cannot create them."""
         certificates = self._services.certificates
         if certificates is None:
             return None
         try:
             return await in_thread(self._services.threads.calls, certificates.request)
         except (OSError, ProgramError) as error:
-            self._certificate_trouble = [f"It can ask for no certificate for volumes of other hosts: {error}."]
+            self._certificate_trouble = [f"It cannot request certificates for volumes of other hosts: {error}."]
             log.warning("%s: %s", self.name, self._certificate_trouble[0])
             return None
 
     async def take_certificate(self, certificate: Certificate) -> None:
-        """Keep what the portal has signed, and tell it so with the next audit."""
+        """Store the signed certificates, and report them with the next audit."""
         certificates = self._services.certificates
         if certificates is None:
             return
@@ -281,7 +280,7 @@ class Host:
             log.warning("%s: %s", self.name, self._certificate_trouble[0])
 
     async def idle(self) -> None:
-        """Wait until no command is being carried out."""
+        """Wait until no command is running."""
         await self._runner.idle()
 
     # ----- regular checks -------------------------------------------------------------------------------------------
@@ -299,7 +298,7 @@ class Host:
                 log.exception("%s: a regular check failed.", self.name)
 
     async def prune(self) -> None:
-        """Forget commands that ended long ago, and remove images that nothing is made of and nobody asks for."""
+        """Delete commands that ended long ago, and images from the cache that are not in use or requested."""
         self._store.prune()
         images = self._services.images
         for image in await in_thread(self._services.threads.calls, lambda: images.prune(IMAGE_AGE)):
@@ -308,7 +307,7 @@ class Host:
             await in_thread(self._services.threads.calls, self._services.volumes.prune)
 
     async def check(self) -> None:
-        """Compare the guests' power with what was told, mend the network, and remove what failed commands have left."""
+        """Compare the guests' power with the reported one, repair the network, and remove leftovers of commands."""
         await self._check_volumes()
         services, powers = self._services, self.servers.powers
         try:
@@ -322,17 +321,17 @@ class Host:
                 await in_thread(services.threads.calls, services.driver.init_host)
         try:
             for mended in await in_thread(services.threads.calls, services.network.check):
-                log.warning("%s: mended the network: %s", self.name, mended)
+                log.warning("%s: repaired the network: %s", self.name, mended)
                 self._mended.append(Mended(int(time.time()), f"network: {mended}"))
                 self.audit_wanted.set()
         except RetryableHostError as error:
-            log.warning("%s: the network could not be mended: %s %s", self.name, error.message, error.detail)
+            log.warning("%s: the network could not be repaired: %s %s", self.name, error.message, error.detail)
         for leased in await in_thread(services.threads.calls, services.network.leases):
             self._tell(leased)
         self._runner.sweep()
 
     async def _go_on_after_errors(self, guests: Iterable[Guest]) -> None:
-        """Let guests go on that were paused because a volume could not be reached, once it can be."""
+        """Resume guests that were paused because a volume was unreachable, once it is reachable."""
         for guest in guests:
             if guest.power_state != PowerState.PAUSED or self._runner.busy(Subject(SERVER, guest.uuid)):
                 continue
@@ -340,25 +339,27 @@ class Host:
             try:
                 goes_on = await in_thread(self._services.threads.calls, go_on)
             except HostError as error:
-                log.warning("%s: server %s does not go on: %s %s", self.name, guest.uuid, error.message, error.detail)
+                log.warning(
+                    "%s: server %s cannot be resumed: %s %s", self.name, guest.uuid, error.message, error.detail
+                )
                 continue
             if goes_on:
-                log.warning("%s: server %s goes on: its volume can be reached again.", self.name, guest.uuid)
-                self._mended.append(Mended(int(time.time()), f"server {guest.uuid}: goes on, its volume is back"))
+                log.warning("%s: server %s was resumed: its volume is back.", self.name, guest.uuid)
+                self._mended.append(Mended(int(time.time()), f"server {guest.uuid}: resumed, its volume is back"))
                 self.audit_wanted.set()
 
     async def _check_volumes(self) -> None:
-        """Start storage daemons again that have died."""
+        """Restart storage daemons that have died."""
         volumes = self._services.volumes
         if volumes is None:
             return
         for line in await in_thread(self._services.threads.calls, volumes.check):
-            log.warning("%s: mended: %s", self.name, line)
+            log.warning("%s: repaired: %s", self.name, line)
             self._mended.append(Mended(int(time.time()), f"volumes: {line}"))
             self.audit_wanted.set()
 
     def _tell(self, leased: Leased) -> None:
-        """Report what a guest has done with an address."""
+        """Report a lease event of a guest."""
         record = self._store.subject(Subject(SERVER, leased.uuid))
         detail = {"port_id": leased.port_id, "address": leased.address, "held": "true" if leased.held else "false"}
         if record is not None:
@@ -366,6 +367,6 @@ class Host:
 
 
 def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """Do ``action`` on the loop; events that come while the agent stops are told by the next ``Hello``."""
+    """Run ``action`` on the loop; events during the agent's stop are reported by the next ``Hello``."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(action)

@@ -1,3 +1,3 @@
-"""The messages the portal and the agents speak: versioned, typed, validated on decode.  The only package both sides
+"""Messages between the portal and the agents: versioned, typed, validated on decode.  The only package that both sides
 import.
 """

@@ -1,4 +1,4 @@
-"""What every frame and command on the agent's WebSocket is."""
+"""The base class of frames and commands on the agent's WebSocket."""
 
 from typing import ClassVar
 
@@ -10,15 +10,14 @@ def _tag(name: str) -> str:
 
 
 class Message(Frozen, frozen=True, tag_field="type", tag=_tag):
-    """Base of the frames; the tag is the class name in snake case."""
+    """Base class of frames; the tag is the class name in snake case."""
 
     since: ClassVar[int] = 0
-    """The first version of the contract that has this message; 0: older than any agent that the portal accepts."""
+    """The first version of the contract with this message; 0: older than any supported agent."""
 
     def needed_version(self) -> int:
-        """Return the oldest version of the contract that an agent must have to carry this out as it is meant.
+        """Return the oldest contract version with which an agent executes this correctly.
 
-        A command whose meaning changes with a newer field, so that an agent that ignores the field would do harm,
-        overrides this.
+        Overridden by commands whose meaning changes with a newer field, if ignoring the field would do harm.
         """
         return self.since

@@ -1,4 +1,4 @@
-"""What one guest is made of: everything a host must know to build it, and nothing it need not know.
+"""The description of one guest: exactly what a host needs to build it.
 
 Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_gb``, ``ephemeral_gb`` in GiB;
 ``swap_mb`` in MiB; ``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes.  UUIDs are strings with dashes; MAC
@@ -11,13 +11,11 @@ import msgspec
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """Base of every struct on the wire; unknown fields are ignored so that a newer side can speak to an older one."""
+    """Base class of structs on the wire; unknown fields are ignored, so that both sides may have different versions."""
 
 
 class ImageRef(Frozen, frozen=True):
-    """The image a root disk is made from.  The bits are fetched from the portal while the build holds the right to
-    them.
-    """
+    """The image of a root disk.  The agent downloads its data from the portal, which allows that during the build."""
 
     id: str
     name: str
@@ -31,7 +29,7 @@ class ImageRef(Frozen, frozen=True):
 
 
 class FlavorRef(Frozen, frozen=True):
-    """The size: a copy taken when the instance was created."""
+    """A copy of the flavor, taken when the instance was created."""
 
     name: str
     vcpus: int
@@ -43,7 +41,7 @@ class FlavorRef(Frozen, frozen=True):
 
 
 class FixedAddress(Frozen, frozen=True):
-    """One address of a port with what the guest and DHCP need to use it."""
+    """One address of a port, with what the guest and DHCP need to use it."""
 
     address: str  # "10.20.0.5"
     prefix_length: int
@@ -57,8 +55,8 @@ class SecurityRule(Frozen, frozen=True):
     """One allowed flow.
 
     Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the members of the group on the same
-    network and on those that routers join to it; ``remote_address_group_id`` is from and to the ranges that come with
-    the security group.
+    network and on networks that routers connect to it; ``remote_address_group_id`` is from and to the ranges that are
+    sent with the security group.
     """
 
     direction: str  # "ingress" | "egress"
@@ -69,11 +67,11 @@ class SecurityRule(Frozen, frozen=True):
     remote_ip_prefix: str | None = None
     remote_group_id: str | None = None
     remote_address_group_id: str | None = None
-    id: str = ""  # the rule that it comes from
+    id: str = ""  # of the security group rule
 
 
 class Segment(Frozen, frozen=True):
-    """What joins the bridges of a network on different hosts (Neutron's ``provider:*``)."""
+    """The connection of a network's bridges on different hosts (Neutron's ``provider:*``)."""
 
     type: str  # "vxlan", "flat", "vlan"
     id: int | None = None  # the VNI or VLAN tag
@@ -81,7 +79,7 @@ class Segment(Frozen, frozen=True):
 
 
 class HostRoute(Frozen, frozen=True):
-    """A route that guests are told by DHCP."""
+    """A route that guests get by DHCP."""
 
     destination: str
     next_hop: str
@@ -102,14 +100,14 @@ class SubnetRef(Frozen, frozen=True):
 
 
 class AddressPair(Frozen, frozen=True):
-    """Another address that a port may send from and is reached at."""
+    """An additional address that a port may send from and receive at."""
 
     address: str  # an address or a range in CIDR notation
     mac_address: str = ""  # empty: the port's own
 
 
 class DhcpOption(Frozen, frozen=True):
-    """One more DHCP option for a port (Neutron's ``extra_dhcp_opts``)."""
+    """An additional DHCP option of a port (Neutron's ``extra_dhcp_opts``)."""
 
     name: str
     value: str
@@ -117,7 +115,7 @@ class DhcpOption(Frozen, frozen=True):
 
 
 class NetworkRef(Frozen, frozen=True):
-    """The L2 network a port lies on, as far as a guest needs it to start; the rest is in the network's document."""
+    """The layer 2 network of a port, as far as a guest needs it to start; the rest is in the network's document."""
 
     id: str
     name: str
@@ -142,17 +140,17 @@ class PortRef(Frozen, frozen=True):
     fixed_ips: list[FixedAddress]
     port_security: bool = True
     security_group_ids: list[str] = []  # the groups it is a member of
-    tag: str = ""  # what the guest's owner calls it
-    dns_name: str = ""  # what it is called in the DNS; empty: by the guest's host name
-    dns_domain: str = ""  # on a shared network, its project's own; the guest's name is answered in it only
+    tag: str = ""  # the owner's tag
+    dns_name: str = ""  # its DNS name; empty: the guest's host name
+    dns_domain: str = ""  # on a shared network: the project's own domain, the only one of its name
     allowed_address_pairs: list[AddressPair] = []
     extra_dhcp_opts: list[DhcpOption] = []
-    enabled: bool = True  # False: it passes nothing
+    enabled: bool = True  # False: no traffic
     security_groups: list[str] = []  # names of the groups, for the guest to read
 
 
 class GuestInterface(Frozen, frozen=True):
-    """One interface that a guest has, with what its host was told of it; only the MAC address when that is lost."""
+    """An interface of a guest, with what its host received about it; only the MAC address if that is lost."""
 
     mac_address: str
     port_id: str = ""
@@ -165,7 +163,7 @@ class GuestInterface(Frozen, frozen=True):
 
 
 class KeyPairRef(Frozen, frozen=True):
-    """The public key put into the guest."""
+    """The public key that is injected into the guest."""
 
     name: str
     public_key: str
@@ -173,14 +171,14 @@ class KeyPairRef(Frozen, frozen=True):
 
 
 class InjectedFile(Frozen, frozen=True):
-    """One file that the guest finds in its seed."""
+    """A file in the guest's seed."""
 
-    path: str  # where the guest is to have it
+    path: str  # in the guest
     contents: str  # base64
 
 
 class RescueImage(Frozen, frozen=True):
-    """What a rescued guest boots from."""
+    """The images that a rescued guest boots from."""
 
     image: ImageRef
     kernel: ImageRef | None = None
@@ -188,7 +186,7 @@ class RescueImage(Frozen, frozen=True):
 
 
 class VolumeConnection(Frozen, frozen=True):
-    """How a guest's QEMU reaches an exported volume by NBD."""
+    """The NBD connection of a guest's QEMU to an exported volume."""
 
     export: str
     socket: str = ""  # path of the daemon's unix socket, when it runs on the guest's host; else address and port
@@ -199,7 +197,7 @@ class VolumeConnection(Frozen, frozen=True):
 
 
 class GuestDisk(Frozen, frozen=True):
-    """A volume as a guest has it."""
+    """A volume that is attached to a guest."""
 
     id: str  # of the volume
     attachment_id: str
@@ -208,29 +206,29 @@ class GuestDisk(Frozen, frozen=True):
     device: str = ""  # "vdb"; chosen by the portal
     boot_index: int | None = None  # 0: the guest boots from it and has no other root disk
     read_only: bool = False
-    shareable: bool = False  # other guests may have it at the same time
+    shareable: bool = False  # other guests may attach it at the same time
     bus: str = "virtio"  # virtio, scsi, sata, ide, usb
     kind: Literal["disk", "cdrom", "lun"] = "disk"
-    tag: str = ""  # what the guest's owner calls it
+    tag: str = ""  # the owner's tag
     iotune: dict[str, int] = {}  # libvirt's names: total_bytes_sec, read_iops_sec …
-    serial: str = ""  # what the guest sees as the disk's serial number: the volume's id
+    serial: str = ""  # the disk's serial number in the guest: the volume's id
 
 
 class LocalDisk(Frozen, frozen=True):
-    """An empty disk on the guest's host, which goes with the guest."""
+    """An empty disk on the guest's host, which is deleted with the guest."""
 
     size_mb: int
     swap: bool = False  # formatted as swap space by the guest
-    format: str = ""  # file system that it gets ("ext4" …); empty: the host's own choice
+    format: str = ""  # file system ("ext4" …); empty: the host's choice
     device: str = ""
     boot_index: int | None = None
 
 
 class InstanceSpec(Frozen, frozen=True):
-    """The whole guest."""
+    """The complete description of a guest."""
 
     uuid: str
-    name: str  # display name: user's text, hostile until escaped
+    name: str  # display name: untrusted text, must be escaped
     hostname: str  # RFC 952/1123 label, or a name with a domain
     project_id: str
     user_id: str
@@ -238,7 +236,7 @@ class InstanceSpec(Frozen, frozen=True):
     flavor: FlavorRef
     ports: list[PortRef]
     key_pair: KeyPairRef | None = None
-    user_data: str | None = None  # base64, as the API took it
+    user_data: str | None = None  # base64, as sent to the API
     metadata: dict[str, str] = {}
     config_drive: bool = False
     availability_zone: str = "nova"
@@ -247,14 +245,14 @@ class InstanceSpec(Frozen, frozen=True):
     created_at: str = ""  # ISO 8601
     launch_index: int = 0
     reservation_id: str = ""
-    kernel: ImageRef | None = None  # what the guest boots instead of its disk's boot sector, with ``os_command_line``
+    kernel: ImageRef | None = None  # booted instead of the disk's boot sector, with ``os_command_line``
     ramdisk: ImageRef | None = None
     rescue: RescueImage | None = None  # while the guest is rescued
-    posted_password: str = ""  # encrypted by the guest with its key, as it posted it
+    posted_password: str = ""  # posted by the guest, encrypted with its key
     volumes: list[GuestDisk] = []
-    local_disks: list[LocalDisk] | None = None  # None: what the flavor says
-    metadata_token: bool = False  # its metadata service answers only who shows a token (``HttpTokens`` of EC2)
-    metadata_hops: int = 1  # machines that the answer with a token may pass, the guest being the first
+    local_disks: list[LocalDisk] | None = None  # None: those of the flavor
+    metadata_token: bool = False  # metadata requires a token (``HttpTokens`` of EC2)
+    metadata_hops: int = 1  # hop limit of the response with a token; 1: only the guest itself
 
 
 def boot_volume(spec: InstanceSpec) -> GuestDisk | None:
@@ -263,12 +261,12 @@ def boot_volume(spec: InstanceSpec) -> GuestDisk | None:
 
 
 def is_cd(image: ImageRef) -> bool:
-    """Return whether guests have an image in a CD-ROM drive, beside an empty root disk."""
+    """Return whether guests get the image as a CD-ROM, with an empty root disk."""
     return image.disk_format == "iso"
 
 
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:
-    """Return every image that the guest is made of or boots from."""
+    """Return every image that the guest is built or booted from."""
     rescue = spec.rescue
     found = [spec.image, spec.kernel, spec.ramdisk]
     if rescue is not None:

@@ -1,4 +1,4 @@
-"""Calls: questions of the portal to an agent about a guest, answered once and never stored; and their answers."""
+"""Calls: requests of the portal to an agent about a guest, answered once and not stored; and their answers."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ from compute_agent.contract.volume import (
 
 
 class ConsoleOutputCall(Message, frozen=True):
-    """Read the last ``lines`` lines of the guest's console log (None: all that is kept, up to ``max_bytes``); answers
+    """Read the last ``lines`` lines of the guest's console log (None: all, up to ``max_bytes``).  The answer is
     ``ConsoleOutput``.
     """
 
@@ -26,9 +26,8 @@ class ConsoleOutputCall(Message, frozen=True):
 
 class FollowConsoleCall(Message, frozen=True):
     """Follow the guest's console log: the agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces
-    (``console_pieces``): what is kept, up to one piece, then whatever the guest writes, until either side ends.  A
-    piece that begins elsewhere than the one before it ended means that the log was cut or begun anew.  Answers
-    ``ConsoleOpened``.
+    (``console_pieces``): the stored log, up to one piece, then new output, until either side ends.  A piece that does
+    not begin where the previous one ended means that the log was truncated.  The answer is ``ConsoleOpened``.
     """
 
     instance_id: str
@@ -37,27 +36,27 @@ class FollowConsoleCall(Message, frozen=True):
 
 
 class DiagnosticsCall(Message, frozen=True):
-    """Ask for the guest's power state and counters; answers ``Diagnostics``."""
+    """Read the guest's power state and counters.  The answer is ``Diagnostics``."""
 
     instance_id: str
 
 
 class OpenConsoleCall(Message, frozen=True):
     """Open a tunnel from the guest's console to the portal: the agent dials ``/ws/agent/consoles/{tunnel}`` with its
-    credential and passes bytes both ways until either side ends.  Answers ``ConsoleOpened``.
+    credential, and forwards bytes in both directions until either side ends.  The answer is ``ConsoleOpened``.
     """
 
     instance_id: str
     protocol: Literal["vnc", "serial"]
     tunnel: str
-    share: str = ""  # whom it counts for: one user or project has a part of the host's tunnels; empty: nobody
+    share: str = ""  # the user or project in whose share of the host's tunnels it counts; empty: none
 
 
 class OpenTunnelCall(Message, frozen=True):
-    """Connect to a TCP port at a fixed address of the guest, past its security groups, and dial
-    ``/ws/agent/tunnels/{tunnel}`` as for ``OpenConsoleCall``.  Bytes pass both ways; an empty frame says that its side
-    sends no more, and whoever hangs up without one has broken off.  Answers ``TunnelOpened``; a ``CallError`` may have
-    the codes ``refused`` and ``unreachable`` as well.
+    """Connect to a TCP port at a fixed address of the guest, bypassing its security groups, and dial
+    ``/ws/agent/tunnels/{tunnel}`` as for ``OpenConsoleCall``.  Bytes pass in both directions; an empty frame means the
+    end of that direction, and a disconnect without it an abort.  The answer is ``TunnelOpened``; a ``CallError`` may
+    also have the codes ``refused`` and ``unreachable``.
     """
 
     instance_id: str
@@ -81,20 +80,20 @@ CallBody = (
 
 
 class Call(Message, frozen=True):
-    """One question with the id its answer carries."""
+    """One call, with the id that its answer carries."""
 
     id: str
     body: CallBody
 
 
 class ConsoleOutput(Message, frozen=True):
-    """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile."""
+    """Output of the guest, decoded as UTF-8 with replacement; untrusted."""
 
     text: str
 
 
 class CpuDiagnostics(Frozen, frozen=True):
-    """One virtual processor."""
+    """One vCPU."""
 
     id: int
     time_ns: int | None = None
@@ -102,7 +101,7 @@ class CpuDiagnostics(Frozen, frozen=True):
 
 
 class NicDiagnostics(Frozen, frozen=True):
-    """One interface's counters since the guest was started; octets and packets."""
+    """One interface's counters since the guest was started, in octets and packets."""
 
     mac_address: str
     rx_octets: int | None = None
@@ -125,11 +124,11 @@ class DiskDiagnostics(Frozen, frozen=True):
     write_requests: int | None = None
     errors_count: int | None = None
     target: str = ""  # "vda"
-    volume_id: str = ""  # of the volume that the disk is
+    volume_id: str = ""  # empty: not a volume
 
 
 class Diagnostics(Message, frozen=True):
-    """What the hypervisor says of a guest now; what it does not tell is None."""
+    """The hypervisor's current data about a guest; unavailable values are None."""
 
     power_state: int
     uptime: float | None = None  # s
@@ -150,12 +149,12 @@ class ConsoleOpened(Message, frozen=True):
 
 
 class TunnelOpened(Message, frozen=True):
-    """The guest has taken the connection, and the agent dials the tunnel."""
+    """The guest has accepted the connection, and the agent dials the tunnel."""
 
 
 class CallError(Message, frozen=True):
-    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``;
-    for a tunnel also ``refused`` and ``unreachable``.
+    """The call failed; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``; for a tunnel also
+    ``refused`` and ``unreachable``.
     """
 
     code: str

@@ -1,7 +1,6 @@
-"""Commands: what the portal may want of a host for one subject.  Durable, ordered per subject, repeatable.
+"""Commands to a host about one subject: durable, ordered for each subject, and repeatable.
 
-Each is carried out again from its start when the agent dies in it, so every command must succeed on what an unfinished
-run of itself has left.
+A command is repeated from the start if the agent dies, so every command must succeed after an unfinished run of itself.
 """
 
 from typing import Literal
@@ -13,16 +12,14 @@ from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequ
 
 
 class BuildRequest(Message, frozen=True):
-    """Make the guest and start it.  Idempotent: a guest of this uuid and attempt that already runs is reported as
-    built.
-    """
+    """Build and start the guest.  Idempotent: a running guest with this UUID and attempt is reported as built."""
 
     instance: InstanceSpec
 
 
 class DestroyRequest(Message, frozen=True):
-    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds when there is nothing left
-    to remove.
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds if nothing is left to
+    remove.
     """
 
 
@@ -37,27 +34,27 @@ class PowerRequest(Message, frozen=True):
 
 
 class CrashDumpRequest(Message, frozen=True):
-    """Make the guest's kernel panic (NMI), so that it dumps itself."""
+    """Send an NMI, so that the guest's kernel panics and dumps itself."""
 
 
 class PasswordRequest(Message, frozen=True):
-    """Set a password inside the guest, through its agent; the guest must run."""
+    """Set a password in the guest by its agent; the guest must run."""
 
     user: str
     password: str
 
 
 class TrimRequest(Message, frozen=True):
-    """Let the guest's agent give the blocks that its file systems do not use back to the host; the guest must run."""
+    """Let the guest's agent discard the blocks that its file systems do not use; the guest must run."""
 
     timeout: int = 120  # s, for the agent's answer
 
 
 class RescueRequest(Message, frozen=True):
-    """Start the guest from ``instance.rescue``, with its own root disk as the second disk.  The disk made for it is
-    thrown away by ``UnrescueRequest``.
+    """Start the guest from ``instance.rescue``, with its own root disk as the second disk.  The rescue disk is removed
+    by ``UnrescueRequest``.
 
-    ``ran``: the guest is started again when it cannot be rescued.
+    ``ran``: start the guest again if the rescue fails.
     """
 
     instance: InstanceSpec
@@ -73,7 +70,7 @@ class UnrescueRequest(Message, frozen=True):
 
 
 class RebuildRequest(Message, frozen=True):
-    """Make the guest's disks and seed anew from ``instance.image``; the interfaces stay.  ``start``: and start it."""
+    """Create the guest's disks and seed again from ``instance.image``, keeping its interfaces.  ``start``: start it."""
 
     instance: InstanceSpec
     start: bool = True
@@ -81,10 +78,10 @@ class RebuildRequest(Message, frozen=True):
 
 
 class ResizeRequest(Message, frozen=True):
-    """Give the guest the size of ``instance.flavor``, on this host; the root disk before stays aside until the confirm
-    or the revert.  ``start``: and start it.
+    """Resize the guest to ``instance.flavor`` on this host, keeping the previous root disk until the resize is
+    confirmed or reverted.  ``start``: start it.
 
-    When it fails the guest has the size ``old_flavor`` again and runs if ``start``.
+    After a failure the guest has the flavor ``old_flavor`` again, and runs if ``start``.
     """
 
     instance: InstanceSpec
@@ -94,11 +91,11 @@ class ResizeRequest(Message, frozen=True):
 
 
 class ConfirmResizeRequest(Message, frozen=True):
-    """Throw away what was kept to revert a resize."""
+    """Remove what was kept to revert a resize."""
 
 
 class RevertResizeRequest(Message, frozen=True):
-    """Give the guest back the size of ``instance.flavor`` and the disk it had.  ``start``: and start it."""
+    """Restore the flavor ``instance.flavor`` and the previous disk.  ``start``: start the guest."""
 
     instance: InstanceSpec
     start: bool = True
@@ -110,8 +107,8 @@ VARIABLES = "uefi_variables"
 class SnapshotRequest(Message, frozen=True):
     """Send a consistent copy of the guest's root disk to the portal as the data of an image.
 
-    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays so.  ``finished`` has
-    ``detail[VARIABLES]`` for a guest with UEFI: its variables, packed for a property of the image.
+    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays stopped.  For a guest with
+    UEFI, ``finished`` has ``detail[VARIABLES]``: its variables, packed for a property of the image.
     """
 
     image_id: str
@@ -121,37 +118,37 @@ class SnapshotRequest(Message, frozen=True):
 
 
 class AttachInterfaceRequest(Message, frozen=True):
-    """Plug one more interface into the guest, running or not; ``instance`` is the guest with it."""
+    """Attach an interface to the guest, running or not; ``instance`` is the guest with it."""
 
     instance: InstanceSpec
     port: PortRef
 
 
 class DetachInterfaceRequest(Message, frozen=True):
-    """Take an interface from the guest, running or not; ``instance`` is the guest without it."""
+    """Detach an interface from the guest, running or not; ``instance`` is the guest without it."""
 
     instance: InstanceSpec
     port: PortRef
 
 
 class RefreshPortsRequest(Message, frozen=True):
-    """Bring the filters, leases and addresses of the guest's interfaces to what ``instance`` says."""
+    """Update the filters, leases and addresses of the guest's interfaces to those of ``instance``."""
 
     instance: InstanceSpec
 
 
 class AttachVolumeRequest(Message, frozen=True):
-    """Give the guest, running or not, the disk; ``instance`` is the guest with it."""
+    """Attach the disk to the guest, running or not; ``instance`` is the guest with it."""
 
     instance: InstanceSpec
     disk: GuestDisk
 
 
 class DetachVolumeRequest(Message, frozen=True):
-    """Take the disk from the guest, running or not; ``instance`` is the guest without it.
+    """Detach the disk from the guest, running or not; ``instance`` is the guest without it.
 
-    A guest that does not let go keeps it (``retryable``); with ``force`` it is taken away all the same, and the guest
-    sees errors.
+    A guest that does not release the disk keeps it (``retryable``); with ``force`` it is removed anyway, and the guest
+    sees I/O errors.
     """
 
     instance: InstanceSpec
@@ -160,16 +157,16 @@ class DetachVolumeRequest(Message, frozen=True):
 
 
 class RefreshVolumeRequest(Message, frozen=True):
-    """Bring a disk of the guest to its connection, size and limits as ``disk`` says; the guest goes on meanwhile."""
+    """Update connection, size and limits of a guest's disk to those of ``disk``, while the guest runs."""
 
     instance: InstanceSpec
     disk: GuestDisk
 
 
 class SwapVolumeRequest(Message, frozen=True):
-    """Copy a disk of the guest to another volume while it runs, and let the guest go on with that one.
+    """Copy a disk of the running guest to another volume, and let the guest continue with that.
 
-    ``instance`` is the guest with ``new`` in the place of ``old``; a failure leaves it with ``old``.
+    ``instance`` is the guest with ``new`` instead of ``old``; after a failure it still has ``old``.
     """
 
     instance: InstanceSpec
@@ -204,12 +201,12 @@ CommandBody = (
 
 
 def spec_of(body: CommandBody) -> InstanceSpec | None:
-    """Return what the guest is made of once the command is carried out; None when the command does not change it."""
+    """Return the guest's description after the command; None if the command does not change it."""
     return getattr(body, "instance", None)
 
 
 def images_of(body: CommandBody) -> set[str]:
-    """Return the ids of the images whose bits the command needs."""
+    """Return the ids of the images whose data the command needs."""
     if isinstance(body, BuildRequest | RebuildRequest | RescueRequest):
         return {image.id for image in image_refs(body.instance)}
     if isinstance(body, CreateVolumeRequest) and body.source.image is not None:

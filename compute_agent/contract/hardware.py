@@ -1,7 +1,7 @@
-"""The hardware of a guest, as its image's properties and its flavor's extra specs ask for it.
+"""The hardware of a guest, from its image's properties and its flavor's extra specs.
 
-One reading for both sides: the portal checks launches and schedules by it, hosts write the guest's definition from it.
-Nova's rules: where both ask for the same thing, they have to agree, unless said otherwise here.
+Both sides use this: the portal validates launches and schedules by it, hosts write the guest's definition from it.  As
+in Nova, image and flavor must agree if both specify a value, unless stated otherwise here.
 """
 
 import logging
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 SECURE_BOOT_TRAIT = "COMPUTE_SECURITY_UEFI_SECURE_BOOT"
 STATELESS_TRAIT = "COMPUTE_SECURITY_STATELESS_FIRMWARE"
 MOST_QUEUES = 256
-"""Of a tap device of Linux."""
+"""Limit of a tap device of Linux."""
 MOST_PARTS = 65536
-"""Sockets, cores or threads where nothing limits them."""
+"""Sockets, cores or threads without a limit."""
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
-"""Bus → how the names of its disks begin."""
+"""Bus → prefix of its disks' names."""
 _SEEDS, _SEED_BESIDE_IDE = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}, "hdd"
 _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 
 
 def every_trait() -> tuple[str, ...]:
-    """Return the traits of a host with all hardware that has a name; versions of chipsets and CPU models have none."""
+    """Return the traits of a host with all named hardware, except versions of chipsets and CPU models."""
     found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait, CPU_TRAIT, VIF_TRAIT}
     found |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
     found |= {
@@ -50,7 +50,7 @@ def every_trait() -> tuple[str, ...]:
 
 
 class Topology(Frozen, frozen=True):
-    """How vCPUs are shown to a guest; the product is their number."""
+    """The vCPU topology of a guest; the product is the number of vCPUs."""
 
     sockets: int
     cores: int
@@ -58,12 +58,12 @@ class Topology(Frozen, frozen=True):
 
 
 class Hardware(Frozen, frozen=True):
-    """The hardware of a guest beside its size."""
+    """The hardware of a guest, except its size."""
 
     firmware: Literal["bios", "uefi"] = "bios"
     firmware_stateless: bool = False
     secure_boot: Literal["disabled", "optional", "required"] = "disabled"
-    """``optional``: where its host can."""
+    """``optional``: if its host supports it."""
     tpm_version: str = ""  # empty: no TPM
     tpm_model: str = ""
     machine: str = "pc"
@@ -75,11 +75,11 @@ class Hardware(Frozen, frozen=True):
     packed_rings: bool = False
     video_model: str = "vga"
     video_ram_mb: int = 0  # 0: the model's own
-    input_bus: str = ""  # of a keyboard and a tablet; empty: PS/2
+    input_bus: str = ""  # of keyboard and tablet; empty: PS/2
     tablet: bool = False  # on USB
     sound_model: str = ""
-    usb_model: str = ""  # empty: a controller where something needs one
-    cpu_mode: str = ""  # empty: what the host chooses for all
+    usb_model: str = ""  # empty: a controller only if needed
+    cpu_mode: str = ""  # empty: the host's default
     cpu_model: str = ""
     cpu_flags: dict[str, bool] = {}  # feature → whether the guest has it
     topology: Topology | None = None
@@ -112,16 +112,16 @@ class Hardware(Frozen, frozen=True):
 
     @property
     def seed_device(self) -> str:
-        """The name of the CD-ROM drive with the seed, the last place of a controller that others use, too."""
+        """The name of the CD-ROM drive with the seed: the last unit of a controller that other devices also use."""
         return _SEED_BESIDE_IDE if self.cdrom_bus == self.disk_bus == "ide" else _SEEDS[self.cdrom_bus]
 
     @property
     def traits_needed(self) -> frozenset[str]:
-        """Traits of the hosts on which such a guest can be; those of values that every host has are left out."""
+        """Traits that the guest's host must have, except those of values that every host supports."""
         return frozenset(trait for trait, _ in self.demands())
 
     def demands(self) -> Iterator[tuple[str, str]]:
-        """Yield each needed trait with the property and value that need it, as ``hw_vif_model=e1000``."""
+        """Yield each required trait with the property that requires it, such as ``hw_vif_model=e1000``."""
         if self.secure_boot == "required":
             yield SECURE_BOOT_TRAIT, f"{known.SECURE_BOOT.image}=required"
         if self.firmware_stateless:
@@ -152,11 +152,11 @@ class Hardware(Frozen, frozen=True):
 
 
 DEFAULT = Hardware()
-"""Of a guest whose image and flavor ask for nothing."""
+"""The hardware of a guest whose image and flavor specify none."""
 
 
 def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
-    """Read as ``read`` does, without what is wrong: launches refuse that, and older guests may have some."""
+    """As ``read``, ignoring invalid values: launches reject these, but older guests may have some."""
     said: dict[Source, dict[str, object]] = {"image": dict(properties), "flavor": dict(extra_specs)}
     while True:
         try:
@@ -172,10 +172,9 @@ def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object],
 
 
 def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
-    """Return the hardware of a guest; other names are ignored.
+    """Return the hardware of a guest; unknown names are ignored.
 
-    Raises HardwareError for a value that is none, for an image and a flavor that contradict each other, and for things
-    that do not go together.
+    Raises HardwareError for an invalid value, for contradictions of image and flavor, and for invalid combinations.
     """
     asked = _Asked(properties, extra_specs)
     if not asked.image and not asked.flavor:
@@ -186,14 +185,14 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
 
 
 class _Asked:
-    """The demands of an image and a flavor, each value in its one spelling."""
+    """The values of an image and a flavor, in normalized spelling."""
 
     def __init__(self, properties: Mapping[str, object], extra_specs: Mapping[str, object]) -> None:
         self.image = dict(_values("image", properties))
         self.flavor = dict(_values("flavor", extra_specs))
 
     def one(self, wanted: Property) -> str:
-        """Return what both agree on, or one of them says; empty: neither does.  Raises HardwareError."""
+        """Return the common value, or the one that is specified; empty if none is.  Raises HardwareError."""
         image, flavor = self.image.get(wanted.image, ""), self.flavor.get(wanted.flavor, "")
         if image and flavor and image != flavor:
             raise HardwareError(wanted.image, image, f"the flavor contradicts with {wanted.flavor}={flavor}")
@@ -228,7 +227,7 @@ def _values(source: Source, said: Mapping[str, object]) -> Iterator[tuple[str, s
 
 
 def _firmware(asked: _Asked) -> dict[str, object]:
-    """Secure Boot that is required brings UEFI and the chipset q35 with it, unless others are asked for."""
+    """Required Secure Boot implies UEFI and the chipset q35, unless others are specified."""
     firmware, machine = asked.one(known.FIRMWARE), asked.one(known.MACHINE)
     secure, stateless = asked.one(known.SECURE_BOOT) or "disabled", asked.switch(known.STATELESS) or False
     q35 = machine.startswith(("q35", "pc-q35"))
@@ -243,7 +242,7 @@ def _firmware(asked: _Asked) -> dict[str, object]:
     if stateless and firmware != "uefi":
         raise asked.refuse(known.STATELESS, f"needs {known.FIRMWARE.image}=uefi")
     if stateless and secure == "required":
-        raise asked.refuse(known.STATELESS, "the keys of Secure Boot are variables that the firmware keeps")
+        raise asked.refuse(known.STATELESS, "the keys of Secure Boot are stored in the firmware's variables")
     version, model = asked.one(known.TPM_VERSION), asked.one(known.TPM_MODEL)
     if model and not version:
         raise asked.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}")
@@ -283,7 +282,7 @@ def _network(asked: _Asked, vcpus: int) -> dict[str, object]:
 
 
 def _desk(asked: _Asked) -> dict[str, object]:
-    """Read what a person in front of the guest would see, hear and touch."""
+    """Read graphics, sound and input devices."""
     ram, most = asked.number(known.VIDEO_RAM, "image"), asked.number(known.VIDEO_MAX, "flavor")
     if ram > most:
         reason = f"the flavor allows {most} MiB ({known.VIDEO_MAX.flavor})"
@@ -330,9 +329,9 @@ def _flags(asked: _Asked) -> Iterator[tuple[str, bool]]:
 
 
 def _topology(asked: _Asked, vcpus: int) -> Topology | None:
-    """Return the topology nearest to what is preferred within the limits; the image's may only be stricter.
+    """Return the topology closest to the preferred one within the limits; the image's limits may only be stricter.
 
-    None: nothing is asked for.  Sockets are preferred over cores, and cores over threads.
+    None if neither specifies one.  Sockets are preferred over cores, and cores over threads.
     """
     named = known.TOPOLOGY
     if not any(each.image in asked.image or each.flavor in asked.flavor for each in named):
@@ -360,7 +359,7 @@ def _topology(asked: _Asked, vcpus: int) -> Topology | None:
     if not possible:
         raise asked.refuse(
             next(each for each in named[3:] if each.image in asked.image or each.flavor in asked.flavor),
-            f"{vcpus} vCPUs cannot be had within these limits",
+            f"{vcpus} vCPUs are not possible within these limits",
         )
 
     def rank(found: Topology) -> tuple[int, int, int]:
@@ -391,7 +390,7 @@ def _rest(asked: _Asked) -> dict[str, object]:
 
 
 def _serial_ports(asked: _Asked) -> int:
-    """Return the number of serial ports: the image may want fewer than the flavor allows."""
+    """Return the number of serial ports; the image's must not exceed the flavor's."""
     image, flavor = asked.number(known.SERIAL_PORTS, "image"), asked.number(known.SERIAL_PORTS, "flavor")
     if flavor and image > flavor:
         reason = f"the flavor allows {flavor} ({known.SERIAL_PORTS.flavor})"

@@ -1,5 +1,5 @@
-"""Limits that a flavor sets to its guests: ``quota:disk_…`` to local disks, ``quota:vif_…`` to interfaces, and
-``quota:cpu_…`` to vCPUs.
+"""Limits of guests by their flavor: ``quota:disk_…`` for local disks, ``quota:vif_…`` for interfaces, ``quota:cpu_…``
+for vCPUs.
 """
 
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from compute_agent.contract.hardware_properties import HardwareError
 
 CPU_TRAIT, VIF_TRAIT = "CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"
-"""Traits of hosts that can limit processor time (control groups) and traffic (traffic control of the kernel)."""
+"""Traits of hosts that can limit processor time (control groups) and traffic (the kernel's traffic control)."""
 DISK, VIF, CPU = "quota:disk_", "quota:vif_", "quota:cpu_"
 CPU_RANGES = {"shares": (1, 10_000), "period": (1_000, 1_000_000), "quota": (1_000, 17_592_186_044_415)}
-"""The least and the most of each, as libvirt and control groups (version 2) take them."""
+"""Minimum and maximum of each limit, as in libvirt and control groups (version 2)."""
 
 
 def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
-    """Return ``disk_limits``, ``vif_limits`` and ``cpu_limits`` of ``Hardware``; 0 sets none.  Raises HardwareError."""
+    """Return disk_limits, vif_limits and cpu_limits of ``Hardware``; 0 means no limit.  Raises HardwareError."""
     disk = _numbers(flavor, DISK)
     for unit in ("bytes_sec", "iops_sec"):
         if f"total_{unit}" in disk and {f"read_{unit}", f"write_{unit}"} & disk.keys():
@@ -32,7 +32,7 @@ def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
 
 
 def _of_processors(flavor: Mapping[str, str]) -> dict[str, int]:
-    """Return the limits of vCPUs; a quota below 0 is none."""
+    """Return the limits of vCPUs; a negative quota means no limit."""
     found = _numbers(flavor, CPU)
     if found.get("quota", 0) < 0:
         del found["quota"]

@@ -1,8 +1,7 @@
-"""Properties of images and extra specs of flavors about a guest's hardware: legal values, and traits of hosts by which
-they are scheduled.
+"""Image properties and flavor extra specs for a guest's hardware: their values, and the host traits for scheduling.
 
 Names and values are those of Nova's "Useful image properties" and "Extra specs"; traits are those of os-traits.  A
-value that needs no trait is one that every host has.
+value without a trait is supported by every host.
 """
 
 import re
@@ -16,11 +15,11 @@ _SWITCHED = {
     "true": ("1", "t", "true", "on", "y", "yes"),
     "false": ("0", "f", "false", "off", "n", "no"),
 }
-"""How clients spell the values of switches (``oslo_utils.strutils``, which simulated hosts do without)."""
+"""Spellings of boolean values (as in ``oslo_utils.strutils``, which simulated hosts do not need)."""
 
 
 class HardwareError(ValueError):
-    """A property or extra spec that no guest can have as it is; the message names it, its value and the legal ones."""
+    """An invalid property or extra spec; the message contains its name, its value and the valid ones."""
 
     def __init__(self, name: str, value: str, reason: str, source: Source = "image") -> None:
         super().__init__(f"{name}={value[:80]}: {reason}")
@@ -29,32 +28,32 @@ class HardwareError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One kind of hardware as images (``image``) and flavors (``flavor``) ask for it; empty where they cannot."""
+    """A hardware property of images (``image``) and flavors (``flavor``); empty if it has no such name."""
 
     image: str
     flavor: str = ""
     kind: Kind = "choice"
     values: tuple[str, ...] = ()
-    """Honoured values of a choice."""
+    """Supported values of a choice."""
     pattern: str = ""
-    """Further honoured values, as a regular expression."""
+    """Additional supported values, as a regular expression."""
     readable: str = ""
-    """How a person writes ``pattern``."""
+    """A description of ``pattern`` for users."""
     cased: bool = False
-    """Whether capitals matter."""
+    """Whether the value is case-sensitive."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Values of other hypervisors → why no host of this cloud has them."""
+    """Values of other hypervisors → why no host supports them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Older names of values."""
     trait: str = ""
-    """The beginning of the trait that hosts with a value have; empty: all hosts have all values."""
+    """The prefix of the trait of hosts that support a value; empty: all hosts support all values."""
     everywhere: tuple[str, ...] = ()
-    """Values that every host has."""
+    """Values that every host supports."""
     meaning: str = ""
 
     @property
     def legal(self) -> str:
-        """The honoured values as a person writes them."""
+        """The supported values, for users."""
         if self.kind == "switch":
             return "true or false"
         if self.kind == "number":
@@ -65,7 +64,7 @@ class Property:
         return self.image if source == "image" else self.flavor
 
     def read(self, value: str, source: Source) -> str:
-        """Return the value in its one spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
+        """Return the value in normalized spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
         said, name = value.strip(), self.name_in(source)
         if self.kind == "switch":
             found = next((word for word, spelt in _SWITCHED.items() if said.lower() in spelt), None)
@@ -86,7 +85,7 @@ class Property:
         raise HardwareError(name, value, f"{reason + '; ' if reason else ''}must be one of {self.legal}", source)
 
     def trait_of(self, value: str) -> str:
-        """Return the trait that a host needs for a value as ``read`` returns it; empty: none."""
+        """Return the trait that a host needs for a value that ``read`` returned; empty if none."""
         if not self.trait or not value or value in self.everywhere:
             return ""
         return f"{self.trait}_{re.sub('[^A-Z0-9]', '_', value.upper())}"
@@ -141,7 +140,7 @@ VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB = (
     Property("hw_input_bus", values=("usb", "virtio"), meaning="the bus of the keyboard and the tablet"),
     Property("hw_pointer_model", values=("usbtablet",), meaning="the pointer"),
     Property("hw_sound_model", "hw:sound_model", values=("sb16", "es1370", "ac97", "ich6", "ich9", "usb"),
-             refused={"pcspk": "QEMU has it no more as a card", "virtio": "the hypervisors are too old for it"},
+             refused={"pcspk": "QEMU no longer has it as a card", "virtio": "the hypervisors are too old for it"},
              trait="COMPUTE_SOUND_MODEL", meaning="the sound card"),
     Property("hw_usb_model", "hw:usb_model", values=("none", "nec-xhci", "qemu-xhci"),
              trait="COMPUTE_USB_MODEL", everywhere=("none", "qemu-xhci"), meaning="the USB controller"),
@@ -215,7 +214,7 @@ REFUSED: Mapping[str, str] = {
     "hw_redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud does not have",
     "hw:redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud does not have",
 }
-"""Names → why no guest has them, whatever the value."""
+"""Names → why they are never supported."""
 OLD_NAMES: Mapping[Source, Mapping[str, str]] = {
     "image": {"hw_hide_hypervisor_id": HIDE.image},
     "flavor": {"hide_hypervisor_id": HIDE.flavor},
@@ -227,5 +226,5 @@ _BY_NAME: Mapping[Source, Mapping[str, Property]] = {
 
 
 def property_of(source: Source, name: str) -> Property | None:
-    """Return the hardware that a property or an extra spec asks for; None for names of other things."""
+    """Return the property of this name; None for names that do not concern hardware."""
     return _BY_NAME[source].get(OLD_NAMES[source].get(name, name))

@@ -1,9 +1,9 @@
 """Frames on the agent's WebSocket: one JSON object each, tagged by ``type``.
 
-A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``, and behind a
-``Welcome`` says what the host owns (``Ownership``).  After that both sides send when they have something to say.
-Delivery is at least once in both directions: a ``Command`` is sent again until it is in a ``CommandAck``, an
-``AgentEvent`` until its ``seq`` is covered by an ``EventsAck``.
+A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``, and after a
+``Welcome`` sends what the host owns (``Ownership``).  Then both sides send at any time.  Delivery is at least once in
+both directions: a ``Command`` is sent again until it is in a ``CommandAck``, an ``AgentEvent`` until its ``seq`` is
+covered by an ``EventsAck``.
 """
 
 from typing import Literal, TypeVar
@@ -20,44 +20,43 @@ from compute_agent.contract.volume import KnownVolume, PoolState
 T = TypeVar("T")
 
 SERVER = "server"
-"""The kind of subject that a server is."""
+"""The kind of servers as subjects."""
 
 CONTRACT_VERSION = 5
-"""Raised by a release that adds a message, or gives an existing one a meaning that older agents do not know.
+"""Increased by a release that adds a message, or gives an existing one a meaning that older agents do not know.
 
-Fields are only ever added, with defaults: both sides ignore fields that they do not know.  A new message says ``since``
-which version it exists (``Message``), and is withheld from older agents.
+Fields are only added, with defaults: both sides ignore unknown fields.  A new message has the version in ``since``
+(``Message``), and is not sent to older agents.
 """
 OLDEST_CONTRACT = CONTRACT_VERSION - 1
 """The oldest version of an agent that a portal accepts.
 
-Portals are upgraded before agents, so the previous version is always accepted; others are refused with the reason.
+Portals are upgraded before agents, so the previous version is always accepted; others are refused with a reason.
 """
 DOCUMENTS = 4
-"""Since this version agents take documents of networks, routers, floating IPs and security groups as they are now: an
-older one would take a rule that names an address group for one that names nobody, and let everybody in.
+"""From this version, agents support documents of networks, routers, floating IPs and security groups in their present
+form: an older one would ignore the address group of a rule, and allow every source.
 
-A host whose agent was older when it was last here is told none: it is not let in until its agent is another.
+A host whose agent was older at its last connection gets no documents: it cannot connect until its agent is upgraded.
 """
 MAX_FRAME = 8 * 1024 * 1024
-"""Bytes of the longest message that an agent takes."""
+"""Limit of a message to an agent, in bytes."""
 MAX_DOCUMENT = MAX_FRAME - 64 * 1024
-"""Bytes of the longest document that a host is told: there is more in its frame."""
+"""Limit of a document, in bytes: its frame contains more."""
 REPORTS_BEGINNING = 2
-"""Since this version agents say when they begin a command and that it makes progress."""
+"""From this version, agents report the beginning and the progress of commands."""
 
 
 # ----- commands: portal -> agent, durable, ordered per subject --------------------------------------------------------
 
 
 class Command(Message, frozen=True):
-    """One durable command about one subject: a thing of some kind ("server") with an id of its own.
+    """One durable command about one subject: a resource of some kind ("server") with its own id.
 
-    ``generation`` fences: a command of an older generation than the newest seen is acknowledged and answered with
-    ``failed``, code ``superseded``.  That of a server is its attempt.
-    All times are seconds, never a time of day, None: without limit; a DestroyRequest has none.  A command that is not
-    begun ``begin_within`` seconds after it was handed over is not begun any more.  One that was begun ends when it has
-    made no progress for ``timeout`` seconds, or has taken ``total``.
+    ``generation`` is a fence: a command with an older generation than the newest seen is acknowledged and answered with
+    ``failed``, code ``superseded``.  For a server it is the attempt.  All times are durations in seconds; None: no
+    limit; a DestroyRequest has none.  A command must begin within ``begin_within`` seconds after delivery.  Once begun,
+    it fails after ``timeout`` seconds without progress, or after ``total`` seconds.
     """
 
     id: str
@@ -75,42 +74,42 @@ class Command(Message, frozen=True):
 
 
 class GuestState(Frozen, frozen=True):
-    """One guest the agent owns, as seen on the hypervisor."""
+    """One guest that the agent owns, as seen on the hypervisor."""
 
     instance_id: str
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
-    volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not said
-    attachments: dict[str, str] | None = None  # volume → the attachment by which it has it; None: not said
-    interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not said
+    volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not sent
+    attachments: dict[str, str] | None = None  # volume → the attachment by which it has it; None: not sent
+    interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not sent
 
 
 class Owned(Frozen, frozen=True):
-    """One subject that the host holds and its newest generation."""
+    """One subject of the host and its newest generation."""
 
     subject_kind: str
     subject_id: str
     generation: int
-    digest: str = ""  # of a document: what the command that told it was marked with, which also proves that the portal
-    # has told it; empty: not said
-    in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not said
-    vni: int | None = None  # of a VXLAN network: its number; None: not said
+    digest: str = ""  # of a document: the mark of its command, which also proves that the portal
+    # sent it; empty: not sent
+    in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not sent
+    vni: int | None = None  # of a VXLAN network: its number; None: not sent
 
 
 class Enrol(Message, frozen=True):
-    """First contact.  The agent makes its own credential, stores it, and sends it once together with the join token."""
+    """First contact.  The agent generates a credential, stores it, and sends it once together with the join token."""
 
     join_token: str
     host: str
     credential: str
     contract: int = CONTRACT_VERSION
     agent_version: str = ""
-    machine: str = ""  # tells this machine from others; the credential holds for it only
+    machine: str = ""  # identifies the machine; the credential is valid on it only
 
 
 class Hello(Message, frozen=True):
-    """Every later contact; the credential travels in the ``Authorization: Bearer`` header of the handshake.  Lists the
-    guests owned.
+    """Every later contact, with the host's guests; the credential is in the ``Authorization: Bearer`` header of the
+    handshake.
     """
 
     host: str
@@ -119,41 +118,41 @@ class Hello(Message, frozen=True):
     guests: list[GuestState] = []
     time: float | None = None  # Unix time of the host's clock
     machine: str = ""  # as in Enrol
-    documents: list[Owned] | None = None  # what it was told of networks and the like; None: it does not say
-    volumes: list[KnownVolume] | None = None  # at most MOST_KNOWN; None: it does not say
+    documents: list[Owned] | None = None  # of networks, routers, floating IPs and groups; None: not sent
+    volumes: list[KnownVolume] | None = None  # at most MOST_KNOWN; None: not sent
 
 
 class NewCredential(Message, frozen=True):
-    """The answer to RenewCredential: a new secret, which is on the host's disk beside the old one."""
+    """The answer to RenewCredential: a new secret, which is stored on the host beside the old one."""
 
     credential: str
 
 
 class CredentialStored(Message, frozen=True):
-    """From now on the host uses its new credential; the old one is not needed any more."""
+    """The host now uses its new credential; the old one is no longer needed."""
 
 
 class Leftover(Frozen, frozen=True):
-    """One thing on the host that nothing there accounts for.
+    """An object on the host that no record accounts for.
 
     ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``root_disk`` (one in a pool),
-    ``seed``, ``tap``, ``lease``, ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that
-    Novella did not make: told by its name, never touched).
+    ``seed``, ``tap``, ``lease``, ``plug`` (recorded interfaces without a guest), ``foreign_domain`` (a guest that
+    Novella did not create: reported by its name, never touched).
     """
 
     kind: str
     name: str
-    subject_kind: str = SERVER  # what kind of things leaves such
-    subject_id: str = ""  # whose it is, as far as the host can tell
-    generation: int | None = None  # the newest of the subject that the host has seen; None: it does not say
+    subject_kind: str = SERVER  # the kind of its owner
+    subject_id: str = ""  # its owner, if the host knows it
+    generation: int | None = None  # the newest of the subject that the host has seen; None: unknown
 
 
 MOST_LEFTOVERS = 500
-"""Things that one audit lists."""
+"""Limit of the leftovers in one audit."""
 
 
 class Mended(Frozen, frozen=True):
-    """Something that had died by itself and was brought back."""
+    """Something that had failed and was repaired."""
 
     at: int  # Unix time of the host's clock
     what: str
@@ -163,7 +162,7 @@ MOST_MENDED = 20
 
 
 class Tracking(Frozen, frozen=True):
-    """Connections of guests that the host's kernel tracks, and of the interface that has begun the most of them."""
+    """Tracked connections of guests in the host's kernel, and those of the interface that has begun the most."""
 
     entries: int
     limit: int
@@ -173,7 +172,7 @@ class Tracking(Frozen, frozen=True):
 
 
 class ResourceAudit(Message, frozen=True):
-    """What this host has and uses.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
+    """Resources and usage of this host.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
 
     vcpus: int
     memory_mb: int
@@ -192,18 +191,18 @@ class ResourceAudit(Message, frozen=True):
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
-    warnings: list[str] | None = None  # what it lacks or cannot mend, in sentences for operators; None: it does not say
-    pools: list[PoolState] | None = None  # of volumes, that this host serves; None: it does not say
+    warnings: list[str] | None = None  # what it lacks or cannot repair, for operators; None: not sent
+    pools: list[PoolState] | None = None  # of volumes, that this host serves; None: not sent
     mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
     certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
-    documents: list[Owned] | None = None  # as in Hello, now and then; they may be older than what was told meanwhile
+    documents: list[Owned] | None = None  # as in Hello, sometimes; may be older than newly sent ones
     volumes: list[KnownVolume] | None = None  # likewise
-    tracking: Tracking | None = None  # None: it tracks nothing, or does not say
-    traits: list[str] | None = None  # names of os-traits, sorted, now and then; None: it does not say
+    tracking: Tracking | None = None  # None: nothing tracked, or not sent
+    traits: list[str] | None = None  # names of os-traits, sorted, now and then; None: not sent
 
 
 class Heartbeat(Message, frozen=True):
-    """I am alive; sent every ``Welcome.heartbeat_interval`` seconds from a task that waits for no hypervisor call."""
+    """Sent every ``Welcome.heartbeat_interval`` seconds from a task that waits for no hypervisor call."""
 
     time: float | None = None  # Unix time of the host's clock
 
@@ -215,23 +214,23 @@ class CommandAck(Message, frozen=True):
 
 
 class AgentEvent(Frozen, frozen=True):
-    """One fact about a subject: a step began, a step ended, a command finished, a guest's power state changed.
+    """One event of a subject: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
-      ``begun``         the command does not wait on the host any more; sent only for those that go on for a while
+      ``begun``         the command no longer waits on the host; sent only for those that run for a while
       ``progress``      bytes have moved for the command since its last report; for a volume ``detail`` may have
                         ``done`` and ``total``, in bytes
-      ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
+      ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be shown
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
-      ``finished``      the command ended well; ``power_state`` is set for servers; ``detail`` is what its request says
-      ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``;
+      ``finished``      the command succeeded; ``power_state`` is set for servers; ``detail``: see its request
+      ``failed``        the command failed and its steps are undone; ``error_code``, ``message``, ``retryable``;
                         besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
                         commanded, or the subject was removed; ``detail["generation"]`` is the newest one that the
                         host has seen: above that of the records it proves that records are lost), ``cancelled`` (a
                         build stopped by a DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never
                         begun)
       ``posted``        the guest has posted ``detail["password"]``, encrypted, to its metadata service (no command)
-      ``lease``         the guest has taken an address by DHCP, or given it back: ``detail`` has ``port_id``,
+      ``lease``         the guest has got an address by DHCP, or released it: ``detail`` has ``port_id``,
                         ``address`` and ``held`` (``true``, ``false``) (no command)
       ``power``         the guest's power state is now ``power_state`` (no command; ``generation`` is the guest's)
     Times are Unix seconds of the host's clock.
@@ -254,7 +253,7 @@ class AgentEvent(Frozen, frozen=True):
 
 
 class Events(Message, frozen=True):
-    """Facts in order of ``seq``; several that became ready together travel together."""
+    """Events in order of ``seq``; several that are ready at the same time share a frame."""
 
     events: list[AgentEvent]
 
@@ -270,7 +269,7 @@ class CallReply(Message, frozen=True):
 
 
 class Welcome(Message, frozen=True):
-    """The connection stands; the commands not yet acknowledged follow.  Intervals are in seconds."""
+    """The host is connected; the unacknowledged commands follow.  Intervals are in seconds."""
 
     host: str
     host_id: str
@@ -280,12 +279,12 @@ class Welcome(Message, frozen=True):
 
 
 class Ownership(Message, frozen=True):
-    """All that the host holds by the records.
+    """Everything that the host owns by the records.
 
-    It comes right behind ``Welcome``, before any command.  An agent that has started anew waits for it before it goes
-    on with what an earlier process began: a command of another generation, or for a subject that is not here any more,
-    is superseded, and what a build has made is undone.  ``open`` are the ids of the commands whose end the portal waits
-    for, None: it does not say; another one that has not begun, or goes on after a restart, comes too late.
+    It follows ``Welcome`` immediately, before any command.  A restarted agent waits for it before it resumes work of
+    the previous process: a command of another generation, or for a subject that the host no longer owns, is superseded,
+    and a partial build is undone.  ``open`` are the ids of unfinished commands, None if not sent; other commands that
+    wait, or resume after a restart, are too late.
     """
 
     subjects: list[Owned] = []
@@ -293,15 +292,15 @@ class Ownership(Message, frozen=True):
 
 
 class RenewCredential(Message, frozen=True):
-    """Make a new credential, store it and send it; the old one is good until ``CredentialStored``."""
+    """Generate a new credential, store it and send it; the old one is valid until ``CredentialStored``."""
 
 
 class CredentialTaken(Message, frozen=True):
-    """The portal knows the new credential, too."""
+    """The portal has stored the new credential as well."""
 
 
 class Refused(Message, frozen=True):
-    """The connection will not stand; ``final`` means that trying again without an operator's help is useless."""
+    """The connection is refused; ``final`` means that retrying is useless without an operator."""
 
     reason: str
     final: bool = False
@@ -348,41 +347,41 @@ _call_result: msgspec.json.Decoder[CallResult] = msgspec.json.Decoder(CallResult
 
 
 class ContractError(ValueError):
-    """A frame that is not one of ours, with the decoder's reason."""
+    """A frame that does not follow the contract, with the decoder's reason."""
 
 
 def encode(message: Message | AgentEvent) -> bytes:
-    """Return the frame, or what is kept of one, as UTF-8 JSON."""
+    """Return a message or event as UTF-8 JSON."""
     return _encoder.encode(message)
 
 
 def decode_to_agent(frame: bytes | str) -> ToAgent:
-    """Read what the portal sent; raises ContractError."""
+    """Decode a frame of the portal; raises ContractError."""
     return _decode(_to_agent, frame)
 
 
 def decode_to_portal(frame: bytes | str) -> ToPortal:
-    """Read what an agent sent; raises ContractError."""
+    """Decode a frame of an agent; raises ContractError."""
     return _decode(_to_portal, frame)
 
 
 def decode_command_body(data: bytes | str) -> CommandBody:
-    """Read a stored command; raises ContractError."""
+    """Decode a stored command; raises ContractError."""
     return _decode(_command_body, data)
 
 
 def decode_event(data: bytes | str) -> AgentEvent:
-    """Read a stored report; raises ContractError."""
+    """Decode a stored report; raises ContractError."""
     return _decode(_event, data)
 
 
 def decode_call_body(data: bytes | str) -> CallBody:
-    """Read a stored call; raises ContractError."""
+    """Decode a stored call; raises ContractError."""
     return _decode(_call_body, data)
 
 
 def decode_call_result(data: bytes | str) -> CallResult:
-    """Read a stored answer; raises ContractError."""
+    """Decode a stored answer; raises ContractError."""
     return _decode(_call_result, data)
 
 

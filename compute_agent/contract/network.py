@@ -1,33 +1,33 @@
-"""What a host is told of networks, routers, floating IPs and security groups: one document for each.
+"""Documents of networks, routers, floating IPs and security groups that are sent to hosts.
 
-A document is all that this host must know of its subject and replaces the one before; it says how things are to be,
-never what to do next.  The host keeps it on its disk, brings its kernel to it, and after a restart needs nobody to do
-so again.  The ``digest`` of a request tells one document from all others: the host keeps it and repeats it in
-``Hello``.  Addresses are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs
-have dashes; MTU is in bytes.
+A document contains everything that this host must know of its subject, and replaces the previous one; it describes the
+wanted state, not actions.  The host stores it, applies it to its kernel, and after a restart applies it again by
+itself.  The ``digest`` of a request identifies the document: the host stores it and repeats it in ``Hello``.  Addresses
+are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs have dashes; MTU is in
+bytes.
 """
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen, SecurityRule, Segment, SubnetRef
 
 NETWORK, ROUTER, FLOATING_IP, SECURITY_GROUP = "network", "router", "floating_ip", "security_group"
-"""The kinds of subjects that documents are about."""
+"""The kinds of subjects with documents."""
 
 
 class RemotePort(Frozen, frozen=True):
-    """A port of the network that is not on this host: where frames for it go, and what its guest is called."""
+    """A port of the network on another host: the target of its frames, and its guest's name."""
 
     id: str
     mac_address: str
     addresses: list[str]
-    underlay: str = ""  # underlay address of the host it is on; empty: on none, or not known
+    underlay: str = ""  # underlay address of its host; empty: unknown or no host
     hostname: str = ""  # its guest's; empty: it has no name here
     dns_domain: str = ""  # on a shared network: its project's own
 
 
 class ServicePort(Frozen, frozen=True):
-    """A port that Novella itself answers at: that of a network's services, the same on every host, or a host's own way
-    into an external network (its addresses have a prefix length).
+    """A port of Novella itself: a network's services, the same on every host, or a host's own port on an external
+    network (whose addresses have a prefix length).
     """
 
     id: str
@@ -46,8 +46,8 @@ class NetworkDocument(Frozen, frozen=True):
     subnets: list[SubnetRef]
     dns_domain: str = "novalocal"
     external: bool = False
-    enabled: bool = True  # False: the bridge is there and passes nothing
-    service: ServicePort | None = None  # DHCP, names and metadata; None: no subnet wants DHCP
+    enabled: bool = True  # False: the bridge exists without traffic
+    service: ServicePort | None = None  # DHCP, DNS and metadata; None: no subnet has DHCP
     peers: list[str] = []  # underlay addresses of the other hosts that have the network
     remote_ports: list[RemotePort] = []  # those of guests on other hosts
     shared_macs: list[str] = []  # of router interfaces: on every host, so they never cross the underlay
@@ -55,7 +55,7 @@ class NetworkDocument(Frozen, frozen=True):
 
 
 class RouterInterface(Frozen, frozen=True):
-    """One leg of a router, with the same MAC and addresses on every host."""
+    """An interface of a router, with the same MAC and addresses on every host."""
 
     port_id: str
     network_id: str
@@ -64,14 +64,14 @@ class RouterInterface(Frozen, frozen=True):
 
 
 class Route(Frozen, frozen=True):
-    """A way to a range through a machine on one of the router's networks."""
+    """A route to a range, with a next hop on one of the router's networks."""
 
     destination: str
     next_hop: str
 
 
 class ExternalGateway(Frozen, frozen=True):
-    """A router's way out."""
+    """A router's external gateway."""
 
     network_id: str
     next_hops: list[str]  # the external subnets' gateways, at most one of each IP version
@@ -79,7 +79,7 @@ class ExternalGateway(Frozen, frozen=True):
     port_id: str = ""
     mac_address: str = ""
     addresses: list[str] = []  # the router's own, with prefix length
-    here: bool = False  # whether this host is the one that bears them
+    here: bool = False  # whether this host holds them
 
 
 class RouterDocument(Frozen, frozen=True):
@@ -94,7 +94,7 @@ class RouterDocument(Frozen, frozen=True):
 
 
 class PortForward(Frozen, frozen=True):
-    """Ports of a floating IP that lead to ports of a guest's address; the internal range is as long, or one port."""
+    """Ports of a floating IP that are forwarded to as many ports of a guest's address, or to one port."""
 
     protocol: str  # "tcp", "udp", "icmp", "dccp", "sctp"
     external_first: int
@@ -105,15 +105,15 @@ class PortForward(Frozen, frozen=True):
 
 
 class FloatingIpDocument(Frozen, frozen=True):
-    """One floating IP, at the host that bears it and at others that it forwards to."""
+    """One floating IP, for the host that holds it and for hosts of guests that it forwards to."""
 
     id: str
     address: str
     network_id: str  # the external one
     router_id: str
-    fixed_address: str | None = None  # None: only what ``forwards`` says
+    fixed_address: str | None = None  # None: only ``forwards``
     forwards: list[PortForward] = []
-    bearer: str = ""  # underlay address of the host that bears the address; empty: this one
+    bearer: str = ""  # underlay address of the host that holds it; empty: this one
 
 
 class GroupMember(Frozen, frozen=True):
@@ -131,7 +131,7 @@ class AddressRanges(Frozen, frozen=True):
 
 
 class SecurityGroupDocument(Frozen, frozen=True):
-    """One security group: what its ports may do, and who they are."""
+    """One security group: its rules and its members."""
 
     id: str
     rules: list[SecurityRule]
@@ -141,35 +141,35 @@ class SecurityGroupDocument(Frozen, frozen=True):
 
 
 class ApplyNetworkRequest(Message, frozen=True, omit_defaults=True):
-    """Bring the network to this."""
+    """Apply the network's document."""
 
     network: NetworkDocument
     digest: str = ""
 
 
 class ApplyRouterRequest(Message, frozen=True, omit_defaults=True):
-    """Bring the router to this."""
+    """Apply the router's document."""
 
     router: RouterDocument
     digest: str = ""
 
 
 class ApplyFloatingIpRequest(Message, frozen=True, omit_defaults=True):
-    """Bring the floating IP to this."""
+    """Apply the floating IP's document."""
 
     floating_ip: FloatingIpDocument
     digest: str = ""
 
 
 class ApplySecurityGroupRequest(Message, frozen=True, omit_defaults=True):
-    """Bring the security group to this, on running guests too."""
+    """Apply the security group's document, also to running guests."""
 
     security_group: SecurityGroupDocument
     digest: str = ""
 
 
 class ForgetRequest(Message, frozen=True):
-    """This host needs the subject no more: remove what is there of it.  Succeeds when there is nothing left."""
+    """Remove everything of a subject that this host no longer needs.  Succeeds if nothing is left."""
 
 
 ApplyRequest = ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest

@@ -1,10 +1,10 @@
-"""Power states with Nova's numbers: the one axis that the hypervisor decides."""
+"""Power states with Nova's numbers, as the hypervisor reports them."""
 
 import enum
 
 
 class PowerState(enum.IntEnum):
-    """What the hypervisor says of a guest; the numbers are those of the Compute API's ``OS-EXT-STS:power_state``."""
+    """A guest's power state; the numbers are those of the Compute API's ``OS-EXT-STS:power_state``."""
 
     NOSTATE = 0
     RUNNING = 1

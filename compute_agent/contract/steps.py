@@ -1,4 +1,4 @@
-"""Names of the steps of a build, in running order, as they stand in the action's events and on the page."""
+"""Names of the steps of a build, in order, as in the action's events and on the page."""
 
 PLUG_NETWORK = "plug_network"
 FETCH_IMAGE = "fetch_image"
@@ -17,13 +17,13 @@ UPLOAD_IMAGE = "upload_image"
 ATTACH_INTERFACE = "attach_interface"
 DETACH_INTERFACE = "detach_interface"
 UNPLUG_NETWORK = "unplug_network"
-"""Steps of an interface that comes or goes."""
+"""Steps of attaching and detaching an interface."""
 
 ATTACH_VOLUME = "attach_volume"
 DETACH_VOLUME = "detach_volume"
 REFRESH_VOLUME = "refresh_volume"
 SWAP_VOLUME = "swap_volume"
-"""Steps of a volume that comes, goes, grows or is put in another's place."""
+"""Steps of attaching, detaching, extending and swapping a volume."""
 VOLUME_STEPS = (ATTACH_VOLUME, DETACH_VOLUME, REFRESH_VOLUME, SWAP_VOLUME)
 
 BUILD_STEPS = (

@@ -1,1 +1,1 @@
-"""What carries commands out: a durable memory, events on their way to the portal, worker threads."""
+"""The command engine: a durable store, an outbox of events to the portal, and worker threads."""

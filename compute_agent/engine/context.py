@@ -1,4 +1,4 @@
-"""What a command is carried out with: its steps, its cancellation, the host's threads."""
+"""The context of a running command: its steps, its cancellation, the host's threads."""
 
 import asyncio
 import logging
@@ -24,14 +24,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 WATCHABLE = 0.05
-"""Seconds after which a step that still goes on is announced."""
+"""Seconds after which a running step is announced."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a command: what is done in a worker's thread, and what undoes it.
+    """One step of a command: its work, which runs in a worker thread, and the undo of the work.
 
-    The work may be repeated, and the undo too; the undo is also called for a step that failed half way.
+    Both may be repeated; the undo also runs for a step that failed halfway.
     """
 
     name: str
@@ -39,32 +39,32 @@ class Step:
     undo: Callable[[Exception], Awaitable[None]] | None = None
     """Called with the error that ended the steps."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What is worth telling of the step once it is done; the work may fill it."""
+    """Details to report after the step; the work may fill them."""
 
 
 class Cancellation:
-    """Tells a command to stop: seen by the event loop and in worker threads."""
+    """Signals a command to stop, in the event loop and in worker threads."""
 
     def __init__(self) -> None:
         self.failure: Failure = CANCELLED
-        """What is reported of the command that was stopped."""
+        """The failure that is reported."""
         self.event = threading.Event()
         self._wake = asyncio.Event()
 
     def set(self, failure: Failure) -> None:
-        """Let the command stop before its next step, and long work now; the first reason counts."""
+        """Stop the command before its next step, and long work immediately; the first reason is kept."""
         if not self.event.is_set():
             self.failure = failure
         self.event.set()
         self._wake.set()
 
     async def wait(self) -> None:
-        """Wait until the command is told to stop."""
+        """Wait until the command is cancelled."""
         await self._wake.wait()
 
 
 class CommandContext:
-    """One command's hold on the host; for the event loop's thread, but for ``stopped``."""
+    """The context of one command; for the event loop's thread, except ``stopped``."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class CommandContext:
         announces: bool = False,
         after_step: AfterStep | None = None,
     ) -> None:
-        """``announces``: a step that lasts is reported while it goes on."""
+        """``announces``: long steps are reported while they run."""
         self.command: Command = stored.command
         self.subject = subject_of(stored.command)
         self.generation = generation_of(stored.command)
         self.timing = stored.timing
         self.begun = stored.begun
-        """Whether an earlier process, or an earlier try, began the command."""
+        """Whether an earlier process or attempt began the command."""
         self.cancellation = Cancellation()
         self.ended = False
         self._store = store
@@ -96,29 +96,29 @@ class CommandContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the command is told to stop."""
+        """Whether the command is cancelled."""
         return self.cancellation.event.is_set()
 
     @property
     def late(self) -> bool:
-        """Whether the portal has given the command up."""
+        """Whether the portal has given up the command."""
         return self.timing.late
 
     def stopped(self) -> bool:
-        """Return whether long work is to end now; called in worker threads."""
+        """Return whether long work must end now; called in worker threads."""
         return self.cancelled or self.late
 
     def moved(self) -> None:
-        """Hear that bytes have moved, and tell the portal now and then; called in worker threads."""
+        """Record that bytes have moved, and report it to the portal at intervals; called in worker threads."""
         if self.timing.moved(COUNTED_EVERY if self._amount else REPORT_EVERY):
             self._loop.call_soon_threadsafe(self.tell, "progress")
 
     def counted(self, amount: progress.Amount) -> None:
-        """Hear how far a copy is, before ``moved``; called in worker threads."""
+        """Record the progress of a copy, before ``moved``; called in worker threads."""
         self._amount = amount
 
     def tell(self, kind: Literal["begun", "progress"]) -> None:
-        """Tell the portal that the command has begun, or goes on; an end that was reported meanwhile says it all."""
+        """Report that the command has begun or makes progress, unless its end was reported in the meantime."""
         if not self.ended:
             self._alive = self._outbox.alive(self.command, kind, self._detail(), replaces=self._alive)
 
@@ -133,11 +133,11 @@ class CommandContext:
         return record is not None and record.leftover
 
     def describe(self, description: bytes) -> None:
-        """Keep what the subject is to be made of, before anything of it is made."""
+        """Store the subject's description, before anything of it is created."""
         self._store.describe(self.subject, description)
 
     def explain(self, error: Exception, generic: str) -> Failure:
-        """Return what is reported of ``error``, and log what an operator must know of it."""
+        """Return the failure to report for ``error``, and log it for operators."""
         if self.cancelled or isinstance(error, CommandCancelledError):
             return self.cancellation.failure
         what = f"{type(self.command.body).__name__} of {self.subject}"
@@ -148,15 +148,15 @@ class CommandContext:
         return failure_of(error, generic)
 
     async def work(self, action: Callable[[], T]) -> T:
-        """Do what may block in a worker's thread."""
+        """Run blocking work in a worker thread."""
         return await in_thread(self._pool, action)
 
     async def take(self, steps: Sequence[Step], *, always_undo: bool = False) -> None:
-        """Take the steps in order and report each; when one fails, undo those that were begun, last first.
+        """Run the steps in order and report each; after a failure, undo those that were begun, last first.
 
-        A command that is told to stop raises CommandCancelledError instead of what its steps raise.  Its subject is
-        about to be removed, so its steps are undone only with ``always_undo``, which also counts a command as stopped
-        that was told so in its last step.
+        A cancelled command raises CommandCancelledError instead of its steps' errors.  Its steps are undone only with
+        ``always_undo``, because its subject is about to be removed; with ``always_undo``, a command that was cancelled
+        during its last step also counts as cancelled.
         """
         begun: list[Step] = []
         try:

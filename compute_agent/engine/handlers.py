@@ -1,4 +1,4 @@
-"""What registers with the engine: the kinds of subjects, and the handlers of their commands."""
+"""Interfaces of what is registered with the engine: kinds of subjects, and handlers of their commands."""
 
 import abc
 from collections.abc import Mapping
@@ -13,32 +13,32 @@ B = TypeVar("B", bound=CommandBody)
 
 
 class CommandHandler(abc.ABC, Generic[B]):
-    """How commands of one kind of body are carried out."""
+    """Executes commands with one type of body."""
 
     heavy = False
-    """Whether it moves much data: it waits for one of the host's workers."""
+    """Whether it moves much data: it then waits for one of the host's workers."""
     makes = False
-    """Whether it makes the subject: a command of a newer generation stops it, and its steps are announced."""
+    """Whether it creates the subject: a command with a newer generation stops it, and its steps are announced."""
     removes = False
-    """Whether it takes the subject off this host: it overtakes what waits, stops what runs, and is never late."""
+    """Whether it removes the subject here: it overtakes waiting commands, stops running ones, and is never late."""
     resumes_late = False
-    """Whether a command that was begun and goes on after its deadline is handed over: ``run`` then brings the subject
-    back to what it was, or to its end.
+    """Whether a begun command that is resumed after its deadline is executed: ``run`` then restores the previous state
+    of the subject, or completes the command.
     """
 
     @abc.abstractmethod
     async def run(self, context: CommandContext, body: B) -> Outcome:
-        """Carry the command out.  An earlier process may have begun it: whatever it left must not matter.
+        """Execute the command.  An earlier process may have begun it, and may have left anything.
 
-        What it raises is reported as the command's failure; the subject must be as it was, or the error say so.
+        An exception is reported as the command's failure; the subject must then be unchanged, or the error must say so.
         """
 
     def owner(self, context: CommandContext, body: B) -> str:
-        """Return whose command it is, of those who share the host's workers; empty for nobody's."""
+        """Return the owner of the command, for the shares of the host's workers; empty for none."""
         return ""
 
     async def refuse(self, context: CommandContext, body: B, failure: Failure) -> Outcome:
-        """Answer a command that is not carried out: superseded, late, or cancelled while it waited for a worker.
+        """Answer a command that is not executed: superseded, late, or cancelled while it waited for a worker.
 
         An earlier process may have begun it (``context.begun``).
         """
@@ -46,7 +46,7 @@ class CommandHandler(abc.ABC, Generic[B]):
 
 
 class SubjectKind(abc.ABC):
-    """One kind of subjects: who handles their commands, and what is done between commands."""
+    """One kind of subjects: the handlers of their commands, and work between commands."""
 
     kind: str
     handlers: Mapping[type, CommandHandler[Any]]
@@ -54,14 +54,14 @@ class SubjectKind(abc.ABC):
 
     @abc.abstractmethod
     async def sweep(self, record: SubjectRecord) -> bool:
-        """Try again to remove what a failed command has left; return whether nothing is left any more."""
+        """Retry to remove what a failed command has left; return whether nothing is left."""
 
     @abc.abstractmethod
     def settled(self, subject_id: str) -> None:
-        """Hear that no command of the subject waits or runs any more."""
+        """Called when no command of the subject waits or runs any longer."""
 
     def place(self, body: CommandBody) -> str:
-        """Return the place that other machines serve, and for which a command may wait long: such commands have threads
-        and workers of their own.  Empty: it waits for this machine only.
+        """Return the remote resource that the command may wait for: its commands have their own threads and workers.
+        Empty: the command depends on this machine only.
         """
         return ""

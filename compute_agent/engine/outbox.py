@@ -1,4 +1,4 @@
-"""Events on their way to the portal: numbered, kept until recorded, and sent together when several are ready."""
+"""Events for the portal: numbered, kept until the portal has recorded them, and sent together if several are ready."""
 
 import asyncio
 import itertools
@@ -15,17 +15,17 @@ from compute_agent.engine.subjects import Subject, generation_of, subject_of
 EventKind = Literal["begun", "progress", "step_started", "step", "finished", "failed", "posted", "lease", "power"]
 
 FRAME_EVENTS = 200
-"""At most so many events travel in one frame."""
+"""Limit of the events in one frame."""
 
 STEP_LINGER = 0.01
-"""Seconds a finished step waits for company.  The end of a command and a power change wait for nothing and take all
-with them.
+"""Seconds that a finished step waits for other events.  The end of a command and a power change are sent immediately,
+with all events that wait.
 """
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step of a command with its times (Unix seconds) and details fit for users."""
+    """One step of a command with its times (Unix seconds) and details for users."""
 
     step: str
     started_at: float
@@ -37,7 +37,7 @@ class Outbox:
     """Events not yet recorded by the portal; for the event loop's thread only."""
 
     def __init__(self, store: StateStore) -> None:
-        """Take up what an earlier process could not deliver."""
+        """Load the events that an earlier process could not deliver."""
         self._store = store
         self._pending: dict[int, AgentEvent] = {event.seq: event for event in store.events()}
         self._sent = 0
@@ -56,7 +56,7 @@ class Outbox:
         *,
         replaces: int | None = None,
     ) -> int:
-        """Report that a command has begun, or goes on; kept in memory only, and the last one says everything.
+        """Report that a command has begun or makes progress; not stored, and only the last report is kept.
 
         Returns its number.
         """
@@ -66,13 +66,13 @@ class Outbox:
         return event.seq
 
     def step_started(self, command: Command, step: str, started_at: float) -> int:
-        """Report that a step goes on; kept in memory only, because its end says everything.  Returns its number."""
+        """Report that a step is running; not stored, because its end repeats everything.  Returns its number."""
         event = self._of(command, "step_started", step=step, started_at=started_at)
         self._add(event, urgent=True)
         return event.seq
 
     def step(self, command: Command, report: StepReport, *, replaces: int | None = None) -> None:
-        """Report that a step ended; takes the place of its ``step_started`` when that has not left yet."""
+        """Report that a step ended; replaces its ``step_started`` if that was not sent yet."""
         self._withdraw(replaces)
         event = self._of(
             command,
@@ -86,7 +86,7 @@ class Outbox:
         self._add(event, urgent=False)
 
     def end(self, command: Command, outcome: Outcome) -> None:
-        """Record and report how the command ended; it is not run again."""
+        """Store and report the end of the command; it is not run again."""
         failure = outcome.failure
         event = self._of(
             command,
@@ -102,25 +102,25 @@ class Outbox:
         self._add(event, urgent=True)
 
     def power(self, subject: Subject, generation: int, power_state: int) -> None:
-        """Report that a power state changed without a command."""
+        """Report a change of the power state that no command caused."""
         event = self._event(subject, generation, "power", finished_at=time.time(), power_state=power_state)
         self._store.add_event(event)
         self._add(event, urgent=True)
 
     def posted(self, subject: Subject, generation: int, detail: Mapping[str, str]) -> None:
-        """Report what a guest has posted to its metadata service."""
+        """Report the password that a guest has posted to its metadata service."""
         event = self._event(subject, generation, "posted", finished_at=time.time(), detail=dict(detail))
         self._store.add_event(event)
         self._add(event, urgent=True)
 
     def lease(self, subject: Subject, generation: int, detail: Mapping[str, str]) -> None:
-        """Report that a guest has taken an address by DHCP, or given it back."""
+        """Report that a guest has got an address by DHCP, or released it."""
         event = self._event(subject, generation, "lease", finished_at=time.time(), detail=dict(detail))
         self._store.add_event(event)
         self._add(event, urgent=False)
 
     def _withdraw(self, seq: int | None) -> None:
-        """Drop an event that has not left yet."""
+        """Drop an event that was not sent yet."""
         if seq is not None and seq > self._sent:
             self._pending.pop(seq, None)
 
@@ -146,14 +146,14 @@ class Outbox:
     # ----- the link's side ------------------------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Begin a new connection: everything not recorded is sent again."""
+        """Start a new connection: all events that are not recorded are sent again."""
         self._sent = 0
         if self._pending:
             self._ready.set()
             self._urgent.set()
 
     async def next_frame(self) -> list[AgentEvent]:
-        """Wait until there is something to send and return all of it, at most ``FRAME_EVENTS``."""
+        """Wait for events and return all of them, at most ``FRAME_EVENTS``."""
         while True:
             await self._ready.wait()
             if not self._urgent.is_set():
@@ -171,7 +171,7 @@ class Outbox:
                 return frame
 
     def acknowledged(self, seq: int) -> None:
-        """Drop what the portal has recorded."""
+        """Delete the events that the portal has recorded."""
         recorded = list(itertools.takewhile(lambda number: number <= seq, self._pending))
         if recorded:
             for number in recorded:

@@ -1,4 +1,4 @@
-"""How a command can end, as the portal is told."""
+"""Outcomes of commands, as reported to the portal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from compute_agent.virt.errors import HostError
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a command ended badly: a code for programs, a sentence for users, and whether another host may do better."""
+    """The failure of a command: a code for programs, a message for users, and whether another host may succeed."""
 
     code: str
     message: str
     retryable: bool
 
 
-SUPERSEDED = Failure("superseded", "A newer command has taken the place of this one.", retryable=False)
+SUPERSEDED = Failure("superseded", "A newer command has replaced this one.", retryable=False)
 CANCELLED = Failure("cancelled", "It was cancelled by a command to delete.", retryable=False)
 LATE = Failure("deadline_passed", "The command reached the host too late.", retryable=True)
 UNKNOWN = Failure("unsupported", "This host does not know the command.", retryable=True)
@@ -23,23 +23,23 @@ UNKNOWN = Failure("unsupported", "This host does not know the command.", retryab
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended, as the portal is told and the store keeps it."""
+    """The outcome of a command, as reported to the portal and stored."""
 
     failure: Failure | None = None
-    """None: it ended well."""
+    """None: it succeeded."""
     power_state: int | None = None
     gone: bool = False
     """Nothing of the subject is left on this host."""
     leftover: bool = False
-    """Something is left that could not be removed now; ``SubjectKind.sweep`` tries again."""
+    """Something could not be removed; ``SubjectKind.sweep`` retries."""
     description: bytes | None = None
-    """What the subject is made of from now on; None: as before."""
+    """The new description of the subject; None: unchanged."""
     detail: Mapping[str, str] = field(default_factory=dict)
-    """What the portal is told with the end, as the request's docstring says."""
+    """Details for the portal, documented at the request."""
 
 
 class SupersededError(HostError):
-    """The host has the subject in a newer generation."""
+    """The host has a newer generation of the subject."""
 
     code = SUPERSEDED.code
 
@@ -48,7 +48,7 @@ class SupersededError(HostError):
 
 
 class LateError(HostError):
-    """The command was begun, and goes on only after its deadline."""
+    """The command was begun, but is resumed only after its deadline."""
 
     code = LATE.code
 
@@ -57,13 +57,11 @@ class LateError(HostError):
 
 
 class CommandCancelledError(Exception):
-    """The command was told to stop, and stopped between two steps."""
+    """The command was cancelled, and stopped between two steps."""
 
 
 def failure_of(error: BaseException, generic: str) -> Failure:
-    """Return what the portal is told of ``error``: its own words when it was anticipated, else the ``generic``
-    sentence.
-    """
+    """Return the failure to report for ``error``: its own message if it was anticipated, else the ``generic`` one."""
     if isinstance(error, HostError):
         return Failure(error.code, error.message, error.retryable)
     return Failure("host_error", generic, retryable=True)

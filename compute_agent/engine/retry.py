@@ -1,4 +1,4 @@
-"""Trying again until something works."""
+"""Retries with increasing pauses."""
 
 import asyncio
 import logging
@@ -10,15 +10,14 @@ log = logging.getLogger(__name__)
 
 TRIES = 6
 PAUSE = 0.1
-"""Seconds before the next try; doubles, at most ``PAUSE_MAX``."""
+"""Seconds before the first retry; doubles, up to ``PAUSE_MAX``."""
 PAUSE_MAX = 5.0
 
 
 async def insist(action: Callable[[], Awaitable[object]], what: str, *, patient: bool) -> bool:
-    """Try until it works, at most ``TRIES`` times, and return whether it did; every failure is logged.
+    """Retry until it succeeds, at most ``TRIES`` times, and return whether it did; every failure is logged.
 
-    ``patient``: tries do not count while the hypervisor does not answer, because nothing can be promised about a guest
-    that cannot be seen.
+    ``patient``: attempts do not count while the hypervisor is unavailable, because the guest's state is unknown then.
     """
     pause, failures = PAUSE, 0
     while True:

@@ -1,4 +1,4 @@
-"""The commands of a host: one at a time for each subject in order of arrival, a removal before all others."""
+"""Executes the commands of a host: one at a time for each subject, in order of arrival, removals first."""
 
 import asyncio
 import logging
@@ -21,22 +21,22 @@ from compute_agent.engine.workers import Workers
 log = logging.getLogger(__name__)
 
 AGAIN = 5.0
-"""Seconds until a command is tried again whose end could not be recorded (a full disk, for example)."""
+"""Seconds until a command is retried whose end could not be recorded (a full disk, for example)."""
 BEGUN_AFTER = 1.0
-"""Seconds after which a command that goes on is said to have begun: most have ended by then."""
+"""Seconds after which a running command is reported as begun: most have ended by then."""
 COMMAND_FAILED = "The host could not do it."
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Try again to remove what a failed command has left of a subject."""
+    """A retry to remove what a failed command has left of a subject."""
 
     record: SubjectRecord
 
 
 @dataclass(frozen=True)
 class Running:
-    """The command that is being carried out."""
+    """The command that is running."""
 
     handler: CommandHandler[Any]
     context: CommandContext
@@ -45,7 +45,7 @@ class Running:
 
 @dataclass
 class Lane:
-    """The commands of one subject that wait, and the one that runs."""
+    """The waiting commands of one subject, and the running one."""
 
     queue: deque[StoredCommand | Sweep] = field(default_factory=deque)
     running: Running | None = None
@@ -53,7 +53,7 @@ class Lane:
 
 
 class CommandRunner:
-    """Stores commands, keeps their order, and hands each to the handler of its subject's kind and its body."""
+    """Stores commands, keeps their order, and passes each to the handler for its subject's kind and its body."""
 
     def __init__(
         self,
@@ -73,31 +73,31 @@ class CommandRunner:
         self._kinds: dict[str, SubjectKind] = {}
         self._lanes: dict[Subject, Lane] = {}
         self._workers: defaultdict[str, Workers] = defaultdict(lambda: Workers(threads.workers))
-        """Of each place that commands wait for."""
+        """The workers of each remote resource that commands wait for."""
         self._stopping = False
         self._open = False
 
     def register(self, kind: SubjectKind) -> None:
-        """Let commands of this kind of subjects be carried out."""
+        """Register a kind of subjects, whose commands are then executed."""
         self._kinds[kind.kind] = kind
 
     # ----- what others ask for --------------------------------------------------------------------------------------
 
     def busy(self, subject: Subject) -> bool:
-        """Return whether something is being done to the subject."""
+        """Return whether the subject has a command or sweep."""
         return subject in self._lanes
 
     def at_work(self) -> set[Subject]:
-        """Return the subjects to which something is being done, or will be."""
+        """Return the subjects that have a command or sweep, running or waiting."""
         return {*self._lanes, *(subject_of(stored.command) for stored in self._store.unfinished())}
 
     @property
     def open(self) -> bool:
-        """Whether commands are carried out."""
+        """Whether commands are executed."""
         return self._open
 
     def accept(self, command: Command) -> None:
-        """Store the command and carry it out in its turn; one that was delivered before is left alone.
+        """Store the command and execute it in its turn; duplicates are ignored.
 
         When this returns the command may be acknowledged.  Before ``resume`` it is only stored.
         """
@@ -105,10 +105,10 @@ class CommandRunner:
             self._enqueue(StoredCommand(command, begun=False, timing=Timing(command)))
 
     def resume(self, owned: Mapping[Subject, int], awaited: Collection[str] | None = None) -> None:
-        """Go on with what an earlier process has not ended, and be open for more.
+        """Resume the unfinished commands of an earlier process, and start executing new ones.
 
-        ``owned``: the newest generation of each subject that is this host's by the records; commands for others, or of
-        an older generation, are superseded.  ``awaited``: see ``withdraw``.
+        ``owned``: the newest generation of each subject that this host owns by the records; commands for others, or
+        with an older generation, are superseded.  ``awaited``: see ``withdraw``.
         """
         if stale := self._store.fence(owned, self._removes):
             log.warning("%s commands of an earlier process are outdated by the records.", stale)
@@ -118,8 +118,8 @@ class CommandRunner:
         self.withdraw(awaited)
 
     def withdraw(self, awaited: Collection[str] | None) -> None:
-        """Let what waits here come too late unless the portal waits for its end, which it does for the commands with
-        these ids; None: it does not say.
+        """Make waiting commands late unless the portal waits for their end.  ``awaited``: the ids of commands that it
+        waits for, None if unknown.
         """
         if awaited is None:
             return
@@ -131,7 +131,7 @@ class CommandRunner:
                 timing.withdrawn = timing.withdrawn or command.id not in awaited
 
     def sweep(self) -> None:
-        """Try again to remove what failed commands have left, of subjects to which nothing is being done."""
+        """Retry to remove what failed commands have left, for subjects without a command."""
         if not self._open:
             return
         for record in self._store.leftovers():
@@ -139,14 +139,14 @@ class CommandRunner:
                 self._lane(record.subject).queue.append(Sweep(record))
 
     async def idle(self) -> None:
-        """Wait until no command is being carried out."""
+        """Wait until no command is running."""
         while tasks := [lane.task for lane in self._lanes.values() if lane.task is not None]:
             await asyncio.wait(tasks)
 
     async def stop(self, grace: float) -> None:
-        """Begin nothing more and wait at most ``grace`` seconds for the steps that run.
+        """Start no more commands and wait at most ``grace`` seconds for running steps.
 
-        What is not done goes on at the next start.
+        Unfinished commands are resumed at the next start.
         """
         self._stopping = True
         lanes = list(self._lanes.values())
@@ -173,14 +173,14 @@ class CommandRunner:
         lane = self._lane(subject_of(command))
         removes = self._removes(command)
         if removes:
-            lane.queue.appendleft(stored)  # what it overtakes is outdated when its turn comes
+            lane.queue.appendleft(stored)  # the commands that it overtakes become outdated
         else:
             lane.queue.append(stored)
         if lane.running is not None and self._ends(command, lane.running):
             lane.running.context.cancellation.set(CANCELLED if removes else SUPERSEDED)
 
     def _ends(self, command: Command, running: Running) -> bool:
-        """Return whether ``command`` makes the running one pointless."""
+        """Return whether the running command is obsolete after ``command``."""
         if self._removes(command):
             return generation_of(command) >= running.context.generation
         return running.handler.makes and generation_of(command) > running.context.generation
@@ -211,7 +211,7 @@ class CommandRunner:
                 await self._carry_out(item, lane)
                 self._on_end(subject.kind)
         except Exception:
-            log.exception("A command for %s broke off and is tried again in %s s.", subject, AGAIN)
+            log.exception("A command for %s was aborted and is retried in %s s.", subject, AGAIN)
             if isinstance(item, StoredCommand):
                 lane.queue.appendleft(replace(item, begun=True))
             await asyncio.sleep(AGAIN)
@@ -248,7 +248,7 @@ class CommandRunner:
         self._outbox.end(command, outcome)
 
     def _refusal(self, stored: StoredCommand, handler: CommandHandler[Any]) -> Failure | None:
-        """Return why the command is not carried out, None when it is."""
+        """Return why the command is not executed, None if it is."""
         command, generation = stored.command, generation_of(stored.command)
         record = self._store.subject(subject_of(command))
         if record is not None and generation < record.generation:
@@ -260,7 +260,7 @@ class CommandRunner:
         return LATE if stored.timing.late and not (stored.begun and handler.resumes_late) else None
 
     def _with_newest(self, command: Command, outcome: Outcome) -> Outcome:
-        """Add the newest generation that this host has seen to the end of a superseded command."""
+        """Add the newest generation that this host has seen to the outcome of a superseded command."""
         record = self._store.subject(subject_of(command))
         if record is None or outcome.failure is None or outcome.failure.code != SUPERSEDED.code:
             return outcome
@@ -268,9 +268,7 @@ class CommandRunner:
         return replace(outcome, detail={**outcome.detail, "generation": newest})
 
     async def _run(self, running: Running) -> Outcome:
-        """Wait for a worker, or until the command is told to stop; note the beginning and tell of it; let the handler
-        work.
-        """
+        """Wait for a worker, or until the command is cancelled; record and report its beginning; run its handler."""
         handler, context = running.handler, running.context
         owner = handler.owner(context, context.command.body) if handler.heavy else ""
         if handler.heavy and not await running.workers.take(owner, context.cancellation):

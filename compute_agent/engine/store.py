@@ -1,9 +1,9 @@
-"""What an agent must not forget: commands, events not yet recorded by the portal, and the subjects on this host
+"""The agent's persistent state: commands, events not yet recorded by the portal, and the subjects on this host
 (SQLite).
 
-A transaction costs well under a millisecond.  What was promised to the other side (an acknowledged command, the end of
-a command) is synced to the disk before it is promised when the store is ``durable``; steps are left to the write-ahead
-log, which outlives the process but not a power failure.  All methods are for one thread, the event loop's.
+A transaction takes well under a millisecond.  If the store is ``durable``, a promise to the other side (an acknowledged
+command, the end of a command) is synced to disk before it is sent; steps are left to the write-ahead log, which
+survives the process but not a power failure.  All methods are for one thread, the event loop's.
 """
 
 import sqlite3
@@ -21,13 +21,13 @@ from compute_agent.engine.subjects import Subject, generation_of, subject_of
 from compute_agent.engine.timing import Timing
 
 SEQ_LEAP = 1_000
-"""At every start the event numbers leap ahead, so that a number lost with the power is never given to another event."""
+"""Added to event numbers at every start, so that a number lost by a power failure is never used again."""
 
 KEEP_DONE = 24 * 3600.0
-"""Seconds a finished command is remembered, to recognise one that is delivered again."""
+"""Seconds for which a finished command is kept, to recognise duplicates."""
 
 KEEP_REMOVED = 30 * 24 * 3600.0
-"""Seconds the generation of a removed subject is remembered, to fence commands that come late."""
+"""Seconds for which the generation of a removed subject is kept, to fence late commands."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS commands (
@@ -49,43 +49,43 @@ _event = msgspec.json.Decoder(AgentEvent)
 
 @dataclass(frozen=True)
 class StoredCommand:
-    """A command that was accepted and has not ended; ``begun`` when its work may have left traces on the host."""
+    """An accepted command that has not ended; ``begun`` if its work may have left traces on the host."""
 
     command: Command
     begun: bool
     timing: Timing = field(compare=False)
-    """That of this process: how long a command was here before, the portal knows."""
+    """Times in this process; only the portal knows how long the command waited before."""
 
 
 @dataclass(frozen=True)
 class SubjectRecord:
-    """What this host remembers of a subject: the newest generation seen and the newest one removed (-1: none)."""
+    """The recorded state of a subject: the newest generation seen and the newest one removed (-1: none)."""
 
     subject: Subject
     generation: int
     removed: int = -1
     leftover: bool = False
-    """Whether a failed command left something of it that must still be removed."""
+    """Whether a failed command left something that must still be removed."""
 
 
 class StateStore:
-    """The agent's memory in one SQLite file, or in RAM when ``path`` is None."""
+    """The agent's state in one SQLite file, or in memory if ``path`` is None."""
 
     def __init__(self, path: Path | None, *, durable: bool = True) -> None:
-        """Open or create the file (mode 0600) and take the next block of event numbers.  Raises sqlite3.Error."""
+        """Open or create the file (mode 0600) and reserve the next block of event numbers.  Raises sqlite3.Error."""
         self._durable = durable
         if path is not None:
             path.touch(mode=0o600, exist_ok=True)
         self._db = sqlite3.connect(":memory:" if path is None else path, isolation_level=None, cached_statements=64)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA cache_size = -256")
-        self._db.execute("PRAGMA secure_delete = ON")  # a command's password goes from the file with its end
+        self._db.execute("PRAGMA secure_delete = ON")  # a command's password is erased with its end
         self._sync("NORMAL" if durable else "OFF")
         self._db.executescript(_SCHEMA)
         row = self._db.execute("SELECT value FROM numbers WHERE name = 'seq'").fetchone()
         self._seq: int = (
             row[0] if row else int(time.time())
-        )  # a new folder of an old host goes on above the old one's numbers
+        )  # in a new folder of an old host, numbers continue above the old ones
         with self._transaction(promised=True):
             self._db.execute(
                 "INSERT OR REPLACE INTO numbers VALUES ('seq', max(?, (SELECT coalesce(max(seq), 0) FROM events)) + ?)",
@@ -95,13 +95,13 @@ class StateStore:
         self._seq = self._ceiling - SEQ_LEAP
 
     def close(self) -> None:
-        """Close the file; the store is not used again."""
+        """Close the file; the store must not be used afterwards."""
         self._db.close()
 
     # ----- events ---------------------------------------------------------------------------------------------------
 
     def next_seq(self) -> int:
-        """Return a number greater than all before it, also over restarts and power failures."""
+        """Return a number greater than all previous ones, also after restarts and power failures."""
         self._seq += 1
         if self._seq >= self._ceiling:
             self._ceiling += SEQ_LEAP
@@ -110,11 +110,11 @@ class StateStore:
         return self._seq
 
     def add_event(self, event: AgentEvent) -> None:
-        """Keep the event until the portal has recorded it."""
+        """Store the event until the portal has recorded it."""
         self._db.execute("INSERT INTO events VALUES (?, ?)", (event.seq, msgspec.json.encode(event)))
 
     def forget_events(self, seq: int) -> None:
-        """Drop everything up to ``seq``: the portal has it."""
+        """Delete the events up to ``seq``, which the portal has recorded."""
         self._db.execute("DELETE FROM events WHERE seq <= ?", (seq,))
 
     def events(self) -> list[AgentEvent]:
@@ -124,7 +124,7 @@ class StateStore:
     # ----- commands -------------------------------------------------------------------------------------------------
 
     def accept(self, command: Command) -> bool:
-        """Keep the command; False when it is known already.  On the disk before this returns."""
+        """Store the command; False for a duplicate.  Synced to disk before this returns."""
         with self._transaction(promised=True):
             added = self._db.execute(
                 "INSERT OR IGNORE INTO commands (id, body) VALUES (?, ?)", (command.id, msgspec.json.encode(command))
@@ -134,14 +134,14 @@ class StateStore:
         return added == 1
 
     def begin(self, command: Command, *, removes: bool = False) -> None:
-        """Note that the command's work starts; ``removes``: older commands of its subject come too late from now on."""
+        """Record that the work starts; ``removes``: older commands of its subject are superseded from now on."""
         with self._transaction():
             self._db.execute("UPDATE commands SET begun = 1 WHERE id = ?", (command.id,))
             if removes:
                 self._mark_removed(subject_of(command), generation_of(command))
 
     def finish(self, command: Command, event: AgentEvent, outcome: Outcome) -> None:
-        """Record the command's end and its last event together, on the disk before this returns."""
+        """Record the command's end and its last event together, synced to disk before this returns."""
         subject = subject_of(command)
         with self._transaction(promised=True):
             self._db.execute("UPDATE commands SET done_at = ?, body = x'' WHERE id = ?", (time.time(), command.id))
@@ -154,13 +154,13 @@ class StateStore:
                 self._update(subject, "leftover = 1")
 
     def unfinished(self) -> list[StoredCommand]:
-        """Return the commands that have not ended, in the order in which they came."""
+        """Return the unfinished commands, in order of arrival."""
         rows = self._db.execute("SELECT body, begun FROM commands WHERE done_at IS NULL ORDER BY number")
         return [StoredCommand(command := _command.decode(body), bool(begun), Timing(command)) for body, begun in rows]
 
     def fence(self, owned: Mapping[Subject, int], removes: Callable[[Command], bool]) -> int:
-        """Outdate the unfinished commands that the records mean no more: ``owned`` is the newest generation of each
-        subject of this host.  The removal of a subject that is not owned is as good as ever.  Returns how many.
+        """Supersede unfinished commands that the records outdate: ``owned`` is the newest generation of each subject of
+        this host.  Removals of subjects that are not owned stay valid.  Returns the number of outdated commands.
         """
         stale = 0
         with self._transaction(promised=True):
@@ -179,14 +179,14 @@ class StateStore:
     # ----- subjects -------------------------------------------------------------------------------------------------
 
     def subject(self, subject: Subject) -> SubjectRecord | None:
-        """Return what is remembered of the subject."""
+        """Return the record of the subject."""
         row = self._db.execute(
             "SELECT generation, removed, leftover FROM subjects WHERE kind = ? AND id = ?", subject
         ).fetchone()
         return SubjectRecord(subject, row[0], row[1], bool(row[2])) if row else None
 
     def adopt(self, subject: Subject, generation: int) -> None:
-        """Remember a subject that is found on the host, so that older commands for it are fenced."""
+        """Record a subject that was found on the host, so that older commands for it are fenced."""
         self._db.execute(
             "INSERT INTO subjects (kind, id, generation, touched_at) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (kind, id) DO UPDATE SET generation = max(generation, excluded.generation)",
@@ -194,20 +194,20 @@ class StateStore:
         )
 
     def describe(self, subject: Subject, description: bytes) -> None:
-        """Keep what the subject is made of, when it is made anew: what was left of it before goes with that."""
+        """Store the description of a subject that is created again; earlier leftovers are removed by that."""
         self._update(subject, "description = ?, leftover = 0", description)
 
     def mark_gone(self, subject: Subject) -> None:
-        """Forget what the subject was made of: nothing of it is left on this host."""
+        """Delete the subject's description: nothing of it is left on this host."""
         self._update(subject, "description = NULL, leftover = 0")
 
     def leftovers(self) -> list[SubjectRecord]:
-        """Return the subjects of failed commands of which something could not be removed yet."""
+        """Return the subjects of failed commands with leftovers that could not be removed yet."""
         rows = self._db.execute("SELECT kind, id, generation, removed FROM subjects WHERE leftover = 1")
         return [SubjectRecord(Subject(*row[:2]), row[2], row[3], leftover=True) for row in rows]
 
     def remembered(self, kind: str, most: int) -> list[tuple[SubjectRecord, bytes | None]]:
-        """Return the subjects of a kind with their descriptions, the last touched first, at most so many."""
+        """Return the subjects of a kind with their descriptions, most recently touched first, at most ``most``."""
         rows = self._db.execute(
             "SELECT id, generation, removed, description FROM subjects WHERE kind = ? ORDER BY touched_at DESC LIMIT ?",
             (kind, most),
@@ -215,23 +215,23 @@ class StateStore:
         return [(SubjectRecord(Subject(kind, row[0]), row[1], row[2]), row[3]) for row in rows]
 
     def mark_removed(self, subject: Subject, generation: int) -> None:
-        """Note that nothing of the subject is left, by a command of that generation."""
+        """Record that a command of that generation has removed the subject."""
         self._mark_removed(subject, generation)
         self.mark_gone(subject)
 
     def description(self, subject: Subject) -> bytes | None:
-        """Return what the subject is made of, as far as this host knows."""
+        """Return the subject's description, if this host knows it."""
         row = self._db.execute("SELECT description FROM subjects WHERE kind = ? AND id = ?", subject).fetchone()
         return row[0] if row else None
 
     def descriptions(self, kind: str) -> dict[str, bytes]:
-        """Return what the subjects of a kind are made of, by their ids, as far as this host knows."""
+        """Return id → description of the subjects of a kind, as far as this host knows them."""
         return dict(
             self._db.execute("SELECT id, description FROM subjects WHERE kind = ? AND description IS NOT NULL", (kind,))
         )
 
     def prune(self) -> None:
-        """Forget commands and subjects that ended long ago, and what the write-ahead log says of any that ended."""
+        """Delete commands and subjects that ended long ago, also from the write-ahead log."""
         now = time.time()
         with self._transaction():
             self._db.execute("DELETE FROM commands WHERE done_at < ?", (now - KEEP_DONE,))
@@ -242,7 +242,7 @@ class StateStore:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def see(self, subject: Subject, generation: int) -> None:
-        """Remember the subject, and its generation if it is the newest."""
+        """Record the subject, and its generation if that is the newest."""
         self.adopt(subject, generation)
         self._update(subject, "touched_at = ?", time.time())
 
@@ -259,7 +259,7 @@ class StateStore:
 
     @contextmanager
     def _transaction(self, *, promised: bool = False) -> Iterator[None]:
-        """Group statements; a ``promised`` transaction is synced to the disk, and everything before it with it."""
+        """Group statements; a ``promised`` transaction is synced to disk, with all earlier ones."""
         fsync = promised and self._durable
         if fsync:
             self._sync("FULL")

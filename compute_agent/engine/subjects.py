@@ -1,4 +1,4 @@
-"""What a command is about: one thing of a kind (a server), in one generation."""
+"""Subjects of commands: a resource of a kind (a server), in one generation."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from compute_agent.contract.messages import Command, Ownership
 
 
 class Subject(NamedTuple):
-    """One thing that commands are about; its kind says who handles them."""
+    """A resource that commands are about; its kind determines the handler."""
 
     kind: str
     id: str
@@ -17,15 +17,15 @@ class Subject(NamedTuple):
 
 
 def subject_of(command: Command) -> Subject:
-    """Return what the command is about."""
+    """Return the command's subject."""
     return Subject(command.subject_kind, command.subject_id)
 
 
 def generation_of(command: Command) -> int:
-    """Return the fencing number of the command: a greater one for the same subject outdates it."""
+    """Return the fencing number of the command: a greater one for the same subject supersedes it."""
     return command.generation
 
 
 def owned(ownership: Ownership) -> Mapping[Subject, int]:
-    """Return what the host holds by the records, with the newest generation of each."""
+    """Return what the host owns by the records, with the newest generation of each subject."""
     return {Subject(each.subject_kind, each.subject_id): each.generation for each in ownership.subjects}

@@ -9,23 +9,23 @@ from typing import TypeVar
 T = TypeVar("T")
 
 AfterStep = Callable[[str, threading.Event], None]
-"""Called in the worker's thread after the work of each step with its name and the command's cancellation; may raise."""
+"""Called in the worker thread after each step, with its name and the command's cancellation; may raise."""
 
 POWER_THREADS = 8
-"""Power commands mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
+"""Power commands mostly wait for a guest to shut down: their own threads keep them from delaying builds."""
 
 CALL_THREADS = 4
 PLACE_THREADS = 8
 NETWORK_THREADS = 32
-"""The network does one thing at a time; these wait together for a change of the filters that is done for all."""
+"""Network changes are serialized; these threads wait for a filter change that is shared by all."""
 MOST_WORKERS = 256
 
 
 class Threads:
-    """Worker threads for everything that may block.  Several simulated hosts share one set."""
+    """Worker threads for everything that may block.  Several simulated hosts share them."""
 
     def __init__(self, workers: int, hosts: int = 1) -> None:
-        """Make room for ``workers`` builds a host and one more, so that a destroy never waits for a build to end."""
+        """Create threads for ``workers`` builds on each host and one more, so that a destroy never waits for one."""
         self.workers = workers
         self.work = ThreadPoolExecutor(min(workers * hosts, MOST_WORKERS) + 1, thread_name_prefix="work")
         self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
@@ -34,21 +34,21 @@ class Threads:
         self._of: dict[str, ThreadPoolExecutor] = {}
 
     def of(self, place: str) -> Executor:
-        """Return the threads of those who wait for one place that others serve, and that may not answer."""
+        """Return the threads for one remote resource, which may not answer."""
         if place not in self._of:
             self._of[place] = ThreadPoolExecutor(PLACE_THREADS, thread_name_prefix=f"place-{place[:8]}")
         return self._of[place]
 
     def close(self) -> None:
-        """Take no more work; what runs is not waited for."""
+        """Reject new work; does not wait for running work."""
         for pool in (self.work, self.power, self.calls, self.network, *self._of.values()):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
-    """Do ``work`` in a thread of ``pool``; when the caller is cancelled, it still waits for the thread to end.
+    """Run ``work`` in a thread of ``pool``; a cancelled caller still waits for the thread to end.
 
-    A call of the hypervisor cannot be interrupted: a stopping agent waits for what runs, or ends the whole process.
+    A hypervisor call cannot be interrupted: a stopping agent waits for running calls, or ends the whole process.
     """
     future = asyncio.get_running_loop().run_in_executor(pool, work)
     try:

@@ -1,34 +1,32 @@
-"""How long a command may wait and go on, by a clock that no time of day moves and that does not stop with the
-machine.
-"""
+"""Time limits of commands, measured by a clock that ignores changes of the time of day and includes suspend."""
 
 import time
 
 from compute_agent.contract.messages import Command
 
 REPORT_EVERY = 15.0
-"""Seconds between two reports that a command makes progress; less for commands of little patience."""
+"""Seconds between two progress reports of a command; less for commands with a short timeout."""
 COUNTED_EVERY = 2.0
-"""Seconds between two reports that say how far a copy is: somebody looks at them."""
+"""Seconds between two reports with byte counts, which are shown to users."""
 REPORTS = 4
-"""Reports of progress within a command's timeout, at least."""
+"""Minimum number of progress reports within a command's timeout."""
 
 
 def now() -> float:
-    """Return seconds since the machine was started, those in which it slept with them."""
+    """Return seconds since the machine was booted, including suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Timing:
-    """The time of one command in this process.  ``moved`` may be called from worker threads."""
+    """The times of one command in this process.  ``moved`` may be called from worker threads."""
 
     def __init__(self, command: Command) -> None:
-        """The command was taken just now."""
+        """The command has just been accepted."""
         self._command = command
         self._taken = self._alive = self._told = now()
         self._begun: float | None = None
         self.withdrawn = False
-        """Whether the portal does not wait for the command's end any more."""
+        """Whether the portal no longer waits for the command's end."""
 
     @property
     def waits(self) -> bool:
@@ -37,7 +35,7 @@ class Timing:
 
     @property
     def late(self) -> bool:
-        """Whether the portal has given the command up: it waited, or stood still, or took too long in all."""
+        """Whether the portal has given up the command: it waited, made no progress, or took too long in all."""
         command, moment = self._command, now()
         if self.withdrawn:
             return True
@@ -47,11 +45,11 @@ class Timing:
         return still or (command.total is not None and moment - self._begun > command.total)
 
     def begin(self) -> None:
-        """Note that the command's work begins; what it waited does not count from here."""
+        """Record that the command's work begins; its waiting time no longer counts."""
         self._begun = self._alive = self._told = now()
 
     def moved(self, every: float = REPORT_EVERY) -> bool:
-        """Note that the work goes on; return whether it is time to tell the portal so."""
+        """Record progress; return whether it is time to report it to the portal."""
         self._alive = now()
         if self._command.timeout is not None:
             every = min(every, self._command.timeout / REPORTS)

@@ -1,4 +1,4 @@
-"""The workers of a host: how many commands that move much data are carried out at a time, and whose."""
+"""Workers of a host: the limit of parallel commands that move much data, and its shares."""
 
 import asyncio
 from collections import Counter, deque
@@ -7,7 +7,7 @@ from compute_agent.engine.context import Cancellation
 
 
 class Workers:
-    """A number of workers, taken in order of arrival; no owner has the last free one beside others of his own.
+    """A number of workers, assigned in order of arrival; no owner can use all of them.
 
     For the event loop's thread only.
     """
@@ -15,14 +15,14 @@ class Workers:
     def __init__(self, number: int) -> None:
         self._free = number
         self._share = max(number - 1, 1)
-        """What one owner may have at a time: one worker is always for others, where there are several."""
+        """Limit of one owner: with several workers, one is always left for others."""
         self._held: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
     async def take(self, owner: str, cancellation: Cancellation) -> bool:
-        """Wait for a worker; False, without one, when the command is told to stop before.
+        """Wait for a worker; False if the command is cancelled first.
 
-        ``owner``: whose command it is; empty for nobody's, who has no share.
+        ``owner``: the command's owner; empty for none, without a share.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((owner, turn))
@@ -41,7 +41,7 @@ class Workers:
         return True
 
     def give_back(self, owner: str) -> None:
-        """Let the next one have the worker."""
+        """Release the worker to the next command."""
         self._free += 1
         self._held[owner] -= 1
         if not self._held[owner]:
@@ -49,7 +49,7 @@ class Workers:
         self._serve()
 
     def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:
-        """Wait no longer; a worker that has come by now goes to the next."""
+        """Stop waiting; a worker that was assigned in the meantime is released."""
         if turn.done():
             self.give_back(owner)
         else:

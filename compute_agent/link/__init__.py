@@ -1,1 +1,1 @@
-"""The connections to the portal: enrolment, the WebSocket with its heartbeat, images, consoles."""
+"""Connections to the portal: enrolment, the WebSocket with its heartbeat, images, backups and tunnels."""

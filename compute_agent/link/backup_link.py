@@ -1,4 +1,4 @@
-"""Sends backups to the portal and fetches them, a chunk at a time; the right to it comes with a command."""
+"""Uploads backups to the portal and downloads them, in chunks; a command gives the permission."""
 
 import contextlib
 import hashlib
@@ -21,19 +21,19 @@ from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBack
 log = logging.getLogger(__name__)
 
 PAUSE, PAUSE_MAX = 0.25, 10.0
-"""Seconds before the next try; doubles."""
+"""Seconds before the first retry; doubles, up to ``PAUSE_MAX``."""
 PATIENCE = 300.0
-"""Seconds for which one chunk is tried while the portal, or its store, does not take or give it."""
+"""Seconds for which one chunk is retried while the portal or its store is unavailable."""
 POLL = 0.1
-"""Seconds between two checks whether to stop."""
+"""Seconds between two checks for cancellation."""
 LONGEST_REASON = 300
-"""Characters of the portal's reason."""
+"""Limit of the portal's message, in characters."""
 FINAL = 507
-"""The store is full; like everything below 500 but 401 and 409, no other try will change that."""
+"""The store is full; as for every status below 500 except 401 and 409, retries are useless."""
 
 
 class BackupLink(BackupOutlet):
-    """One host's way to the portal's store of backups.  Used from worker threads; a connection serves one thread."""
+    """One host's access to the portal's backup store.  Used from worker threads; a connection serves one thread."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
@@ -61,9 +61,9 @@ class BackupLink(BackupOutlet):
         return chunk
 
     def _ask(self, method: str, path: str, body: bytes | None, done: Progress, stopped: Stopped) -> bytes:
-        """Ask again and again while the portal cannot be reached, or its store cannot be used now.
+        """Send a request, with retries while the portal or its store is unavailable.
 
-        Raises BackupTransferError, with the portal's reason, when it is no use; StoppedError when told to stop.
+        Raises BackupTransferError with the portal's message if retries are useless, StoppedError if cancelled.
         """
         pause, until = PAUSE, time.monotonic() + PATIENCE
         while True:
@@ -81,7 +81,7 @@ class BackupLink(BackupOutlet):
             if useless or time.monotonic() > until:
                 said = reason if status else "The portal could not be reached."
                 raise BackupTransferError(said, detail=f"{method} {path}: HTTP {status} {reason}")
-            log.warning("A part of a backup could not be passed on, trying again: %s %s", status or "", reason)
+            log.warning("A part of a backup could not be transferred, retrying: %s %s", status or "", reason)
             _wait(pause, stopped)
             pause = min(2 * pause, PAUSE_MAX)
 

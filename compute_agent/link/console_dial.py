@@ -1,4 +1,4 @@
-"""Tunnels: between a console or a TCP port of a guest on this host and the portal, which asked for it."""
+"""Tunnels between a guest's console or TCP port on this host and the portal, at the portal's request."""
 
 import asyncio
 import contextlib
@@ -34,18 +34,18 @@ log = logging.getLogger(__name__)
 
 MOST_TUNNELS = MOST_READERS = 64
 MOST_OF_ONE = 16
-"""Tunnels of one user, and readers of the console logs of one project: nobody takes all of a host's."""
+"""Limit of the tunnels of one user, and of the followers of one project's console logs."""
 MOST_BYTES = 65_536
-"""Of one frame from a guest; as many wait for a slow portal at most, and as many more in each socket."""
+"""Limit of one frame from a guest; also of the data that waits for a slow portal, and of each socket's buffer."""
 MOST_FRAME = 1 << 20
 CONNECT_WITHIN = 3.0
 GUEST_CONNECTS_WITHIN = 8.0
-"""Seconds in which a guest must take a connection."""
+"""Seconds within which a guest must accept a connection."""
 FLUSHED_WITHIN = 60.0
-"""Seconds in which a guest must take the last bytes when everybody else is done."""
+"""Seconds within which a guest must read the last bytes after both sides have finished."""
 QUARTER = 4
 DIAL_WITHIN = 8.0
-"""Seconds in which the dial must find the process of the portal that waits for it."""
+"""Seconds within which the dial must reach the portal process that waits for it."""
 PAUSE = 0.1
 PONG_WITHIN = 20.0
 
@@ -53,15 +53,15 @@ Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Shares:
-    """Counts what a host has of one thing, and each share of it."""
+    """Counts uses of one kind on a host, in total and by share."""
 
     def __init__(self, most: int, of_one: int, full: str, own: str) -> None:
-        """``full`` and ``own`` say that the host or the share has too many."""
+        """``full`` and ``own`` are the messages for too many uses of the host or of the share."""
         self._most, self._of_one, self._full, self._own = most, of_one, full, own
         self._taken: Counter[str] = Counter()
 
     def take(self, share: str) -> None:
-        """Raises ConsoleBusyError.  The empty share has no limit of its own."""
+        """Count a use; raises ConsoleBusyError.  The empty share has no limit of its own."""
         if self._taken.total() >= self._most:
             raise ConsoleBusyError(self._full)
         if share and self._taken[share] >= self._of_one:
@@ -76,21 +76,21 @@ class _Shares:
 
 @contextlib.contextmanager
 def _itself(path: Path) -> Iterator[str]:
-    """Give a name for the socket that lies there, never for one that a link leads to.  Raises OSError.
+    """Return a name for the socket at this path, never following links.  Raises OSError.
 
-    The folder is the guest's account's: a guest that broke out could let the host talk to any of its own services.
+    The folder is the guest's account's: a guest that escapes could redirect the host to any local service.
     """
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no socket")
+            raise OSError(f"{path} is not a socket")
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
 
 
 class ConsoleDialer:
-    """One host's tunnels.  Everything runs on the event loop; a name is looked up in a thread."""
+    """One host's tunnels.  Everything runs on the event loop; names are resolved in a thread."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener, threads: Threads) -> None:
         """Use the portal and the credential of one host."""
@@ -114,17 +114,17 @@ class ConsoleDialer:
         self._forwards = _Shares(
             settings.tunnels,
             max(settings.tunnels // QUARTER, 1),
-            "The host carries too many tunnels. Try again later.",
+            "The host has too many tunnels. Try again later.",
             "You have too many tunnels to guests of this host. Close some of them first.",
         )
 
     async def open(self, tunnel: str, path: Path, *, alone: bool, share: str = "") -> None:
-        """Connect to the socket of a guest and dial the tunnel, whose bytes then pass until either side ends.
+        """Connect to a guest's socket and dial the tunnel, which forwards bytes until either side ends.
 
-        ``alone``: one connection at a time.  Raises ConsoleBusyError, UnsupportedError when nothing answers there.
+        ``alone``: one connection at a time.  Raises ConsoleBusyError, UnsupportedError if the socket does not answer.
         """
         if alone and path in self._held:
-            raise ConsoleBusyError("Somebody else has this console open.")
+            raise ConsoleBusyError("Another user has this console open.")
         self._tunnels.take(share)
         if alone:
             self._held.add(path)
@@ -146,21 +146,21 @@ class ConsoleDialer:
             raise
 
         def ended() -> None:
-            guest[1].close()  # it may have been stopped before it began
+            guest[1].close()  # the task may have been cancelled before it began
             let_go()
 
         self._start(self._carry(tunnel, guest), f"console {path.name}", ended)
 
     def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
-        """Dial the tunnel and send the frames, each when the portal has taken the one before; whatever comes back is
-        not looked at.  Raises ConsoleBusyError.
+        """Dial the tunnel and send the frames, each after the portal has read the previous one; replies are ignored.
+        Raises ConsoleBusyError.
         """
         self._readers.take(share)
         self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
 
     async def forward(self, tunnel: str, target: Target, share: str = "") -> None:
-        """Connect a guest's port with a tunnel of the portal, whose bytes then pass until both sides have said their
-        last, or one breaks off: then the other one is broken off, too.
+        """Connect a guest's port to a tunnel of the portal, which forwards bytes until both sides have finished; if one
+        side aborts, the other is aborted as well.
 
         Raises ConsoleBusyError, GuestRefusedError, GuestUnreachableError.
         """
@@ -234,20 +234,20 @@ class ConsoleDialer:
 
     @contextlib.contextmanager
     def _said(self) -> Iterator[None]:
-        """Log what ends a tunnel before its time."""
+        """Log an error that ends a tunnel."""
         try:
             yield
         except InstanceNotFoundError:
             return
         except (OSError, TimeoutError, WebSocketException, HostError) as error:
-            log.warning("%s: a tunnel could not be carried to the portal: %s", self._settings.host, error)
+            log.warning("%s: a tunnel to the portal failed: %s", self._settings.host, error)
         except Exception:
             log.exception("%s: a tunnel broke.", self._settings.host)
 
     @contextlib.asynccontextmanager
     async def _dialled(self, path: str, *, patient: bool = False) -> AsyncIterator[ClientConnection]:
-        """Dial until the process answers that asked: behind one address there may be several, and each dial may come
-        to another one.  ``patient``: a portal that does not read for a long time is not gone.
+        """Dial until the process answers that requested the tunnel: several processes may share one address.
+        ``patient``: a portal that does not read for a long time is not disconnected.
         """
         until = time.monotonic() + DIAL_WITHIN
         while True:
@@ -290,28 +290,28 @@ async def _connected(connection: socket.socket, address: tuple[str, int]) -> Gue
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return await asyncio.open_connection(sock=connection, limit=MOST_BYTES)
     except ConnectionRefusedError as error:
-        raise GuestRefusedError("The guest takes no connection at this port.") from error
+        raise GuestRefusedError("The guest accepts no connection at this port.") from error
     except (OSError, TimeoutError) as error:
         raise GuestUnreachableError("The guest does not answer at this port.", detail=str(error)) from error
 
 
 def _break_off(connection: socket.socket) -> None:
-    """Let the guest see that the connection was cut (RST), so that half of something is not taken for the whole; one
-    that was closed stays so.
+    """Close with a reset (RST), so that the guest does not mistake partial data for all; no effect on a closed
+    connection.
     """
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 async def _out_to_its_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
-    """As ``_out``; say when the guest has no more, and wait until the other side has none, either."""
+    """As ``_out``; then send the end of the guest's data, and wait for the end of the other direction."""
     await _out(reader, portal)
     await portal.send(b"")
     await heard_all.wait()
 
 
 async def _back_to_its_end(portal: ClientConnection, writer: asyncio.StreamWriter, heard_all: asyncio.Event) -> None:
-    """As ``_back``, up to the empty frame, which the guest sees as the end of what is sent to it (FIN)."""
+    """As ``_back``, up to the empty frame, which the guest sees as the end of data (FIN)."""
     async for frame in portal:
         if heard_all.is_set():
             continue
@@ -340,7 +340,7 @@ async def _say(frames: AsyncIterator[bytes], portal: ClientConnection) -> None:
 
 
 async def _both(*works: Coroutine[Any, Any, None]) -> None:
-    """Work until one of them ends, each way waiting for its slower end; that a peer hung up is no error."""
+    """Run until one of them ends; a disconnect of the peer is not an error."""
     ways = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

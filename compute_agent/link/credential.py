@@ -1,4 +1,4 @@
-"""The host's one secret: made here, stored before it is sent, and known to the portal only as a hash."""
+"""The host's credential: generated here, stored before it is sent, and known to the portal only as a hash."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ FILE_NAME = "credential.json"
 
 
 class Credential(msgspec.Struct):
-    """The host's secret, and whether the portal has taken it."""
+    """The host's secret, and whether the portal has accepted it."""
 
     host: str
     secret: str
     enrolled: bool = False
     next: str = ""
-    """A new secret that the portal has asked for, until it is known there."""
+    """A new secret requested by the portal, until the portal has stored it."""
 
 
 @dataclass(frozen=True)
 class Renewal:
-    """Replaces a host's secret when the portal asks for it; at no moment does the disk hold no secret that is known."""
+    """Rotates a host's secret at the portal's request; a secret that the portal accepts is always on disk."""
 
     state_dir: Path
     credential: Credential
 
     def offer(self) -> str:
-        """Return the new secret, which is on the disk already; the same one until the portal has taken it."""
+        """Return the new secret, which is already on disk; the same one until the portal has stored it."""
         if not self.credential.next:
             self.credential.next = secrets.token_urlsafe(32)
             store(self.state_dir, self.credential)
         return self.credential.next
 
     def take(self) -> bool:
-        """Use the new secret from now on; False when there is none."""
+        """Use the new secret from now on; False if there is none."""
         if not self.credential.next:
             return False
         self.credential.secret, self.credential.next = self.credential.next, ""
@@ -50,7 +50,7 @@ class Renewal:
 
 
 def load_or_make(state_dir: Path, host: str) -> Credential:
-    """Return the stored credential, or a new one that is on the disk (mode 0600) already.  Raises StartError."""
+    """Return the stored credential, or a new one that is already on disk (mode 0600).  Raises StartError."""
     path = state_dir / FILE_NAME
     if path.exists():
         try:
@@ -66,7 +66,7 @@ def load_or_make(state_dir: Path, host: str) -> Credential:
 
 
 def store(state_dir: Path, credential: Credential) -> None:
-    """Write the credential so that a crash leaves the old file or the new one."""
+    """Write the credential atomically."""
     path = state_dir / FILE_NAME
     fresh = path.with_suffix(".new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123 (mode first)
@@ -78,7 +78,7 @@ def store(state_dir: Path, credential: Credential) -> None:
 
 @dataclass(frozen=True)
 class JoinToken:
-    """Where the one-time token is found; it is read when it is needed, and kept nowhere."""
+    """The source of the one-time token, which is read when it is needed, and not stored."""
 
     host: str
     value: str | None
@@ -90,7 +90,7 @@ class JoinToken:
         return cls(settings.host, settings.join_token, settings.join_token_file)
 
     def read(self) -> str | None:
-        """Return the token; None when there is none (or no file).  Raises StartError when the file cannot be read."""
+        """Return the token; None if there is none (or no file).  Raises StartError if the file cannot be read."""
         if self.value or self.file is None:
             return self.value
         try:

@@ -1,4 +1,4 @@
-"""Reaching the portal: addresses, and sockets that belong to the network the agent was started in."""
+"""Connections to the portal: addresses, and sockets in the network namespace that the agent was started in."""
 
 import asyncio
 import socket
@@ -11,16 +11,16 @@ from compute_agent.engine.threads import in_thread
 CONNECT_TIMEOUT = 10.0
 
 SocketOpener = Callable[[Callable[[], socket.socket]], socket.socket]
-"""Calls the function where the portal can be reached (the original network namespace) and returns its socket."""
+"""Calls the function in the network namespace from which the portal is reachable, and returns its socket."""
 
 
 def here(open_socket: Callable[[], socket.socket]) -> socket.socket:
-    """Open the socket in the namespace of the calling thread: the opener of an agent without a namespace of its own."""
+    """Open the socket in the calling thread's namespace, for agents without a namespace of their own."""
     return open_socket()
 
 
 def link_url(portal_url: str) -> str:
-    """Return the WebSocket address of the agents' link."""
+    """Return the WebSocket URL of the agents' link."""
     scheme, rest = portal_url.split("://", 1)
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/ws/agent"
 
@@ -40,7 +40,7 @@ def dial(portal_url: str, opener: SocketOpener) -> socket.socket:
 
 
 async def dial_in_thread(pool: Executor, portal_url: str, opener: SocketOpener) -> socket.socket:
-    """``dial`` in a thread of ``pool``; a caller that is cancelled leaves no connection open.  Raises OSError."""
+    """Run ``dial`` in a thread of ``pool``; a cancelled caller leaves no connection open.  Raises OSError."""
     opened: list[socket.socket] = []
     try:
         await in_thread(pool, lambda: opened.append(dial(portal_url, opener)))

@@ -1,4 +1,4 @@
-"""Why an agent cannot start or go on, each in one sentence for the operator."""
+"""Errors that keep an agent from starting or running, with messages for operators."""
 
 
 class StartError(Exception):
@@ -8,21 +8,21 @@ class StartError(Exception):
 
 
 class StateInUseError(StartError):
-    """Another agent works on the same state folder."""
+    """Another agent uses the state folder."""
 
     exit_code = 3
 
 
 class HostUnfitError(StartError):
-    """This machine lacks what the driver needs."""
+    """This machine lacks something that the driver requires."""
 
     exit_code = 4
 
 
 class RefusedByPortalError(Exception):
-    """The portal does not let this host in; ``final`` when only an operator can change that."""
+    """The portal refuses this host; ``final`` if only an operator can change that."""
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
-        """``reason`` is the portal's sentence."""
+        """``reason`` is the portal's message."""
         super().__init__(reason)
         self.final = final

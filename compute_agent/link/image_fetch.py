@@ -1,4 +1,4 @@
-"""Fetches an image's bits from the portal, for the image cache; the right to them comes with a command."""
+"""Downloads images from the portal for the image cache; a command gives the permission."""
 
 import http.client
 import logging
@@ -16,18 +16,18 @@ log = logging.getLogger(__name__)
 CHUNK = 1024 * 1024
 TRIES = 6
 PAUSE = 0.25
-"""Seconds before the next try while the portal cannot be reached; doubles."""
+"""Seconds before the first retry while the portal is unreachable; doubles."""
 
 
 class ImageFetcher:
-    """Called with an image and the instance that needs it; gives the bits in pieces.  Used from worker threads."""
+    """Called with an image and the instance that needs it; returns the data in pieces.  Used from worker threads."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
         self._portal = PortalHttp(settings, opener)
 
     def __call__(self, image: ImageRef, instance_uuid: str) -> Iterator[bytes]:
-        """Yield the image's bytes; what they hash to is the cache's to check.  Raises ImageFetchError."""
+        """Yield the image's bytes; the cache verifies their hash.  Raises ImageFetchError."""
         connection = self._connect()
         try:
             with self._ask(connection, image, instance_uuid) as response:
@@ -43,7 +43,7 @@ class ImageFetcher:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        """Reach the portal, which may just be starting again."""
+        """Connect to the portal, with retries in case it is restarting."""
         pause = PAUSE
         for _ in range(TRIES - 1):
             try:

@@ -1,4 +1,4 @@
-"""Sends the copy of a guest's disk to the portal as the data of an image; the right to it comes with a command."""
+"""Uploads a copy of a guest's disk to the portal as the data of an image; a command gives the permission."""
 
 import contextlib
 import http.client
@@ -20,32 +20,32 @@ log = logging.getLogger(__name__)
 FOLDER = "outgoing"
 CHUNK = 1024 * 1024
 JUDGE_TIMEOUT = 600.0
-"""Seconds that the portal may take to judge and store the data once it has all of it."""
+"""Seconds that the portal may take to validate and store the data after receiving it."""
 PAUSE, PAUSE_MAX = 0.25, 10.0
-"""Seconds before the next try; doubles."""
+"""Seconds before the first retry; doubles, up to ``PAUSE_MAX``."""
 POLL = 0.1
-"""Seconds between two checks whether to stop."""
+"""Seconds between two checks for cancellation."""
 FINAL = frozenset({400, 403, 404, 410, 413, 415})
-"""Answers that no other try will change: the command was withdrawn, the image deleted, the data refused."""
+"""Statuses for which retries are useless: the command was withdrawn, the image deleted, the data rejected."""
 LONGEST = 300
-"""Characters of the portal's reason."""
+"""Limit of the portal's message, in characters."""
 
 
 class _AnsweredError(Exception):
-    """The portal has answered before it had all of the data."""
+    """The portal has answered before it received all of the data."""
 
 
 class ImageSender:
-    """One host's way out for images.  Used from worker threads."""
+    """Uploads images for one host.  Used from worker threads."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
-        """Use the portal and the credential of one host; copies lie in its state folder until they are sent."""
+        """Use the portal and the credential of one host; copies are stored in its state folder until they are sent."""
         self._folder = settings.state_dir / FOLDER
         self._portal = PortalHttp(settings, opener)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """Give a place for a copy; whatever is there afterwards is removed."""
+        """Yield a path for a copy; the file is removed afterwards."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / name
         path.unlink(missing_ok=True)
@@ -55,15 +55,15 @@ class ImageSender:
             path.unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what an agent that died has left."""
+        """Remove files of an agent that died."""
         for path in self._folder.glob("*"):
             path.unlink()
             log.info("Removed an unsent image: %s", path.name)
 
     def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
-        """Send the file's bytes, again and again while the portal cannot be reached or cannot take them now.
+        """Upload the file, with retries while the portal is unreachable or unavailable.
 
-        Raises ImageSendError when the portal will never take them, StoppedError when ``stopped`` returns True.
+        Raises ImageSendError if the portal rejects the data, StoppedError if ``stopped`` returns True.
         """
         pause = PAUSE
         while True:
@@ -82,7 +82,7 @@ class ImageSender:
             pause = min(2 * pause, PAUSE_MAX)
 
     def _try(self, path: Path, address: str, stopped: Stopped) -> tuple[int, str]:
-        """Return the portal's status and reason."""
+        """Return the portal's status and message."""
         if stopped():
             raise _stopped()
         with contextlib.closing(self._portal.connect()) as connection:
@@ -101,7 +101,7 @@ class ImageSender:
             while piece := file.read(CHUNK):
                 if stopped():
                     raise _stopped()
-                # Over TLS a socket also becomes readable for reasons of its own.
+                # With TLS, a socket also becomes readable for protocol reasons.
                 if not self._portal.encrypted and select.select([connection.sock], [], [], 0)[0]:
                     raise _AnsweredError
                 progress.moved(file.tell(), total)
@@ -109,7 +109,7 @@ class ImageSender:
 
 
 def _reason(response: http.client.HTTPResponse) -> str:
-    """Return the portal's reason in words fit for the owner of the image."""
+    """Return the portal's message for the owner of the image."""
     if not str(response.headers.get("Content-Type", "")).startswith("text/plain"):
         return ""
     return response.read(4 * LONGEST).decode(errors="replace").strip()[:LONGEST]

@@ -1,4 +1,4 @@
-"""Connections to the portal's HTTP side, with this host's credential."""
+"""HTTP connections to the portal, with this host's credential."""
 
 import http.client
 import ssl
@@ -9,16 +9,16 @@ from compute_agent.link.dial import SocketOpener, dial
 from compute_agent.settings import AgentSettings
 
 ANSWER_TIMEOUT = 60.0
-"""Seconds without a byte after which a connection counts as broken."""
+"""Seconds without data after which a connection counts as broken."""
 
 
 def image_path(instance_uuid: str, image_id: str) -> str:
-    """Return where the bits of an image are fetched and sent, by the right that a command about the instance gives."""
+    """Return the path for an image's data, which is authorized by a command about the instance."""
     return f"/agent/v1/instances/{quote(instance_uuid)}/images/{quote(image_id)}"
 
 
 class PortalHttp:
-    """Dials the portal for one host.  Used from worker threads."""
+    """Connects to the portal for one host.  Used from worker threads."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
@@ -27,7 +27,7 @@ class PortalHttp:
 
     @property
     def encrypted(self) -> bool:
-        """Whether the portal is reached by TLS."""
+        """Whether the portal is accessed by TLS."""
         return urlsplit(self._settings.portal_url).scheme == "https"
 
     def connect(self) -> http.client.HTTPConnection:

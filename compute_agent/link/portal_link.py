@@ -1,6 +1,4 @@
-"""Keeps a host connected to the portal: enrols it once, says hello ever after, and comes back when the connection
-breaks.
-"""
+"""Keeps a host connected to the portal: enrols it once, then says hello, and reconnects."""
 
 import asyncio
 import logging
@@ -35,21 +33,21 @@ log = logging.getLogger(__name__)
 PAUSE = 0.2
 PAUSE_MAX = 5.0
 PAUSE_MAX_NEAR = 1.0
-"""The longest pause when the portal is on this machine: asking again costs nothing, and both often start together."""
+"""Limit of the pause if the portal is on this machine: retries are cheap, and both often start together."""
 PAUSE_FINAL = 30.0
-"""Seconds until the next try after a refusal that only an operator can lift."""
+"""Seconds before a retry after a refusal that only an operator can change."""
 STEADY = 5.0
-"""Seconds a connection must have stood for the next one to be tried at once."""
+"""Seconds after which a connection counts as stable: the next one is attempted immediately."""
 ANSWER_TIMEOUT = 15.0
 LOG_AGAIN = 60.0
-"""Seconds until the same trouble is logged again."""
+"""Seconds until the same problem is logged again."""
 
 
 class PortalLink:
     """The link of one host."""
 
     def __init__(self, settings: AgentSettings, host: Host, threads: Threads, opener: SocketOpener) -> None:
-        """Load or make the credential.  Raises StartError when this host can neither enrol nor say hello."""
+        """Load or create the credential.  Raises StartError if this host can neither enrol nor say hello."""
         self._settings = settings
         self._host = host
         self._threads = threads
@@ -85,10 +83,10 @@ class PortalLink:
             pause = min(2 * pause, self._pause_max)
 
     def _pause_after_refusal(self, *, final: bool) -> float:
-        """Turn from enrolling to saying hello or back when there is another way; return the seconds until the next try.
+        """Switch between enrolling and saying hello, if both are possible; return the seconds until the next attempt.
 
-        A crash between the portal's yes and our note of it leaves an enrolled host that would enrol; a portal that was
-        set up anew knows no host, and takes an enrolled one with a new token.
+        A crash after the portal's acceptance, before it was stored here, leaves an enrolled host that would enrol
+        again; a reinstalled portal knows no host, and accepts an enrolled one with a new token.
         """
         self._refusals += 1
         if self._enrol_next or self._has_token():
@@ -171,7 +169,7 @@ class PortalLink:
         return answer
 
     def _log_trouble(self, trouble: str) -> None:
-        """Log a trouble when it is new, and once a minute while it lasts."""
+        """Log a problem when it is new, and once a minute while it lasts."""
         now = time.monotonic()
         logged, at = self._logged
         if trouble != logged or now - at >= LOG_AGAIN:

@@ -1,4 +1,4 @@
-"""One connection to the portal, from ``Welcome`` until it breaks."""
+"""One connection to the portal, from ``Welcome`` until it ends."""
 
 import asyncio
 import logging
@@ -37,20 +37,20 @@ from compute_agent.virt.errors import HostError
 log = logging.getLogger(__name__)
 
 AUDIT_PAUSE = 1.0
-"""Seconds after the end of a command until the host is measured again, so that many ends make one audit."""
+"""Seconds after the end of a command until the next audit, so that several ends share one."""
 
 
 AUDIT_AGAIN = 5.0
-"""Seconds until a host that could not be measured is tried again."""
+"""Seconds until a failed audit is retried."""
 
 
 class Session:
-    """Carries commands, calls and events; several tasks, none of which waits for another."""
+    """Transfers commands, calls and events, in independent tasks."""
 
     def __init__(
         self, connection: ClientConnection, host: Host, welcome: Welcome, renewal: Renewal, host_ip: str
     ) -> None:
-        """Take over a connection on which the portal has said ``Welcome``."""
+        """Use a connection on which the portal has sent ``Welcome``."""
         self._connection = connection
         self._host = host
         self._welcome = welcome
@@ -60,7 +60,7 @@ class Session:
         self._to_acknowledge = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until the connection breaks; raises ConnectionClosed or RefusedByPortalError."""
+        """Serve until the connection ends; raises ConnectionClosed or RefusedByPortalError."""
         self._host.outbox.rewind()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -84,7 +84,7 @@ class Session:
             try:
                 message = decode_to_agent(frame)
             except ContractError as error:
-                log.warning("%s: the portal sent what this agent does not understand: %s", self._host.name, error)
+                log.warning("%s: the portal sent an unsupported message: %s", self._host.name, error)
                 continue
             await self._take(message, tasks)
 

@@ -1,9 +1,9 @@
-"""The metadata service: HTTP on sockets that lie in the networks' own namespaces.
+"""The metadata service: HTTP on sockets in the networks' own namespaces.
 
-Who asks is known by the network that the socket lies in and the address that the request comes from; the filters of
-this host let no guest use another's.  Guests are hostile: each has a share of the connections, whatever addresses and
-interfaces it comes by, and each connection a few seconds.  One thread reads requests and writes answers, so that no
-worker waits for a guest.
+A guest is identified by the network of the socket and the source address of the request; the filters of this host
+prevent spoofing.  Guests are not trusted: each has a share of the connections, whatever addresses and interfaces it
+uses, and each connection has a few seconds.  One thread reads requests and writes responses, so that no worker waits
+for a guest.
 """
 
 import asyncio
@@ -28,41 +28,41 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WORKERS = 16
-"""Requests that are answered at once."""
+"""Limit of requests that are processed at the same time."""
 WAITING = 256
-"""Connections of all guests at once."""
+"""Limit of all guests' connections."""
 SHARE = 4
-"""Connections of one guest at once."""
+"""Limit of one guest's connections."""
 SECONDS = 10.0
-"""A connection's whole time, from its beginning until the answer is read."""
+"""Timeout of a connection, from its beginning until the response is read."""
 MOST_HEAD = 1 << 14
-"""Bytes of a request's line and headers."""
+"""Limit of a request's line and headers, in bytes."""
 MOST_PASSWORD = 1024
-"""Bytes of a posted password, as in Nova."""
+"""Limit of a posted password, in bytes, as in Nova."""
 TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_PATH = ["latest", "api", "token"]
 LENGTH = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
 class Directory(Protocol):
-    """Who guests are; called from any thread."""
+    """Finds guests; called from any thread."""
 
     def guest(self, network_id: str, address: str) -> str | None:
-        """Return the id of the guest that has the address on the network, without waiting; None when it is nobody's."""
+        """Return the id of the guest with the address on the network, without blocking; None if there is none."""
 
     def asker(self, network_id: str, address: str) -> Asker | None:
-        """Return the guest that has the address on the network; None when there is none here."""
+        """Return the guest with the address on the network; None if there is none here."""
 
     def post_password(self, asker: Asker, password: str) -> bool:
-        """Keep the password that a guest has encrypted; False when there is one already."""
+        """Store the password that a guest has encrypted; False if there is one already."""
 
 
 class MetadataService:
-    """Answers on every socket it is given until that is taken away."""
+    """Serves metadata on every socket that it is given, until the socket is removed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        """Held while networks come and go; never in the thread that reads and writes."""
+        """Held while networks are added and removed; never in the thread that reads and writes."""
         self._waiting: dict[str, list[socket.socket]] = {}
         """Listening sockets by network, before the start."""
         self._servers: dict[str, list[asyncio.Server]] = {}
@@ -70,7 +70,7 @@ class MetadataService:
         self._connections: _Connections | None = None
 
     def start(self, directory: Directory) -> None:
-        """Begin to answer: connections of before have waited."""
+        """Start serving; earlier connections have waited."""
         with self._lock:
             self._loop = asyncio.new_event_loop()
             self._connections = _Connections(directory)
@@ -79,13 +79,13 @@ class MetadataService:
                 self._serve(*self._waiting.popitem())
 
     def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
-        """Take a network's listening sockets, which are the service's own now; they take the place of older ones."""
+        """Use a network's listening sockets, which the service owns now, instead of older ones."""
         with self._lock:
             self._stop(network_id)
             self._serve(network_id, listening)
 
     def closed(self, network_id: str) -> None:
-        """Listen on the network no more; what is being answered goes on."""
+        """Stop listening on the network; requests in progress are completed."""
         with self._lock:
             self._stop(network_id)
 
@@ -150,7 +150,7 @@ class _Connections:
         return [await asyncio.start_server(accept, sock=each, limit=MOST_HEAD) for each in listening]
 
     async def end(self) -> None:
-        """Break off all connections."""
+        """Abort all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -159,7 +159,7 @@ class _Connections:
     def _accept(self, network_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
         address = str(peer[0]).partition("%")[0] if peer else ""
-        # Strangers of a network have one share: their addresses prove nothing.
+        # Unknown addresses of a network have one share, because they may be forged.
         guest = self._directory.guest(network_id, address) or network_id
         if len(self._tasks) >= WAITING or self._shares[guest] >= SHARE:
             writer.transport.abort()
@@ -178,7 +178,7 @@ class _Connections:
     async def _answer(
         self, network_id: str, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Read one request, let a worker answer it, and wait until that is sent."""
+        """Read one request, let a worker process it, and wait until the response is sent."""
         try:
             async with asyncio.timeout(SECONDS):
                 request = await _read(reader)
@@ -192,7 +192,7 @@ class _Connections:
                 writer.close()
                 await writer.wait_closed()
         except (OSError, EOFError, asyncio.LimitOverrunError):
-            pass  # the guest has gone, its time is over, or it says too much
+            pass  # the guest disconnected, timed out, or sent too much
         except Exception:
             log.exception("A guest's request for its metadata could not be answered.")
         finally:
@@ -200,7 +200,7 @@ class _Connections:
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Return a request with as much of its body as is ever looked at."""
+    """Return a request with its body, as far as the body is ever used."""
     head = await reader.readuntil(b"\r\n\r\n")
     said = LENGTH.search(head)
     length = int(said[1]) if said is not None else 0
@@ -210,13 +210,13 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 def _answer_to(
     request: bytes, network_id: str, address: str, directory: Directory, tokens: Tokens
 ) -> tuple[bytes, int | None]:
-    """Return the answer, and how many machines it may pass; None: any number."""
+    """Return the response and its hop limit; None: no limit."""
     made = _Request(request, network_id, address, directory, tokens)
     return made.written.getvalue(), made.hops
 
 
 def _let_pass(connection: socket.socket, hops: int) -> None:
-    """Let what is sent from now on reach no farther than this: a container in the guest gets no token at one hop."""
+    """Set the hop limit of the response: with one hop, a container in the guest cannot receive a token."""
     if connection.family == socket.AF_INET6:
         connection.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, hops)
     else:
@@ -224,7 +224,7 @@ def _let_pass(connection: socket.socket, hops: int) -> None:
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One request, which is answered by being made: the answer is in ``written``."""
+    """One request, processed on construction: the response is in ``written``."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Novella"
@@ -241,7 +241,7 @@ class _Request(BaseHTTPRequestHandler):
         self.rfile, self.wfile = self._read, self.written
 
     def finish(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
     def do_GET(self) -> None:
         asker = self._reader()
@@ -286,7 +286,7 @@ class _Request(BaseHTTPRequestHandler):
         self._answer(405, b"Metadata is read with GET.\n")
 
     def _reader(self) -> Asker | None:
-        """Return who asks and may read: with a good token, or with none where none is required."""
+        """Return the guest if it may read: with a valid token, or without one if none is required."""
         asker = self._asker()
         if asker is None:
             return None
@@ -299,7 +299,7 @@ class _Request(BaseHTTPRequestHandler):
         return None
 
     def _asker(self) -> Asker | None:
-        """Return who asks.  A proxy's header would be the guest's own word, so such a request is refused."""
+        """Return the guest.  A request with a proxy's header is rejected, because the guest could forge it."""
         found = None
         if "X-Forwarded-For" not in self.headers:
             found = self._directory.asker(self._network_id, self.client_address[0])
@@ -325,4 +325,4 @@ class _Request(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Guests ask often, and write what they want."""
+        """Requests are not logged: guests send many, with arbitrary content."""

@@ -1,7 +1,7 @@
-"""Session tokens of the metadata service, version 2 as EC2 has it.
+"""Session tokens of the metadata service, as in EC2's version 2.
 
-A program that an attacker leads to an address of his choice reads nothing: it sends no ``PUT`` and no header of his.
-Tokens are not kept: they bear their end and are signed, and end with the service, after which guests get new ones.
+A program that an attacker directs to a chosen address (SSRF) cannot read metadata, as it sends neither ``PUT`` nor
+custom headers.  Tokens are not stored: they contain their expiry and a signature, and end with the service.
 """
 
 import base64
@@ -17,19 +17,19 @@ _END = struct.Struct("!d")
 
 
 class Tokens:
-    """Makes tokens, and knows its own."""
+    """Creates and verifies tokens."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._key = secrets.token_bytes(32)
 
     def make(self, uuid: str, seconds: int) -> str:
-        """Return a token with which this guest reads its metadata for so long."""
+        """Return a token with which this guest can read its metadata for so many seconds."""
         end = _END.pack(self._clock() + seconds)
         return base64.urlsafe_b64encode(end + self._signature(uuid, end)).decode()
 
     def is_good(self, uuid: str, token: str) -> bool:
-        """Return whether a token is one of this guest, and not over."""
+        """Return whether a token was issued to this guest, and has not expired."""
         try:
             said = base64.b64decode(token, altchars=b"-_", validate=True)
         except ValueError:
@@ -44,7 +44,7 @@ class Tokens:
 
 
 def read_ttl(said: str | None) -> int | None:
-    """Return the lifetime in seconds that a request asks for; None when it is none of those that may be."""
+    """Return the requested lifetime in seconds; None if it is invalid."""
     if said is None or not said.isascii() or not said.isdigit() or len(said) > 5:
         return None
     return int(said) if 1 <= int(said) <= MOST_SECONDS else None

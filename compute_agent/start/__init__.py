@@ -1,1 +1,1 @@
-"""Starting and cleaning an agent: the command line, the machine's preparation, and the parts put together."""
+"""Start and cleanup of an agent: the command line, preparation of the machine, and assembly of the parts."""

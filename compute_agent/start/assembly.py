@@ -1,4 +1,4 @@
-"""Puts a host together from its settings; what only real hypervisors need is imported only for them."""
+"""Assembles a host from its settings; modules for real hypervisors are imported only for these."""
 
 import importlib
 from collections.abc import Callable
@@ -27,7 +27,7 @@ STORE_NAME = "agent.sqlite3"
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine as ``machine.prepare`` left it."""
+    """The machine, after ``machine.prepare``."""
 
     opener: SocketOpener
     """Opens sockets to the portal."""
@@ -36,13 +36,13 @@ class Machine:
 
 
 MakeServices = Callable[[AgentSettings, Threads, Machine], HostServices]
-"""Puts a host's parts together."""
+"""Assembles a host's parts."""
 
 
 def fake_services(
     settings: AgentSettings, threads: Threads, machine: Machine, make_driver: Callable[..., FakeDriver] = FakeDriver
 ) -> HostServices:
-    """Make a simulated host: it keeps its guests in the state folder and touches nothing else."""
+    """Create a simulated host: it stores its guests in the state folder and touches nothing else."""
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
@@ -50,7 +50,7 @@ def fake_services(
         driver.traits = settings.fake_traits
     images, outgoing = FakeImageCache(), ImageSender(settings, machine.opener)
     outside = Outside(images, outgoing, BackupLink(settings, machine.opener), settings.state_dir / RESTORES)
-    nowhere = settings.state_dir / "run"  # simulated volumes are opened by nobody
+    nowhere = settings.state_dir / "run"  # simulated volumes are never opened
     return HostServices(
         driver=driver,
         network=FakeNetwork(settings.state_dir / "network" / "documents"),
@@ -69,7 +69,7 @@ def fake_services(
 
 
 def load(module: str) -> object:
-    """Import a module that only real hypervisors need.  Raises HostUnfitError when its libraries are not installed."""
+    """Import a module for real hypervisors.  Raises HostUnfitError if its libraries are not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -77,7 +77,7 @@ def load(module: str) -> object:
 
 
 def services_of(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
-    """Make the parts that the settings' driver asks for.  Raises HostUnfitError."""
+    """Create the parts for the settings' driver.  Raises HostUnfitError."""
     if settings.simulated:
         return fake_services(settings, threads, machine)
     real: Any = load("compute_agent.start.libvirt_host")
@@ -88,7 +88,7 @@ def services_of(settings: AgentSettings, threads: Threads, machine: Machine) -> 
 def make_host(
     settings: AgentSettings, threads: Threads, machine: Machine, make_services: MakeServices = services_of
 ) -> Host:
-    """Make the host of the settings; nothing is started.  Raises HostUnfitError."""
+    """Create the host of the settings, without starting anything.  Raises HostUnfitError."""
     settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     services = make_services(settings, threads, machine)
     return Host(settings.host, services, settings.state_dir / STORE_NAME, durable=settings.durable)

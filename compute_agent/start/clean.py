@@ -1,4 +1,4 @@
-"""``novella-agent clean``: remove the guests, networks and files of an agent that no longer runs."""
+"""``novella-agent clean``: removes the guests, networks and files of an agent that no longer runs."""
 
 import contextlib
 import logging
@@ -20,9 +20,9 @@ CLEANERS = ("compute_agent.virt.libvirt.cleanup", "compute_agent.start.volume_cl
 
 
 def clean(options: Options) -> None:
-    """Remove everything the agents of these state folders made: guests, networks, folders.
+    """Remove everything that the agents of these state folders created: guests, networks, folders.
 
-    Raises StartError when an agent still runs there, or when the folder is not an agent's.
+    Raises StartError if an agent still runs there, or if the folder is not an agent's.
     """
     for settings in options.hosts:
         if settings.state_dir.exists():
@@ -35,7 +35,7 @@ def _clean_host(settings: AgentSettings) -> None:
     _check_is_ours(settings.state_dir)
     lock(settings.state_dir)
     if settings.machine_netns is not None:
-        with contextlib.suppress(HostUnfitError):  # what is gone has taken all in it along
+        with contextlib.suppress(HostUnfitError):  # a deleted namespace needs no cleanup
             enter(settings.machine_netns)
     if not settings.simulated and not (settings.state_dir / "fake-hypervisor.jsonl").exists():
         for name in CLEANERS:
@@ -48,7 +48,7 @@ def _call_cleaner(name: str, settings: AgentSettings) -> None:
     try:
         cleaner: Any = load(name)
     except HostUnfitError as error:
-        log.warning("Without its packages no guest can have been made: %s", error)
+        log.warning("Without its packages no guest can have been created: %s", error)
         return
     try:
         for line in cleaner.remove_everything(settings):
@@ -58,7 +58,7 @@ def _call_cleaner(name: str, settings: AgentSettings) -> None:
 
 
 def _check_is_ours(state_dir: Path) -> None:
-    """Refuse to delete a folder that holds something and bears none of an agent's marks."""
+    """Reject a non-empty folder without any of an agent's files."""
     marks = (LOCK_NAME, STORE_NAME, FILE_NAME)
     if any(state_dir.iterdir()) and not any((state_dir / mark).exists() for mark in marks):
         raise StartError(f"{state_dir} is not the state folder of an agent; it is left alone.")

@@ -1,4 +1,4 @@
-"""A real host: libvirt, the Linux network and the image cache.  Imported only when the driver is libvirt."""
+"""A real host: libvirt, the Linux network and the image cache.  Imported only if the driver is libvirt."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from compute_agent.volumes.services import Outside
 
 
 def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
-    """Put a real host together; nothing is connected yet."""
+    """Assemble a real host, without connecting anything."""
     metadata = MetadataService()
     images = ImageCache(
         settings.state_dir / "images",
@@ -62,7 +62,7 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
 
 
 def daemons_of(settings: AgentSettings, certificates: Certificates | None, reached_at: Callable[[], str]) -> Daemons:
-    """Return the storage daemons of a host.  ``reached_at`` says where other hosts reach it."""
+    """Return the storage daemons of a host.  ``reached_at`` returns its address for other hosts."""
     paths = HostPaths(settings.state_dir)
     runtime = paths.short.with_name(f"{paths.short.name}-volumes")
     address = Address(reached_at, certificates, settings.volume_ports)
@@ -70,7 +70,7 @@ def daemons_of(settings: AgentSettings, certificates: Certificates | None, reach
 
 
 def _vendor_data(settings: AgentSettings) -> bytes:
-    """Return what every guest of this host is told besides.  Raises HostUnfitError for what is not JSON."""
+    """Return the vendor data for every guest of this host.  Raises HostUnfitError if it is not JSON."""
     if settings.vendor_data is None:
         return b"{}"
     try:

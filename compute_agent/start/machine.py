@@ -1,4 +1,4 @@
-"""What the process must do to its machine before it has threads: state folders, locks, network namespace, KVM."""
+"""Preparation of the machine before the process has threads: state folders, locks, network namespace, KVM."""
 
 import fcntl
 import functools
@@ -16,7 +16,7 @@ LOCK_NAME = "agent.lock"
 
 
 def lock(state_dir: Path) -> None:
-    """Take the folder for this process until it ends.  Raises StateInUseError when another agent has it."""
+    """Lock the folder for this process until it ends.  Raises StateInUseError if another agent uses it."""
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -27,11 +27,11 @@ def lock(state_dir: Path) -> None:
     except BlockingIOError as error:
         os.close(descriptor)
         raise StateInUseError(f"Another agent works in {state_dir}; stop it first.") from error
-    # The descriptor stays open: the kernel lets go of the lock when the process ends, however it ends.
+    # The descriptor stays open: the kernel releases the lock when the process ends for any reason.
 
 
 def enter(name: str) -> None:
-    """Move into the namespace of ``machine_netns``, which somebody else has made.  Raises HostUnfitError."""
+    """Enter the namespace of ``machine_netns``, which must exist.  Raises HostUnfitError."""
     namespace: Any = load("compute_agent.network.namespace")
     if name not in namespace.listed(name):
         raise HostUnfitError(f"There is no network namespace {name} (--machine-netns).")
@@ -39,7 +39,7 @@ def enter(name: str) -> None:
 
 
 def prepare(options: Options) -> Machine:
-    """Make the machine ready in this order: 1. locks, 2. network namespace, 3. KVM.  Raises StartError."""
+    """Prepare the machine in this order: 1. locks, 2. network namespace, 3. KVM.  Raises StartError."""
     for settings in options.hosts:
         lock(settings.state_dir)
     settings = options.hosts[0]
@@ -52,13 +52,13 @@ def prepare(options: Options) -> Machine:
     except ValueError as error:
         raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
     except PermissionError as error:
-        raise HostUnfitError("The libvirt driver needs root: it makes bridges, taps and guests.") from error
+        raise HostUnfitError("The libvirt driver needs root: it creates bridges, taps and guests.") from error
     except OSError as error:
         raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
 
 
 def enter_network(settings: AgentSettings) -> SocketOpener:
-    """Move into the network namespaces of the settings; return what opens sockets to the portal, where it was before.
+    """Enter the network namespaces of the settings; return the opener of sockets to the portal in the original one.
 
     Raises HostUnfitError, OSError.
     """

@@ -22,7 +22,7 @@ from compute_agent.virt.errors import HostError
 log = logging.getLogger(__name__)
 
 GRACE = 5.0
-"""Seconds that steps which run get to end when the agent stops."""
+"""Seconds that running steps get when the agent stops."""
 
 
 def command() -> None:
@@ -39,9 +39,9 @@ def main(
     make_ready: Callable[[Options], Machine] = prepare,
     make_services: MakeServices = services_of,
 ) -> int:
-    """Do what the command line says and return the exit code; see ``--help``.
+    """Run the command line and return the exit code; see ``--help``.
 
-    Who has hosts of another kind gives the two functions that make the machine ready and put a host's parts together.
+    ``make_ready`` prepares the machine and ``make_services`` assembles a host; other kinds of hosts replace them.
     """
     options = parse(argv)
     _log_to_stderr(options.log_level)
@@ -71,9 +71,9 @@ def _log_to_stderr(level: str) -> None:
 
 
 async def _run(options: Options, machine: Machine, make_services: MakeServices) -> None:
-    """Serve until SIGTERM or SIGINT, or until a host fails for good.
+    """Serve until SIGTERM or SIGINT, or until a host fails permanently.
 
-    1. make hosts and links, which shows wrong settings; 2. start every host, then keep its link; 3. stop the hosts.
+    1. create hosts and links, which shows wrong settings; 2. start every host, then keep its link; 3. stop the hosts.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ async def _run(options: Options, machine: Machine, make_services: MakeServices) 
         await asyncio.gather(*serving, return_exceptions=True)
         await asyncio.gather(*(host.stop(GRACE) for host in hosts))
         threads.close()
-    log.info("Stopped; guests go on.")
+    log.info("Stopped; guests continue to run.")
 
 
 async def _serve(host: Host, link: PortalLink) -> None:

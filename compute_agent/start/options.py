@@ -1,4 +1,4 @@
-"""The command line and the environment of ``novella-agent``, which is also ``python -m compute_agent``."""
+"""The command line and environment of ``novella-agent``, which is also ``python -m compute_agent``."""
 
 import argparse
 import ipaddress
@@ -23,7 +23,7 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 NO_POOL = "none"
 ROOT_DISK_DRIVER = "rbd"
-"""Of the pools that can have root disks: a disk there can be given to another host, and a host be shut out."""
+"""The driver of pools for root disks: their disks can be moved to another host, and a host can be fenced."""
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -33,7 +33,7 @@ needs."""
 
 @dataclass(frozen=True)
 class Options:
-    """What to do, and the settings of every host of this process."""
+    """The action, and the settings of every host of this process."""
 
     action: str
     """``run`` or ``clean``."""
@@ -43,7 +43,7 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> Options:
-    """Read the command line (None: the process's) over the environment; a wrong value exits with 2 and a sentence."""
+    """Parse the command line (None: the process's) and the environment; an invalid value exits with 2 and a message."""
     parser = _parser(environ)
     given = parser.parse_args(argv)
     try:
@@ -58,37 +58,43 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="novella-agent",
-        description="Novella's agent: takes this machine, or simulated hosts, into the cloud.",
+        description="Novella's agent: adds this machine, or simulated hosts, to the cloud.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--version", action="version", version=f"novella-agent {agent_version() or 'from a checkout'}")
-    add("action", nargs="?", choices=("run", "clean"), default="run", help="clean: remove all that this agent made")
+    add(
+        "action",
+        nargs="?",
+        choices=("run", "clean"),
+        default="run",
+        help="clean: remove everything that this agent created",
+    )
     add("--host", default=default("HOST", socket.gethostname()), help="the host's name in the cloud")
-    add("--state-dir", type=Path, default=default("STATE_DIR"), help="where the agent keeps everything (required)")
+    add("--state-dir", type=Path, default=default("STATE_DIR"), help="the agent's state folder (required)")
     add("--portal", default=default("PORTAL", "http://127.0.0.1:8000"), metavar="URL", help="the portal's address")
     allowed = default("PLAIN_HTTP") == "1"
-    add("--plain-http", action="store_true", default=allowed, help="speak to a portal elsewhere without TLS")
+    add("--plain-http", action="store_true", default=allowed, help="connect to a remote portal without TLS")
     add("--driver", default=default("DRIVER", "libvirt"), help="libvirt, fake or fake:STEP[:retryable|:fatal|:hang]")
     add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, or a libvirt URI")
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
     add("--machine-netns", default=default("MACHINE_NETNS"), metavar="NAME",
-        help="network namespace that stands for the machine (several hosts on one)")  # fmt: skip
-    add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
-    add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="who guests' QEMU runs as (embed)")
-    add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="who dnsmasq runs as")
-    add("--storage-user", default=default("STORAGE_USER", "auto"), metavar="USER", help="who storage daemons run as")
-    add("--vendor-data", default=default("VENDOR_DATA"), metavar="FILE", help="JSON that every guest finds")
-    add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control group for a guest")
+        help="network namespace used as the machine's (several hosts on one)")  # fmt: skip
+    add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no external access")
+    add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="account of guests' QEMU (embed)")
+    add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="account of dnsmasq")
+    add("--storage-user", default=default("STORAGE_USER", "auto"), metavar="USER", help="account of storage daemons")
+    add("--vendor-data", default=default("VENDOR_DATA"), metavar="FILE", help="JSON for every guest's vendor data")
+    add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control groups for guests")
     words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
     add("--blocked-networks", default=default("BLOCKED_NETWORKS", f"link-local,{CONNECTED}"), metavar="LIST",
-        help=f"networks that guests do not reach: {words}")  # fmt: skip
+        help=f"networks that guests cannot reach: {words}")  # fmt: skip
     add("--reachable-networks", default=default("REACHABLE_NETWORKS", "none"), metavar="LIST",
-        help="parts of the blocked networks that they reach nevertheless")  # fmt: skip
+        help="parts of the blocked networks that they can reach")  # fmt: skip
     add("--underlay-address", default=default("UNDERLAY_ADDRESS", ""), metavar="ADDRESS",
-        help="where other hosts reach this one (default: the address that faces the portal)")  # fmt: skip
+        help="this host's address for other hosts (default: the address that faces the portal)")  # fmt: skip
     add("--volume-pool", action="append", metavar="NAME=DRIVER:LOCATION",
         help="a pool of volumes: nbd:FOLDER, dir:FOLDER, rbd:POOL…; repeat it for more (default: local=nbd: the state"
         " folder's volumes; none: no pool; NOVELLA_AGENT_VOLUME_POOL: several with spaces)")  # fmt: skip
@@ -98,14 +104,14 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--volume-ports", default=default("VOLUME_PORTS", "10809-11832"), metavar="FIRST-LAST",
         help="TCP ports at which other hosts reach the volumes of this one")  # fmt: skip
     add("--physical-networks", default=default("PHYSICAL_NETWORKS", ""), metavar="NAME:INTERFACE,...",
-        help="interfaces or bridges that lead to the physical networks of flat and VLAN networks")  # fmt: skip
+        help="interfaces or bridges of the physical networks of flat and VLAN networks")  # fmt: skip
     add("--external-interface", default=default("EXTERNAL_INTERFACE", ""), metavar="INTERFACE",
-        help="let this interface's network reach floating IPs of the physical network `machine`")  # fmt: skip
+        help="allow this interface's network to reach floating IPs of the physical network `machine`")  # fmt: skip
     add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
     add("--tunnels", default=default("TUNNELS", "256"), help="connections of `novella ssh` and the like at a time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
-    add("--machine-id", default=default("MACHINE_ID", ""), help="what tells this machine from others (default: found)")
+    add("--machine-id", default=default("MACHINE_ID", ""), help="unique id of this machine (default: detected)")
     add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
     add("--fake-capacity", default=default("FAKE_CAPACITY", "32:65536:1000"), metavar="VCPUS:MIB:GIB")
     add("--fake-traits", default=default("FAKE_TRAITS", "all"), metavar="NAME,...",
@@ -116,7 +122,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 def _options(given: argparse.Namespace) -> Options:
     if given.state_dir is None:
-        raise ValueError("--state-dir is missing: say where the agent keeps its state")
+        raise ValueError("--state-dir is missing: specify the agent's state folder")
     driver = given.driver
     if given.simulate is not None and driver == "libvirt":
         driver = "fake"
@@ -154,7 +160,7 @@ def _options(given: argparse.Namespace) -> Options:
         machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
     )
     if one.machine_netns is not None and one.netns is None:
-        raise ValueError("--machine-netns goes with --netns: guests' networks lie beside the machine's own")
+        raise ValueError("--machine-netns requires --netns: guests' networks need their own namespace")
     if not one.volume_pools:
         one = replace(one, volume_pools={"local": f"{'fake' if one.simulated else 'nbd'}:"})
     one = replace(one, volume_pools={name: pool for name, pool in one.volume_pools.items() if pool != NO_POOL})
@@ -184,15 +190,15 @@ def _portal(value: str, *, plain_http: bool) -> str:
         raise ValueError(f"--portal {value!r} is not an address like http://127.0.0.1:8000")
     if url.scheme == "http" and not plain_http and not _is_this_machine(url.hostname):
         raise ValueError(
-            f"--portal {value!r} is another machine without TLS: whoever is between could read passwords and disks,"
-            " and command this host as root. Use https://, or say --plain-http (NOVELLA_AGENT_PLAIN_HTTP=1) on a"
-            " network that nobody else reaches"
+            f"--portal {value!r} is another machine without TLS: an attacker on the network could read passwords and"
+            " disks, and control this host as root. Use https://, or --plain-http (NOVELLA_AGENT_PLAIN_HTTP=1) on an"
+            " isolated network"
         )
     return value.rstrip("/")
 
 
 def _is_this_machine(name: str) -> bool:
-    """Whether a host name or address is of the loopback interface by its form."""
+    """Whether a host name or address is a loopback address by its form."""
     if name == "localhost":
         return True
     try:
@@ -217,7 +223,7 @@ def _address(value: str, option: str) -> str:
     try:
         return str(ipaddress.ip_address(value)) if value else ""
     except ValueError as error:
-        raise ValueError(f"{option} {value!r} is no IP address") from error
+        raise ValueError(f"{option} {value!r} is not an IP address") from error
 
 
 def _pools(values: Sequence[str]) -> dict[str, str]:
@@ -242,9 +248,11 @@ def _check_root_disks(settings: AgentSettings) -> None:
     if not name:
         return
     if name not in pools:
-        raise ValueError(f"--root-disks {name!r} is none of the pools of --volume-pool: {', '.join(pools) or 'none'}")
+        raise ValueError(f"--root-disks {name!r} is not a pool of --volume-pool: {', '.join(pools) or 'none'}")
     if pools[name].partition(":")[0] != ROOT_DISK_DRIVER or settings.simulated:
-        raise ValueError(f"--root-disks {name!r}: root disks lie in pools of Ceph ({ROOT_DISK_DRIVER}) of real hosts")
+        raise ValueError(
+            f"--root-disks {name!r}: root disks require a pool of Ceph ({ROOT_DISK_DRIVER}) and a real host"
+        )
 
 
 def _ports(value: str, option: str) -> tuple[int, int]:
@@ -273,7 +281,7 @@ def _driver(value: str) -> str:
 
 
 def fault_point(driver: str) -> FaultPoint | None:
-    """Return where a driver ``fake:STEP[:KIND]`` fails; None for the others.  Raises ValueError for an unknown step or
+    """Return the fault of a driver ``fake:STEP[:KIND]``; None for others.  Raises ValueError for an unknown step or
     kind.
     """
     _, _, fault = driver.partition(":")

@@ -1,4 +1,4 @@
-"""End the storage daemons of an agent, and remove its guests' root disks from their pool: part of ``novella-agent
+"""Stops the storage daemons of an agent, and removes its guests' root disks from their pool: part of ``novella-agent
 clean``.
 """
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:
-    """Do both; return a line for each thing done.  Disks in a pool that does not answer stay there."""
+    """Do both; return a line for each removal.  Disks in an unavailable pool are kept."""
     done = [f"the storage daemon of volume {each}" for each in daemons_of(settings, None, str).end_all()]
     if not settings.root_disks:
         return done

@@ -1,4 +1,4 @@
-"""Puts the pools of a host's settings together."""
+"""Assembles the volume pools of a host's settings."""
 
 from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account
@@ -13,13 +13,13 @@ FOLDER, RESTORES, SERVED, KNOWN = "volumes", "restores", "served-volumes", "know
 
 
 def make_volumes(settings: AgentSettings, daemons: Daemons, outside: Outside) -> Volumes | None:
-    """Make the volumes of a host; None when it has no pool.  A pool without a location lies in the state folder."""
+    """Create the volumes of a host; None if it has no pool.  A pool without a location is in the state folder."""
     made = [make_driver(settings, name) for name in settings.volume_pools]
     return Volumes(made, daemons, outside) if made else None
 
 
 def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
-    """Make the driver of one pool of the settings."""
+    """Create the driver of one pool of the settings."""
     driver, _, location = settings.volume_pools[name].partition(":")
     if not location or location.startswith("?"):  # options of a simulated pool
         location = f"{settings.state_dir / FOLDER}{location}"
@@ -28,7 +28,7 @@ def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
 
 
 def rights_of(settings: AgentSettings) -> Rights:
-    """Return what storage daemons of a host may do; pools in folders are shown to them."""
+    """Return the rights of a host's storage daemons, which include access to pools in folders."""
     chosen = storage_account.choose(settings.storage_user)
     made = [make_driver(settings, name) for name in settings.volume_pools] if chosen is not None else []
     return Rights(chosen, [each.layers.folder.absolute() for each in made if isinstance(each, Qcow2Driver)])

@@ -101,7 +101,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--host", "a b"], "is not a name"),
         (["--blocked-networks", "10.0.0.1/8"], "neither a network"),
         (["--reachable-networks", "private,everything"], "neither a network"),
-        (["--underlay-address", "host-1"], "is no IP address"),
+        (["--underlay-address", "host-1"], "is not an IP address"),
         (["--external-interface", "the first"], "--external-interface"),
         (["--volume-ports", "2000-1999"], "is not FIRST-LAST"),
         (["--volume-ports", "80-90"], "is not FIRST-LAST"),
@@ -121,7 +121,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--fake-traits", "uefi"], "is not a trait"),
         (["--netns", "a/b"], "is not a name"),
         (["--netns", "a", "--machine-netns", "b/c"], "is not a name"),
-        (["--machine-netns", "a"], "--machine-netns goes with --netns"),
+        (["--machine-netns", "a"], "--machine-netns requires --netns"),
     ],
 )
 def test_a_wrong_setting_is_named(

@@ -43,7 +43,7 @@ async def test_a_network_that_can_look_after_itself_is_asked_to(
 
     async with on_stage(make_stage(tmp_path, network=Mending())) as stage:
         await stage.host.check()
-    assert "mended the network: DHCP of br-demo" in caplog.text
+    assert "repaired the network: DHCP of br-demo" in caplog.text
     async with on_stage(make_stage(tmp_path, network=Broken())) as stage:
         await stage.host.check()
-    assert "the network could not be mended: No DHCP server." in caplog.text
+    assert "the network could not be repaired: No DHCP server." in caplog.text
