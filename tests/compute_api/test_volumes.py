@@ -472,8 +472,17 @@ def test_a_server_on_its_shelf_has_its_volumes_when_it_comes_back(
         assert taken.status_code == 409, "the server would come back to a volume that others write"
     disks, on_shelf = f"{V21}/servers/{server}/os-volume_attachments", {"OpenStack_API_Version": "compute 2.20"}
     assert api.post(disks, {"volumeAttachment": {"volumeId": str(second.id)}}, **on_shelf).status_code == 200
+    shown = api.get(f"/volume/v3/volumes/{second.id}").json()["volume"]
+    assert (shown["status"], [each["server_id"] for each in shown["attachments"]]) == ("in-use", [server])
+    assert shown["attachments"][0]["device"] == BlockDevice.objects.get(volume_id=second.id).device_name
+    grown = api.post(f"/volume/v3/volumes/{second.id}/action", {"os-extend": {"new_size": 2}}, **newest)
+    cloud.run()
+    assert (grown.status_code, status(second)) == (202, "in-use")
+    assert api.delete(f"{disks}/{second.id}", **on_shelf).status_code == 202
+    assert status(second) == "available"
+    assert api.post(disks, {"volumeAttachment": {"volumeId": str(second.id)}}, **on_shelf).status_code == 200
     assert api.delete(f"{disks}/{first.id}", **on_shelf).status_code == 202
-    assert (status(first), status(second)) == ("available", "reserved")
+    assert (status(first), status(second)) == ("available", "in-use")
     assert api.post(f"{V21}/servers/{server}/action", {"unshelve": None}).status_code == 202
     cloud.run()
     assert Instance.objects.get(id=server).vm_state == "active"

@@ -135,6 +135,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
             more = {"volume_id": str(device.volume_id)}
             notify(instance, f"{self.notification}.start", Note(context, more=more))
         if host is None:
+            attachments.complete(_key(device), device.device_name)  # as Nova: it is in use until its next host opens it
             self.close(row, None)
         state.announce_all(instance, [{}])
         return instance
