@@ -1,9 +1,9 @@
-"""A whole Ceph of one node for tests, measurements and trying it: a monitor, a manager and one OSD in one folder.
+"""A complete Ceph of one node for tests, measurements and experiments: a monitor, a manager and one OSD in one folder.
 
 ``python3 tools/ceph.py FOLDER ADDRESS`` runs one until it is interrupted; the folder stays for the next time.
 
-It is up within about ten seconds, needs 250 MB of memory, and ends with whoever started it.  Nothing of it is meant to
-be kept for long: one copy of everything, in a sparse file.
+It starts within about ten seconds, needs 250 MB of memory, and ends with the process that started it. It is not for
+data that must be kept: there is one copy of everything, in a sparse file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Cluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Make the files, start the daemons, and make the pool.  Raises CephError."""
+        """Create the files, start the daemons, and create the pool. Raises CephError."""
         if shutil.which("ceph-osd") is None:
             raise CephError(f"Ceph is not installed (apt install {PACKAGES}).")
         if not (self.folder / "mon.a" / "kv_backend").exists():

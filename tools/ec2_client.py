@@ -24,7 +24,7 @@ REQUEST_ID = "X-Amzn-Requestid"
 
 @dataclass(frozen=True)
 class Signed:
-    """A request as it goes over the wire; it is good for a quarter of an hour, and for one change."""
+    """A request in its wire format; it is valid for a quarter of an hour, and for one change."""
 
     action: str
     body: str
@@ -48,9 +48,9 @@ class Ec2Keys:
 
 
 def read(action: str, status: int, content: bytes) -> dict[str, Any]:
-    """Return what an answer says, in boto3's shapes; of a refusal ``{"Error": {"Code": …, "Message": …}}``.
+    """Return the content of an answer, in boto3's shapes; of a refusal ``{"Error": {"Code": …, "Message": …}}``.
 
-    Raises botocore's ResponseParserError for what is no answer of EC2.
+    Raises botocore's ResponseParserError for an answer that does not come from EC2.
     """
     answer = {"body": content, "headers": {}, "status_code": status}
     found: dict[str, Any] = EC2QueryParser().parse(answer, _model().operation_model(action).output_shape)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own on a UNIX socket, without TCP, that ends with whoever started it."""
+"""A PostgreSQL server of its own on a UNIX socket, without TCP, that ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Server:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Make the files, start the server and wait until it answers.  Raises PostgresqlError."""
+        """Create the files, start the server and wait until it answers. Raises PostgresqlError."""
         self._fill("initdb", "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync")
         self.run()
 
@@ -62,7 +62,7 @@ class Server:
         self.run()
 
     def _fill(self, program: str, *options: str) -> None:
-        """Make the folder and have a program make the server's files in it."""
+        """Create the folder and let a program create the server's files in it."""
         folder_of_programs, user = programs(), _server_user()
         self._folder.mkdir(mode=0o711, exist_ok=True)  # its socket is for every account
         if user:
@@ -114,7 +114,7 @@ class Server:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def break_off(self) -> None:
-        """Shut it down at once, so that it recovers at its next start."""
+        """Shut it down immediately, so that it recovers at its next start."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(30)
@@ -127,7 +127,7 @@ class Server:
             self._process = None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the server and its children, each of which leads a session of its own."""
+        """Send a signal to the server and its children, each of which has a session of its own."""
         if self._process is None:
             return
         for pid in [self._process.pid, *children(self._process.pid)]:

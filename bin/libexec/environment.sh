@@ -9,7 +9,7 @@ PYTHON=$VENV/bin/python
 STEP=0
 LOG=$(mktemp "${TMPDIR:-/tmp}/novella-setup.XXXXXX")
 trap drop_log EXIT
-# Without these a signal ends the shell before it has taken its log away.
+# Without these a signal ends the shell before it has removed its log.
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 

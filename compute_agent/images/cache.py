@@ -1,7 +1,7 @@
 """The image cache ``_base``: every image is downloaded and checked once per host, also for simultaneous builds.
 
 Guests' disks are never based on the uploaded file: its format is inspected, then its content is copied into a plain raw
-file, by a program with limits, so that nothing in it can make the host open another file. The file of a kernel or a
+file, by a program with limits, so that nothing in it can cause the host to open another file. The file of a kernel or a
 ramdisk is stored unchanged.
 """
 

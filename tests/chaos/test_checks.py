@@ -224,7 +224,7 @@ def test_servers_of_a_launch_that_nobody_asked_for_are_found(scene: Scene) -> No
     changed(name="c1-00001-2")(scene)
     assert outcomes.check(world(LAUNCH, Answer(202, None, ""))) == []
     other = world(Operation(2, 0, "launch plain"), Answer(0, None, ""))
-    assert [each.sentence for each in outcomes.check(other)] == ["Nobody launched c1-00001."]
+    assert [each.sentence for each in outcomes.check(other)] == ["c1-00001 was not launched by any operation."]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_networking_is_measured_in_a_tiny_size() -> None:
     assert done.returncode == 0, done.stderr
     rows = done.stdout.splitlines()
     assert [line for line in rows if " ms" not in line] == []
-    assert sum("12 launches' addresses in 12 threads at once" in line for line in rows) == 2
+    assert sum("12 launches' addresses in 12 simultaneous threads" in line for line in rows) == 2
     share = "network's share of a launch, address and host,"
     with_a_goal = [line.split("  ")[0] for line in rows if re.search(r" ms: (met|missed)$", line)]
     assert with_a_goal == [f"{share} SQLite", f"{share} PostgreSQL"]

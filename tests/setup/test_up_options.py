@@ -65,7 +65,7 @@ def test_a_folder_that_somebody_else_made_is_refused(up: Up, tmp_path: Path) -> 
     (theirs / "cat.jpg").write_text("meow")
     done = up("--data", str(theirs))
     assert done.returncode == 1
-    assert "is not empty and was not made by bin/up" in done.stderr
+    assert "is not empty and was not created by bin/up" in done.stderr
     assert [path.name for path in theirs.iterdir()] == ["cat.jpg"]
 
 
@@ -76,7 +76,7 @@ def test_clean_leaves_a_folder_that_somebody_else_made(up: Up, tmp_path: Path) -
     (theirs / "cat.jpg").write_text("meow")
     done = up("--clean", "--data", str(theirs))
     assert done.returncode == 1
-    assert "was not made by bin/up; it is left alone." in done.stderr
+    assert "was not created by bin/up; it is left unchanged." in done.stderr
     assert (theirs / "cat.jpg").exists()
 
 
@@ -95,7 +95,7 @@ def test_clean_removes_the_folder(up: Up, tmp_path: Path) -> None:
     (ours / "images" / "disk").write_text("bits")
     done = up("--clean", "--data", str(ours))
     assert done.returncode == 0, done.stderr
-    assert f"Removed {ours} and everything that was made from it." in done.stdout
+    assert f"Removed {ours} and everything that belongs to it." in done.stdout
     assert not ours.exists()
 
 

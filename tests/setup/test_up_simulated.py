@@ -70,7 +70,7 @@ def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine
         assert {path.stat().st_uid for path in (cloud.data / "portal").rglob("*")} == {pwd.getpwnam("novella").pw_uid}
     said = first.stop(signal.SIGINT)
     assert first.process.returncode == 0
-    assert "bin/up takes them over again" in said
+    assert "bin/up reconnects to them" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in services)
 
     second = cloud.up()

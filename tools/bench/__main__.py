@@ -1,4 +1,7 @@
-"""bin/bench: measures how fast a one-machine cloud launches servers, and prints a table. Being slow is no failure."""
+"""bin/bench: measures how fast a one-machine cloud launches servers, and prints a table.
+
+A slow result does not cause a failure.
+"""
 
 from __future__ import annotations
 
@@ -245,11 +248,7 @@ def main() -> int:
         from tools.bench import ec2  # noqa: PLC0415
 
         return ec2.main(sys.argv[2:])
-    more = (
-        "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
-        " bin/bench network: what networking costs. bin/bench volumes: what volumes cost."
-        " bin/bench ec2: the EC2 API beside the Compute API."
-    )
+    more = "bin/bench http --help: the same over HTTP for any cloud, with one and with eight simultaneous requests."
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")
     parser.add_argument("--real-launches", type=int, default=8, metavar="N", help="the same with QEMU; 0: none (8)")

@@ -33,7 +33,7 @@ ACTIVE_WITHIN = 120.0
 
 
 class BenchError(Exception):
-    """The measurement cannot be made; the text says why."""
+    """The measurement cannot be done; the text gives the reason."""
 
 
 class Cloud:
@@ -109,7 +109,7 @@ class Cloud:
         return str(json.loads((self.portal / "run/bootstrap.json").read_text())["projects"][name])
 
     def password(self, user: str) -> str:
-        """Return the password that bin/up has made for a seeded user."""
+        """Return the password that bin/up has generated for a seeded user."""
         return credentials.read_passwords(self.data / "clouds.yaml")[user]
 
     def events(self, after: int) -> list[tuple[int, float]]:
@@ -165,7 +165,7 @@ class Cloud:
 
 
 def pss(pid: int) -> int:
-    """Return a process's proportional memory in KiB; 0 when it is gone."""
+    """Return a process's proportional memory in KiB; 0 when it has ended."""
     try:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
@@ -213,7 +213,7 @@ class Client:
         return json.loads(text) if text else None
 
     def ec2_keys(self) -> tuple[str, str]:
-        """Make a key pair for the EC2 API; return the access key and its secret."""
+        """Create a key pair for the EC2 API; return the access key and its secret."""
         path = f"/identity/v3/users/{self.user_id}/credentials/OS-EC2"
         made = self.call("POST", path, {"tenant_id": self.project_id})["credential"]
         return str(made["access"]), str(made["secret"])
@@ -237,7 +237,7 @@ class Client:
         return f"{found['name']} is {found['status']}: {found.get('fault', {}).get('message', 'no fault')}"
 
     def delete_all(self) -> None:
-        """Delete every server of the project and wait until they are gone."""
+        """Delete every server of the project and wait until they are deleted."""
         deadline = time.monotonic() + ACTIVE_WITHIN
         asked: set[str] = set()
         while time.monotonic() < deadline:

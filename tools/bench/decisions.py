@@ -121,7 +121,7 @@ def ask(count: int) -> list[str]:
 
 
 def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
-    """Choose and claim a host for each server; yield the seconds by the clock and of the processor."""
+    """Choose and claim a host for each server; yield the elapsed seconds and the processor seconds."""
     for server in ids:
         action = InstanceAction.objects.select_related("instance__host").get(instance_id=server)
         began, busy = time.perf_counter(), time.process_time()

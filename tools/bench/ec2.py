@@ -1,7 +1,7 @@
-"""``bin/bench ec2``: what the EC2 API takes beside the Compute API for the same work, and prints a table.
+"""``bin/bench ec2``: the cost of the EC2 API relative to the Compute API for the same work, as a table.
 
-Both are asked in turns on one cloud with simulated hosts, one request at a time over a kept connection; requests are
-signed before the clock runs, and answers read after it.  Being slow is no failure.
+Both are measured alternately on one cloud with simulated hosts, one request at a time over a kept connection; requests
+are signed before the clock runs, and answers read after it. A slow result does not cause a failure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_OF_COMPUTE = 2.0
 """How many times as long as the Compute API the EC2 API should take at most."""
 MANY = 100
 AT_ONCE = 25
-"""Servers of one launch while the hundred are made."""
+"""Servers of one launch while the hundred are created."""
 FREE = ("instances", "cores", "ram", "fixed_ips")
 SERVERS, DETAIL, FLAVOR = "/compute/v2.1/servers", "/compute/v2.1/servers/detail", "/compute/v2.1/flavors/1"
 NEWEST = "compute 2.96"

@@ -19,7 +19,7 @@ OPEN_WITHIN = 10.0
 
 
 class Socket:
-    """A WebSocket that is read in a thread of its own; every message is handed on with the time of its arrival."""
+    """A WebSocket that is read in a thread of its own; every message is passed on with the time of its arrival."""
 
     def __init__(self, url: str, headers: dict[str, str], take: Callable[[dict[str, Any], float], None]) -> None:
         self._take = take
@@ -73,7 +73,7 @@ class Servers:
 
 
 class Page:
-    """An open page of a signed-in browser: notes when it was told of each event."""
+    """An open page of a signed-in browser: notes the arrival time of each event."""
 
     def __init__(self, port: int, user: str, password: str, page: str = "instances") -> None:
         self.frames: list[tuple[int, float]] = []

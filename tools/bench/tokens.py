@@ -30,7 +30,7 @@ print(json.dumps(seconds[100:]))
 
 @dataclass(frozen=True)
 class Tokens:
-    """Seconds of single requests, and requests a second with SENDERS clients at once."""
+    """Seconds of single requests, and requests a second with SENDERS simultaneous clients."""
 
     issued: list[float]
     issued_a_second: float
@@ -67,7 +67,7 @@ class _Asker:
 
 
 def measure(cloud: Cloud, count: int) -> Tokens:
-    """Measure ``count`` requests one after the other, and as many again with SENDERS at once."""
+    """Measure ``count`` requests one after the other, and the same number with SENDERS simultaneous clients."""
     askers = [_Asker(cloud, "demo") for _ in range(SENDERS)]
     for asker in askers:
         asker.issue()

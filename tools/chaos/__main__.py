@@ -28,7 +28,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bin/chaos",
         description="Launch, change and delete servers at random on simulated hosts of a cloud of its own, while"
-        " processes are killed and stopped, the database goes away and messages get lost. Then check that"
+        " processes are killed and stopped, the database is disconnected and messages get lost. Then check that"
         " nothing was lost. The exit status is 0 only when nothing is wrong.",
     )
     parser.add_argument(

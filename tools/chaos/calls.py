@@ -20,7 +20,7 @@ from tools.chaos.client import MICROVERSION
 FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
 """Seeded flavors by name; ``large`` asks for more disk than any simulated host of a chaos run has."""
 IMAGE = "$image"
-"""Stands in a plan for the id of the image, which the cloud gives it."""
+"""A placeholder in a plan for the id of the image, which the cloud assigns."""
 MORE_OFTEN = {"unlock": 2}
 """Weights of actions that are otherwise 1."""
 
@@ -42,7 +42,9 @@ class Call:
         return self.actions[0].rule_check == ADMIN
 
     def weight(self, state: str) -> int:
-        """Say how often it is called in a state, among the others: most often what leads back from there to active."""
+        """Return how often it is called in a state, relative to the others: most often the actions that return from
+        there to active.
+        """
         if not any(isinstance(action, HostAction) for action in self.actions):
             return MORE_OFTEN.get(self.name, 1)
         here = self._beginning_in(state)
@@ -99,4 +101,4 @@ def _calls() -> dict[str, Call]:
 
 CALLS = _calls()
 STATES = [state.value for state in VmState if any(call.leads_to(state) != state for call in CALLS.values())]
-"""The states from which an action leads on."""
+"""The states from which an action can change to another one."""

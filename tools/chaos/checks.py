@@ -1,5 +1,5 @@
-"""What must be true when a run has settled: nothing goes on, the doctor finds nothing, and hosts have what the records
-say.
+"""The conditions after a run has settled: no operation is running, the doctor finds nothing, and hosts match the
+records.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def without_networks(seen: Seen) -> list[Finding]:
         wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.") for host, known in seen.told.items() if known
     ]
     left += [wrong(f"network {row.id}", f"{row.name} is not deleted.") for row in Network.objects.filter(OWN)]
-    left += [wrong(f"floating IP {row.id}", f"{row.address} is not given back.") for row in FloatingIP.objects.all()]
+    left += [wrong(f"floating IP {row.id}", f"{row.address} is not released.") for row in FloatingIP.objects.all()]
     left += [
         wrong(f"router {row.id}", f"{row.name} is not deleted.") for row in Router.objects.filter(name=CHAOS_ROUTER)
     ]
@@ -97,14 +97,14 @@ def _alive() -> Iterator[Instance]:
 
 
 def under_way() -> Iterator[Finding]:
-    """Yield what still goes on, which is right in a cloud that works and wrong in one at rest."""
+    """Yield the operations that are still running, which is right in a cloud that works and wrong in one at rest."""
     for host in Host.objects.filter(connected=False):
         yield wrong(f"host {host.name}", "It is not connected.")
     for row in _alive():
         if row.task_state is not None or row.vm_state == VmState.BUILDING:
             yield wrong(str(row.id), f"{name_of(row)} is still on its way; its deadline is {row.task_deadline}.")
     for mark in DeliveryMark.objects.all():
-        yield wrong(f"{mark.kind} {mark.subject_id}", "Hosts are still to be told of it.")
+        yield wrong(f"{mark.kind} {mark.subject_id}", "Hosts still have to be notified of it.")
     for message in OrmQ.objects.exclude(key__startswith="ping:"):
         yield wrong(f"message {message.id}", f"It is still in the queue {message.key}.")
     given_up = Q(subject_kind__in=[VOLUME, VOLUME_COPY], deadline__lt=timezone.now())
@@ -122,7 +122,7 @@ def under_way() -> Iterator[Finding]:
 
 
 def examined(seen: Seen) -> Iterator[Finding]:
-    """Yield what the doctor finds wrong but for what was made by hand; what it only notes is well."""
+    """Yield the doctor's errors except those that were caused manually; its notes are ignored."""
     expected = {f"instance {uuid}" for uuid in called_active_and_never_built(seen)}
     for found in findings():
         if found.severity != "note" and not (found.check == "guests" and found.subject in expected):
@@ -140,7 +140,7 @@ def _by_hand() -> set[str]:
 
 def called_active_and_never_built(seen: Seen) -> set[str]:
     """Return the servers whose build an operator's reset cut off, and that the cloud has found without a guest: the
-    doctor tells of them, as it should.
+    doctor reports them, as it should.
     """
     builds = {kind.action for kind in BUILD_KINDS}
     cut_off = {str(row) for row in _actions(*builds).filter(message=BY_HAND).values_list("instance_id", flat=True)}
@@ -176,11 +176,11 @@ def domains(seen: Seen) -> Iterator[Finding]:
 
 
 def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -> str:
-    """Say what is wrong with the domain of a server, nothing when it is as it should be.
+    """Describe the error in the domain of a server; empty when it is correct.
 
-    Where an operator has set the state, it is enough that the records know the domain's power: a server that was called
-    active may be paused, or may never have been built.  So it is with a pause, and the end of one, that the host did
-    when nobody waited for its word any more: as in Nova the server keeps its state and shows its power.
+    If an operator has set the state, it is enough that the records know the domain's power: a server that was set to
+    active may be paused, or may never have been built. The same is true of a pause, and of its end, that the host
+    completed after its command had timed out: as in Nova the server keeps its state and shows its power.
     """
     wanted = row.host.name if row.host else "no host"
     if found is None:

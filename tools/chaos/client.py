@@ -1,4 +1,4 @@
-"""A user of the cloud: sends a request once, and tells an answer from none."""
+"""A user of the cloud: sends a request once, and distinguishes an answer from a lost one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VOLUME_MICROVERSION = (3, 70)
 
 
 class UnreachableError(Exception):
-    """Nobody has listened for longer than a start takes."""
+    """The web was not reachable for longer than a start needs."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; ``status`` 0 when nothing did, and the request may or may not have been carried out."""
+    """The answer; ``status`` 0 when there was none, and the request may or may not have been carried out."""
 
     status: int
     body: Any
@@ -115,7 +115,10 @@ class Client:
 
 
 def dialled(port: int) -> http.client.HTTPConnection:
-    """Return a connection to the web.  Raises UnreachableError when nobody listens for longer than a start takes."""
+    """Return a connection to the web.
+
+    Raises UnreachableError when it is not reachable for longer than a start needs.
+    """
     deadline = time.monotonic() + REACHED_WITHIN
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_WITHIN)

@@ -130,7 +130,7 @@ class Cloud:
     # ----- making and running ---------------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Make the folder, and this process's environment that of every program; Django can be set up then."""
+        """Create the folder, and set this process's environment to that of every program; Django can be set up then."""
         for name in [name for name in os.environ if name.startswith(("NOVELLA_", "DJANGO_", "OS_"))]:
             del os.environ[name]
         os.environ.update(SETTINGS)
@@ -183,7 +183,7 @@ class Cloud:
             self.log(f"supervisor: {line}")
 
     def step(self) -> None:
-        """Carry out what other threads have handed over, then one step of the supervisor."""
+        """Carry out the calls that other threads have queued, then one step of the supervisor."""
         if self._supervisor is None:
             return
         while not self._work.empty():
@@ -195,7 +195,7 @@ class Cloud:
         return self._supervisor is not None and self._supervisor.stopping
 
     def wait_until_ready(self) -> None:
-        """Step until web, worker groups and every host are there.  Raises CloudError."""
+        """Step until web, worker groups and every host are ready. Raises CloudError."""
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and not self.interrupted:
             self.step()
@@ -232,7 +232,7 @@ class Cloud:
         self.do(work)
 
     def release(self) -> None:
-        """Start what was held, and wait until all is there.  Raises CloudError."""
+        """Start the held services, and wait until all are ready. Raises CloudError."""
 
         def work() -> None:
             assert self._supervisor is not None  # noqa: S101 - as above

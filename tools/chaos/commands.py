@@ -13,9 +13,9 @@ class CommandError(Exception):
 
 
 def finished(command: Sequence[str], environment: Mapping[str, str] | None = None, within: float = 120) -> str:
-    """Run a program to its end, and return what it said.  Raises CommandError, subprocess.TimeoutExpired.
+    """Run a program to its end, and return its output. Raises CommandError, subprocess.TimeoutExpired.
 
-    A shell tells its exit status, which may be collected by another thread before this one asks for it.
+    A shell reports its exit status, which another thread may collect before this one waits for it.
     """
     words = ["sh", "-c", f'"$@"; echo "{ENDED}$?"', "sh", *command]
     done = subprocess.run(

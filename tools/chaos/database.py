@@ -30,7 +30,7 @@ STANDBY = "standby"
 
 
 class Database(ABC):
-    """The cloud's database, with the faults that can be made in it."""
+    """The cloud's database, with the faults that can be simulated in it."""
 
     name: str
     url = ""
@@ -62,16 +62,16 @@ class Database(ABC):
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
         """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``).
 
-        Raises an error of the driver when somebody else is in the way for longer than a moment.
+        Raises an error of the driver when another transaction blocks it for longer than a moment.
         """
 
     @abstractmethod
     def lock(self, seconds: float) -> None:
-        """Let nobody else write servers for ``seconds``."""
+        """Block writes to servers for ``seconds``."""
 
     @abstractmethod
     def away(self, seconds: float, pick: int) -> str:
-        """Make the database unreachable for ``seconds``; return in words how."""
+        """Disconnect the database for ``seconds``; return a description of the method."""
 
     @abstractmethod
     def lose_wakes(self, seconds: float) -> None:
@@ -87,7 +87,7 @@ class Database(ABC):
 
     @abstractmethod
     def put_back(self, path: Path) -> None:
-        """Put a copy in its place as the operator's guide says; nobody else uses it.  Raises CommandError."""
+        """Restore a copy as described in the operator's guide; no other process uses it. Raises CommandError."""
 
 
 class Sqlite(Database):
@@ -101,13 +101,13 @@ class Sqlite(Database):
         self._wake = data / "run" / "wake"
 
     def start(self) -> None:
-        """Do nothing: whoever opens the file first creates it."""
+        """Do nothing: the first process that opens the file creates it."""
 
     def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
         """Do nothing: there is no process."""
 
     def stop(self, *, keep: bool) -> None:
-        """Do nothing: the file goes with its folder."""
+        """Do nothing: the file is removed with its folder."""
 
     def moment(self, when: datetime) -> object:
         return str(when.astimezone(UTC).replace(tzinfo=None))
@@ -227,7 +227,7 @@ class Postgresql(Database):
             time.sleep(seconds)
 
     def away(self, seconds: float, pick: int) -> str:
-        """Stop every process of the server for a while, or shut it down at once and start it again."""
+        """Stop every process of the server for a while, or shut it down immediately and start it again."""
         if pick % 2:
             self._server.signal(signal.SIGSTOP)
             time.sleep(seconds)
@@ -236,7 +236,7 @@ class Postgresql(Database):
         self._server.break_off()
         time.sleep(seconds)
         self._server.run()
-        return "it was shut down at once and recovered"
+        return "it was shut down immediately and recovered"
 
     def lose_wakes(self, seconds: float) -> None:
         """End the connections of listeners again and again."""
@@ -261,7 +261,7 @@ class Postgresql(Database):
     # ----- the standby ----------------------------------------------------------------------------------------------
 
     def fall_behind(self) -> None:
-        """Let the standby get nothing more from the primary, which goes on."""
+        """Cut the standby off from the primary, which continues to work."""
         if self._standby is None:
             raise LookupError("there is no standby")
         with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
@@ -270,15 +270,15 @@ class Postgresql(Database):
             deadline = time.monotonic() + START_WITHIN
             while connection.execute("SELECT 1 FROM pg_stat_wal_receiver").fetchone() is not None:
                 if time.monotonic() > deadline:
-                    raise LookupError("the standby goes on to follow the primary")
+                    raise LookupError("the standby keeps following the primary")
                 time.sleep(0.05)
 
     def lose_primary(self) -> None:
-        """Kill every process of the primary: what the standby did not get is lost."""
+        """Kill every process of the primary: data that the standby did not receive is lost."""
         self._server.kill()
 
     def promote(self) -> None:
-        """Make the standby the primary."""
+        """Promote the standby to the primary."""
         if self._standby is None:
             raise LookupError("there is no standby")
         with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:

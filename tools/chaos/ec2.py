@@ -1,4 +1,4 @@
-"""What clients do by the EC2 API, in the same turns as by the others; and that its ids always mean the same."""
+"""The actions of clients by the EC2 API, in the same turns as by the others; and the check that its ids are stable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 17
 """Of a UUID: an instance's id in EC2 begins with these, as its guest knows it."""
 SHARED_NETWORK = "10.20.0.0/24"
 MOST_ADDRESSES, MOST_VOLUMES, MOST_INTERFACES = 4, 8, 1
-"""Of one project, whichever API made them: what there are more of is changed or deleted."""
+"""Of one project, whichever API created them: additional ones are changed or deleted."""
 TAG = "step"
 VOLUME, INTERFACE = "-volume by token", "-interface by token"
 """End the names of volumes and interfaces that were asked for with a client token, of which there is one each."""
@@ -41,7 +41,7 @@ LOOKS = (
     "DescribeInstanceStatus",
     "DescribeTags",
 )
-"""What is described while others change it: an answer may be old, and is no internal error."""
+"""Records that are described while others change them: an answer may be old, but not an internal error."""
 RECORDS: Mapping[str, frozenset[str]] = {
     "ec2_start": frozenset({"start", "resume", "unpause", "unshelve"}),
     "ec2_stop": frozenset({"stop"}),
@@ -136,7 +136,9 @@ def _show(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _address(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Lead an address to the server: a new one, or one that leads elsewhere; or nowhere; or give one back."""
+    """Associate an address with the server: a new one, or one of another server; or disassociate one; or release
+    one.
+    """
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeAddresses")
     if not listed.accepted:
@@ -163,7 +165,7 @@ def _address(world: World, client: Client, operation: Operation, server: str) ->
 
 
 def _volume(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Make a volume, once however often it is asked for; or delete one where there are enough."""
+    """Create a volume, once even with repeated requests; or delete one if there are enough."""
     face = world.by_ec2[operation.project]
     found = _volumes(world, face)
     if len(found) >= MOST_VOLUMES:
@@ -207,7 +209,7 @@ def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
 
 
 def _interface(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Make an interface, once however often it is asked for; or plug one in, take it out, or delete it."""
+    """Create an interface, once even with repeated requests; or attach one, detach it, or delete it."""
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
     if not listed.accepted:
@@ -229,7 +231,7 @@ def _interface(world: World, client: Client, operation: Operation, server: str) 
 
 
 def delete_interfaces(world: World) -> World:
-    """Delete the interfaces that the projects have made, when their servers are gone."""
+    """Delete the interfaces that the projects have created, after their servers."""
     for face in world.by_ec2:
         listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
         for each in listed.body["NetworkInterfaces"] if listed.accepted else []:

@@ -26,12 +26,12 @@ AT_ONCE = 2
 ALONE = (PUT_BACK, LOSE_PRIMARY)
 """Faults beside which nothing else fails."""
 TOPICS = ("scheduler",)
-"""Whose messages get lost: what is cast there is looked after by the reaper."""
+"""Queues that lose messages: the reaper repeats the work of messages that are cast there."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What faults act upon, and a log."""
+    """The targets of faults, and a log."""
 
     cloud: Cloud
     proxy: Proxy
@@ -63,14 +63,14 @@ class FaultRunner:
             self._threads.append(thread)
 
     def wait(self, working: Callable[[], bool], step: Callable[[], None]) -> None:
-        """Call ``step`` until every fault is over; faults still queued when ``working`` turns false are left out."""
+        """Call ``step`` until every fault has ended; faults still queued when ``working`` turns false are left out."""
         while any(thread.is_alive() for thread in self._threads):
             step()
             if not working():
                 self._leave_out()
 
     def _leave_out(self) -> None:
-        """Take what still waits from the queue, but for the loss of records, which a run is made for."""
+        """Remove the waiting faults from the queue, except a loss of records, which is the purpose of a run."""
         kept = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -135,7 +135,7 @@ def _pick(names: list[str], fault: Fault) -> str:
 
 
 def _with_several(targets: Targets) -> list[str]:
-    """Return the programs of more than one process: a part of each may end while the rest goes on."""
+    """Return the programs with more than one process: some of these may end while the rest continues."""
     return [*targets.cloud.names("worker"), *targets.cloud.names("web")]
 
 
@@ -182,7 +182,7 @@ def _kill_everything(targets: Targets, fault: Fault) -> str:
 
 def _lock(targets: Targets, fault: Fault) -> str:
     targets.cloud.database.lock(fault.seconds)
-    return "nobody could write"
+    return "writes were blocked"
 
 
 def _away(targets: Targets, fault: Fault) -> str:
@@ -247,14 +247,14 @@ def _delay(run: Run, numbers: list[int], fault: Fault, database: Database) -> No
 
 def _lose_wakes(targets: Targets, fault: Fault) -> str:
     targets.cloud.database.lose_wakes(fault.seconds)
-    return "nobody was woken"
+    return "wake-ups were lost"
 
 
 def _wake(targets: Targets, fault: Fault) -> str:
     for _ in range(10):
         targets.cloud.database.wake(5)
         time.sleep(fault.seconds / 10)
-    return "everybody was woken"
+    return "all processes were woken"
 
 
 # ----- links ----------------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ MAKE: dict[str, Callable[[Targets, Fault], str]] = {
     "stop the web": _stop("web"),
     "stop an agent": _stop("agent"),
     "lock the database": _lock,
-    "take the database away": _away,
+    "disconnect the database": _away,
     "delete queue messages": _on_queue(_delete),
     "copy queue messages": _on_queue(_copy),
     "delay queue messages": _on_queue(_delay),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Gate:
-    """Open at first; whoever is inside is waited for when it closes."""
+    """Open at first; it waits for the clients inside when it closes."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -29,7 +29,7 @@ class Gate:
                 self._changed.notify_all()
 
     def close(self, within: float) -> bool:
-        """Let nobody in, and wait until nobody is inside; False when somebody stays for longer."""
+        """Admit no clients, and wait until none is inside; False when one stays for longer."""
         with self._changed:
             self._open = False
             return self._changed.wait_for(lambda: not self._inside, within)

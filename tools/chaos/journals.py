@@ -18,12 +18,12 @@ POOL = "volumes/pool.json"
 LOOK_EVERY = 0.02
 
 Domain = Mapping[str, Any]
-"""What a hypervisor has of a server: attempt, power, sizes, the MAC addresses of its interfaces."""
+"""The hypervisor's data about a server: attempt, power, sizes, the MAC addresses of its interfaces."""
 
 
 @dataclass
 class Journal:
-    """What one host's journal says so far."""
+    """The content of one host's journal so far."""
 
     path: Path
     guests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the hypervisors have, and had, by the servers' ids."""
+    """The guests of the hypervisors, current and former, by the servers' ids."""
 
     domains: Mapping[str, tuple[str, Domain]]
     """Name of its host, and the domain."""
@@ -73,7 +73,7 @@ class Seen:
     twice: Mapping[str, str]
     """Servers that ever had domains on two hosts at one moment, and where."""
     told: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
-    """What each host knows of networks, routers, floating IPs and groups: by its name, the kind and the id."""
+    """The networks, routers, floating IPs and groups that each host knows: by its name, the kind and the id."""
     shared: Mapping[str, str] = field(default_factory=dict)
     """Volumes for one server alone that two ever had at one moment, and which."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

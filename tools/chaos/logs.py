@@ -10,7 +10,7 @@ _LAST_LINE = re.compile(r"^(?:[\w]+\.)*\w*(?:Error|Exception)\b.*")
 _EXPECTED = re.compile(
     r"^(django\.db\.utils\.|sqlite3\.|psycopg(_pool)?(\.errors)?\.)\w+|^ConnectionResetError|^BrokenPipeError"
 )
-"""What an outage of the database, or the end of the other side, makes of whoever waits for it."""
+"""The effects of an outage of the database, or of the end of the other side, on a waiting process."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|0x[0-9a-f]+|\d{2,}")
 LONGEST = 200
 

@@ -107,7 +107,7 @@ class Loss:
 
 
 def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
-    """Yield what is gone, though nobody asked for that in the records that were kept."""
+    """Yield missing resources that the kept records did not delete."""
     for uuid, (host, domain) in loss.seen.domains.items():
         if _has_to_stay(loss, uuid, host):
             yield from _domain(loss, uuid, (host, domain), seen.domains.get(uuid))
@@ -144,7 +144,7 @@ def _domain(loss: Loss, uuid: str, was: tuple[str, Domain], now: tuple[str, Doma
 
 
 def _has_moved(loss: Loss, key: str, seen: Seen) -> bool:
-    """Say whether data that was being moved has gone because its guest went over to the new data."""
+    """Return whether data that was being moved was removed because its guest switched to the new data."""
     new = loss.last.moving.get(key)
     used = {str(disk["attachment_id"]) for _, domain in seen.domains.values() for disk in domain.get("volumes", [])}
     return any(used & clients_of(volumes.get(new)) for volumes in seen.pools.values() if new)

@@ -1,4 +1,4 @@
-"""What clients do with networks, routers, floating IPs and security groups, and how all of it is deleted."""
+"""The actions of clients with networks, routers, floating IPs and security groups, and how all of it is deleted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from tools.chaos.world import World
 NETWORK = "/network/v2.0"
 COMPUTE = "/compute/v2.1"
 RANGES = 250
-"""How many ranges the operations choose from; a few more are for what is made before packets are sent."""
+"""The number of ranges that the operations choose from; a few more are for networks that are created before packets are
+sent.
+"""
 PREFIX = "chaos-net-"
-"""What the names of the projects' networks begin with."""
+"""The prefix of the names of the projects' networks."""
 ROUTER = "chaos"
 """The name of each project's router."""
 MOST_NETWORKS, MOST_FLOATING, MOST_RULES = 3, 4, 6
-"""Of one project: what there are more of is changed or deleted."""
+"""Of one project: additional ones are changed or deleted."""
 FIRST_PORT = 20_000
 """The least port that a rule of ours opens."""
 OURS = "chaos"
@@ -28,11 +30,13 @@ OURS = "chaos"
 ACCEPTED_WITHIN = 60.0
 """Seconds during which a call that is needed before packets are sent is repeated: a busy cloud may refuse it first."""
 SOME = "10.20.0.0/24"
-"""Whom a rule lets in that is not for all: the shared network of a new cloud."""
+"""The source range of a rule that is not for all: the shared network of a new cloud."""
 
 
 def _floating_ip(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Lead a floating IP to the server: a new one, or one that leads elsewhere; or nowhere; or give one back."""
+    """Associate a floating IP with the server: a new one, or one of another server; or disassociate one; or release
+    one.
+    """
     ports = _listed(client, f"ports?device_id={server}")
     found = _listed(client, "floatingips")
     port = _pick(ports, operation)
@@ -48,7 +52,7 @@ def _floating_ip(world: World, client: Client, operation: Operation, server: str
 
 
 def _port_forwarding(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Forward a port of a floating IP to the server, or forward it no more."""
+    """Forward a port of a floating IP to the server, or remove a forwarding."""
     free = [each for each in _listed(client, "floatingips") if each["port_id"] is None]
     ports = _listed(client, f"ports?device_id={server}")
     if not free or not ports or not ports[0]["fixed_ips"]:
@@ -66,7 +70,7 @@ def _port_forwarding(world: World, client: Client, operation: Operation, server:
 
 
 def _rule(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Open a port in one of the project's groups, to all, to some or to members, or let pings in; or close it."""
+    """Open a port in one of the project's groups, to all, to some or to members, or allow pings; or close it."""
     groups = _listed(client, "security-groups")
     rules = _own_rules(client)
     if len(rules) >= MOST_RULES:
@@ -109,7 +113,7 @@ def _own_network(world: World, client: Client, operation: Operation, server: str
 
 
 def _new_network(client: Client, router: str, number: int) -> Answer:
-    """Make a network with the range of this number, below 256, on a router; answer as its subnet was answered."""
+    """Create a network with the range of this number, below 256, on a router; return the answer of its subnet."""
     made = client.call("POST", f"{NETWORK}/networks", {"network": {"name": f"{PREFIX}{number}"}})
     if not made.accepted:
         return made
@@ -129,7 +133,7 @@ def _plug(client: Client, server: str, network: str) -> Answer:
 
 
 def _drop_network(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Delete a network of the project's own; what is in use is refused."""
+    """Delete a network of the project; the request is refused if it is in use."""
     network = _pick(_own_networks(client), operation)
     if network is None:
         return client.call("GET", f"{NETWORK}/networks")
@@ -138,7 +142,7 @@ def _drop_network(world: World, client: Client, operation: Operation, server: st
 
 
 def _router(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Switch the project's router off or on, or let it lead nowhere, or out again."""
+    """Switch the project's router off or on, or remove its external network, or set it again."""
     path = f"{NETWORK}/routers/{world.routers[operation.project]}"
     changes: dict[str, Any] = {"admin_state_up": operation.number % 4 != 0}
     if operation.number % 3 == 0:
@@ -158,7 +162,7 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 
 
 def lead_in(world: World) -> World:
-    """Lead floating IPs that lead nowhere to running servers of their project, where it has any; one at least."""
+    """Associate unassociated floating IPs with running servers of their project, if it has any; at least one."""
     for client in world.clients:
         active = _listed(client, f"{COMPUTE}/servers?status=ACTIVE")
         ports = [port for server in active for port in _listed(client, f"ports?device_id={server['id']}")]
@@ -209,7 +213,7 @@ def _repeat(*calls: Callable[[], Answer]) -> Answer:
 
 
 def delete_all(world: World) -> World:
-    """Delete everything of networking that the projects have made, when their servers are gone."""
+    """Delete all network resources that the projects have created, after their servers."""
     for client, router in zip(world.clients, world.routers, strict=True):
         for floating in _listed(client, "floatingips"):
             client.call("DELETE", f"{NETWORK}/floatingips/{floating['id']}")
@@ -225,7 +229,7 @@ def delete_all(world: World) -> World:
 
 
 def _leave(client: Client, router: str, network: str) -> None:
-    """Take a router off a network."""
+    """Detach a router from a network."""
     for subnet in _listed(client, f"subnets?network_id={network}"):
         client.call("PUT", f"{NETWORK}/routers/{router}/remove_router_interface", {"subnet_id": subnet["id"]})
 

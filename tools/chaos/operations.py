@@ -19,7 +19,7 @@ COMPUTE = "/compute/v2.1"
 SETTLES_WITHIN = 4.0
 LOOK_EVERY = 0.25
 TOGETHER = 5
-"""Most calls at once of one operation."""
+"""The largest number of simultaneous calls of one operation."""
 
 
 class Lane:

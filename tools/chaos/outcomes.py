@@ -73,7 +73,7 @@ def _launches(world: World) -> Iterable[Finding]:
             said = " and ".join(str(answer.status or "nothing") for answer in answers)
             yield wrong(_first(servers), f"Launch {operation.number} ({operation}) was answered {said}; {words}")
     for name, servers in made.items():
-        yield wrong(_first(servers), f"Nobody launched {name}.")
+        yield wrong(_first(servers), f"{name} was not launched by any operation.")
 
 
 def _first(servers: Sequence[Instance]) -> str:

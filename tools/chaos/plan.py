@@ -1,4 +1,4 @@
-"""What a chaos run will do: operations and faults, decided by the seed alone."""
+"""The plan of a chaos run: operations and faults, determined only by the seed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @dataclass(frozen=True)
 class Operation:
-    """A call of the public API, or the same call several times at once.
+    """A call of the public API, or several simultaneous ones.
 
-    ``target`` is the number of the launch whose server is meant, ``index`` which of its servers.
+    ``target`` is the number of the launch that created the server, ``index`` selects one of its servers.
     """
 
     number: int
@@ -36,7 +36,7 @@ class Operation:
     index: int = 0
     times: int = 1
     settled: bool = True
-    """Whether to wait a moment until nothing goes on with the server."""
+    """Whether to wait a moment until no operation of the server is running."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,7 +88,7 @@ FAULTS: Mapping[str, tuple[float, float]] = {
     "stop the web": (0.5, 3),
     "stop an agent": (1, 9),
     "lock the database": (1, 3),
-    "take the database away": (6, 8),
+    "disconnect the database": (6, 8),
     "delete queue messages": (0.5, 1.5),
     "copy queue messages": (0.5, 1.5),
     "delay queue messages": (0.5, 1.5),
@@ -109,7 +109,7 @@ FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
     "delete a bridge": (0, 0),
     "delete a filter": (0, 0),
 }
-"""Where packets are sent: what happens to the hosts' networks."""
+"""Faults of the hosts' networks, in runs that send packets."""
 COPY, PUT_BACK = "copy the database", "put the copy back"
 FALL_BEHIND, LOSE_PRIMARY = "hold the standby back", "lose the primary"
 LOSSES: Mapping[str, tuple[int, int]] = {
@@ -216,7 +216,7 @@ OTHERS = {
     "ec2_detach": 1,
     "ec2_interface": 2,
 }
-"""What is asked of a server in any state by addresses of its own, by the EC2 API, or of its networks and volumes, with
+"""Operations on a server in any state by addresses of its own, by the EC2 API, or on its networks and volumes, with
 weights.
 """
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
@@ -228,7 +228,7 @@ OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
 OFTEN = 5
 """How many times as often these are asked where packets are sent, or more is asked of volumes or by EC2."""
 CUTS = (0.0, 0.02, 0.1, 0.4)
-"""Seconds after which a client of EC2 that waits for no answer is gone."""
+"""Seconds after which a client of EC2 disconnects without an answer."""
 WAITING = 12
 """How many times as likely a kind is that did not come up yet: a long run has every one."""
 _BAD = (
@@ -326,7 +326,7 @@ class _Lane:
         return Operation(number, self._number, f"launch {kind}", details=details)
 
     def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
-        """Launch by the wizard with a form that is sent more than once and makes one server."""
+        """Launch by the wizard with a form that is sent more than once and creates one server."""
         self._live.append(_Server(number, 1))
         return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
 
@@ -338,7 +338,7 @@ class _Lane:
         return Operation(number, self._number, "launch ec2", times=self._chance.randint(1, 4), details=details)
 
     def _cut(self) -> dict[str, Any]:
-        """Decide whether the client goes away before the answer, and how soon."""
+        """Decide whether the client disconnects before the answer, and how soon."""
         return {"cut": self._chance.choice(CUTS)} if self._chance.random() < 0.25 else {}
 
     def _delete(self, number: int, server: _Server) -> Operation:

@@ -1,7 +1,7 @@
-"""Stands between agents and web: passes frames on, and on demand cuts, stalls, doubles, delays and reorders them.
+"""A proxy between agents and web: forwards frames, and on demand cuts, stalls, doubles, delays and reorders them.
 
-It does only what networks do to TCP: nothing is left out of a connection that goes on, and reports stay in their order.
-Commands of different instances may change places, because only those of one instance are ordered.
+It simulates only faults that networks cause to TCP: no frame of a surviving connection is lost, and reports stay in
+their order. Commands of different instances may be reordered, because only those of one instance are ordered.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Link:
     held: list[Frame] = field(default_factory=list)
     stalled_until: float = 0.0
     swallowing: str = ""
-    """Which way nothing passes any more: ``up``, ``down`` or ``both``."""
+    """The blocked direction: ``up``, ``down`` or ``both``."""
 
     def cut(self) -> None:
         """Break the connection and lose what is on its way."""
@@ -58,7 +58,7 @@ class Proxy:
         self._made = 0
         self._until = {"double": 0.0, "delay": 0.0, "reorder": 0.0}
         self.done: dict[str, int] = {}
-        """What was done to frames and links, counted."""
+        """The faults of frames and links, counted."""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 

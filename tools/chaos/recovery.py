@@ -1,4 +1,6 @@
-"""The work of an operator when records were lost, as the guide says: look, decide, remove by hand what is nobody's."""
+"""The work of an operator when records were lost, according to the guide: check, decide, remove manually the resources
+without an owner.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from tools.chaos.wrongs import wrong
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
 SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
-"""Seconds until all that differs is followed or named, and until nothing differs any more after an operator's work."""
+"""Seconds until all differences are resolved or reported, and until there are none after an operator's work."""
 LOOK_EVERY = 2.0
 
 
@@ -84,7 +86,7 @@ class Recovery:
     # ----- working --------------------------------------------------------------------------------------------------
 
     def _unmended(self, seen: Seen) -> list[Finding]:
-        """Do for each finding what the guide says; return what is still to be mended."""
+        """Handle each finding according to the guide; return the remaining ones."""
         said = [finding for finding in findings() if finding.severity != "note"]
         for finding in said:
             if finding.mend is not None:
@@ -137,7 +139,7 @@ class Recovery:
                 self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
 
     def _delete_without_data(self, seen: Seen) -> None:
-        """Delete volumes and snapshots whose data is gone."""
+        """Delete volumes and snapshots whose data is lost."""
         for volume in Volume.objects.exclude(pool=None):
             stored = seen.pools.get(str(volume.pool_id), {}).get(data_id_of(volume))
             if stored is None and volume.status in volume_checks.HALF:
@@ -160,7 +162,7 @@ class Recovery:
         self.cloud.hold("agent")
         folder = self.cloud.folder / "hosts"
         for uuid, host in guests:
-            self.note(f"by hand: what host {host} has of {uuid} is removed")
+            self.note(f"manually: the resources of {uuid} on host {host} are removed")
             _forget_guest(folder / host, uuid)
         for path in folder.glob(f"*/{POOL}"):
             _forget_data(path, known)
@@ -176,7 +178,7 @@ _WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {
 
 
 def with_used(known: losses.Records, seen: Seen) -> losses.Records:
-    """Return the records with the data that guests have open: its server is given it, and nobody removes it."""
+    """Return the records with the data that guests have open: it is assigned to their servers, and is not removed."""
     domains = [domain for uuid, (_, domain) in seen.domains.items() if uuid in known.servers]
     used = {str(disk["attachment_id"]) for domain in domains for disk in domain.get("volumes", [])}
     pools = [volumes.items() for volumes in seen.pools.values()]

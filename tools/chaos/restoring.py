@@ -30,7 +30,7 @@ FOUND_WITHIN = 60.0
 
 @dataclass
 class Restoring:
-    """Carries them out, and afterwards the operator's work; what is wrong then is in ``wrongs``."""
+    """Carries them out, and afterwards the operator's work; the remaining errors are in ``wrongs``."""
 
     cloud: Cloud
     hypervisors: Hypervisors
@@ -160,7 +160,7 @@ _MAKE: dict[str, Callable[[Restoring, Fault], str]] = {
 
 
 def _bring_missing(copy: Path, folder: Path) -> None:
-    """Bring back files of a copy that are not there any more."""
+    """Restore the missing files of a copy."""
     for path in copy.rglob("*"):
         there = folder / path.relative_to(copy)
         if path.is_file() and not there.exists():

@@ -41,11 +41,11 @@ SECONDS_PER_LOSS = 400.0
 """For the stop, the start and the operator's work where records are lost."""
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0
-"""Before the end, all is told that is wrong, also in a cloud that is not at rest."""
+"""Before the end, all errors are reported, also in a cloud that is not at rest."""
 VOLUMES_GO_IN = 2
-"""Turns until every volume is deleted: what an earlier delete has failed to do is asked for once more."""
+"""Turns until every volume is deleted: a failed delete is repeated once."""
 STORIES = 6
-"""Servers whose events are told when something is wrong."""
+"""The number of servers whose events are reported when there are errors."""
 
 
 class Log:
@@ -120,7 +120,7 @@ class Run:
             self._delete(world)
 
     def _stepping(self, work: Callable[[], T]) -> T:
-        """Call ``work`` in a thread while the supervisor goes on."""
+        """Call ``work`` in a thread while the supervisor keeps running."""
         done: list[T] = []
         failed: list[Exception] = []
 
@@ -177,7 +177,7 @@ class Run:
     # ----- rest -----------------------------------------------------------------------------------------------------
 
     def _rest(self, world: World) -> None:
-        """Wait until nothing is wrong any more, or until that cannot be expected."""
+        """Wait until there are no errors, or until that cannot be expected."""
         began = time.monotonic()
         wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         wrongs += outcomes.check(world)

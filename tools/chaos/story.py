@@ -1,4 +1,4 @@
-"""What is known of one server, for whoever looks into a failure of a chaos run."""
+"""The events of one server, to investigate a failure of a chaos run."""
 
 from __future__ import annotations
 

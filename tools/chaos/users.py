@@ -20,7 +20,7 @@ from tools.chaos.world import World
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""
 HAS_AGENT = [{"op": "add", "path": "/hw_qemu_guest_agent", "value": "yes"}]
-"""What the image says, so that its guests do what needs an agent inside them."""
+"""Properties of the image, so that its guests do operations that need an agent inside them."""
 PATCH = "application/openstack-images-v2.1-json-patch"
 
 
@@ -29,7 +29,7 @@ class UsersError(Exception):
 
 
 def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:
-    """Create projects, users, quotas and server groups, and sign everybody in.  Raises UsersError."""
+    """Create projects, users, quotas and server groups, and sign all users in. Raises UsersError."""
     operator = Client(port, "admin", seeded["passwords"]["admin"], "admin")
     operator.sign_in()
     found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
@@ -70,7 +70,7 @@ def _prepare_ec2(world: World, port: int, image: str) -> None:
 
 
 def _lead_out(world: World) -> None:
-    """Give each project a router that leads to the external network, as the shared network has one."""
+    """Add a router to the external network to each project, as the shared network has one."""
     external = _asked(world.operator.call("GET", f"{NETWORK}/networks?router:external=true"))["networks"]
     world.external = external[0]["id"]
     router = {"name": ROUTER, "external_gateway_info": {"network_id": world.external}}

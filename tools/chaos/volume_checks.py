@@ -1,5 +1,5 @@
-"""What must be true of volumes when a run has settled: the records, the pools, who may open what, and the guests' disks
-say the same.
+"""The conditions for volumes after a run has settled: the records, the pools, the permissions to open them, and the
+guests' disks match.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ COPYING = (BackupStatus.CREATING, BackupStatus.RESTORING, BackupStatus.DELETING)
 HALF = (VolumeStatus.ERROR, VolumeStatus.ERROR_DELETING)
 """Statuses of volumes whose data may be there or not."""
 OF_BACKUPS = "backup-"
-"""What the snapshots begin with that backups keep for the next ones."""
+"""The prefix of the snapshots that backups keep for the next ones."""
 
 
 def under_way() -> Iterator[Finding]:
-    """Yield what still goes on."""
+    """Yield the operations that are still running."""
     for volume in Volume.objects.filter(
         status__in=[VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *deadlines.of_tasks()]
     ):
@@ -89,7 +89,7 @@ def snapshots_of(volume: Volume) -> set[str]:
 
 
 def kept_snapshots(snapshots: Mapping[str, Any]) -> set[str]:
-    """Return the snapshots of a volume's data that somebody has to know."""
+    """Return the snapshots of a volume's data that must have a record."""
     failed = {str(key) for key in Snapshot.objects.filter(status=SnapshotStatus.ERROR).values_list("id", flat=True)}
     backups = {f"{OF_BACKUPS}{key}" for key in Backup.objects.values_list("id", flat=True)}
     return set(snapshots) - failed - backups
@@ -117,4 +117,4 @@ def _differ(subject: str, what: str, should: set[str], does: set[str]) -> Iterat
     for key in sorted(should - does):
         yield wrong(subject, f"The {what} {key} is missing.")
     for key in sorted(does - should):
-        yield wrong(subject, f"The {what} {key} is there, and in no record.")
+        yield wrong(subject, f"The {what} {key} exists, but has no record.")

@@ -1,4 +1,4 @@
-"""What clients do with volumes, snapshots and backups, and how all of it is deleted."""
+"""The actions of clients with volumes, snapshots and backups, and how all of it is deleted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.chaos.world import World
 VOLUME = "/volume/v3"
 COMPUTE = "/compute/v2.1"
 MOST_VOLUMES, MOST_SNAPSHOTS, MOST_BACKUPS = 8, 5, 3
-"""Of one project: what there are more of is deleted."""
+"""Of one project: additional ones are deleted."""
 SHARED = "chaos-shared"
 """The type whose volumes several servers may have."""
 
 
 def _create(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Make a volume: empty, of an image, a snapshot or another volume, or one that several servers may have."""
+    """Create a volume: empty, from an image, a snapshot or another volume, or one that several servers may have."""
     found = _volumes(client)
     if len(found) >= MOST_VOLUMES:
         return _delete(world, client, operation, server)
@@ -37,7 +37,7 @@ def _create(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Attach a volume to the server: one that nobody has, or (now and then) any."""
+    """Attach a volume to the server: an unattached one, or (now and then) any."""
     found = _volumes(client)
     free = [each for each in found if each["status"] == "available"]
     volume = _pick(found if operation.number % 4 == 0 else free, operation)
@@ -112,7 +112,7 @@ def _backup(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _delete(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Delete a volume, with its snapshots or (now and then) without; what is in use is refused."""
+    """Delete a volume, with its snapshots or (now and then) without; the request is refused if it is in use."""
     volume = _pick(_volumes(client), operation)
     if volume is None:
         return client.call("GET", f"{VOLUME}/volumes")
@@ -121,7 +121,7 @@ def _delete(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _migrate(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Move a volume to another pool, as an operator; its guest goes on."""
+    """Move a volume to another pool, as an operator; its guest keeps running."""
     volume = _pick(_volumes(client), operation)
     answer = world.operator.call("GET", f"{VOLUME}/scheduler-stats/get_pools")
     if volume is None or not answer.accepted or not answer.body["pools"]:
@@ -145,7 +145,7 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 
 
 def boot_disks(world: World, operation: Operation) -> list[dict[str, Any]]:
-    """Return the disks of a server that boots from a volume made of the image, with an empty one beside it."""
+    """Return the disks of a server that boots from a volume of the image, with an additional empty one."""
     goes = operation.number % 2 == 0
     new = {"destination_type": "volume", "volume_size": 1, "delete_on_termination": goes}
     root = {"boot_index": 0, "source_type": "image", "uuid": world.image, **new}
@@ -153,14 +153,14 @@ def boot_disks(world: World, operation: Operation) -> list[dict[str, Any]]:
 
 
 def prepare(operator: Client) -> Answer:
-    """Make the type whose volumes several servers may have."""
+    """Create the type whose volumes several servers may have."""
     body = {"name": SHARED, "extra_specs": {"multiattach": "<is> True"}}
     return operator.call("POST", f"{VOLUME}/types", {"volume_type": body})
 
 
 def delete_all(world: World) -> World:
-    """Delete every backup and volume that the projects have, when their servers are gone; backups that were made
-    since others go before these.
+    """Delete every backup and volume of the projects, after their servers; incremental backups are deleted before the
+    ones that they are based on.
     """
     for client in world.clients:
         for backup in reversed(_listed(client, "backups?sort=created_at:asc")):

@@ -1,4 +1,4 @@
-"""How what is wrong at the end of a run is said."""
+"""The format of errors at the end of a run."""
 
 from provisioning.doctor.finding import Finding
 

@@ -1,9 +1,9 @@
-"""bin/conformance: runs suites that others wrote against a cloud, and prints what they find by service.
+"""bin/conformance: runs the test suites of other projects against a cloud, and prints the findings by service.
 
 Without OS_ variables and --cloud it starts a cloud of its own on simulated hosts, and removes it at the end. An
 administrator's account is needed: the suites create projects and users. Known differences are in
-tools/conformance/known.toml, with a reason for each; the exit status is 0 when nothing else fails, and nothing passes
-that is said to fail. Results are kept in .cache/conformance/LIST/results.json.
+tools/conformance/known.toml, with a reason for each; the exit status is 0 when there are no other failures, and none of
+the known failures passes. Results are kept in .cache/conformance/LIST/results.json.
 """
 
 from __future__ import annotations

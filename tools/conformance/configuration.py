@@ -1,4 +1,4 @@
-"""tempest.conf: what tempest is told about a cloud, made from its facts and what the command line adds."""
+"""tempest.conf: the description of a cloud for tempest, from its facts and the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Settings = dict[str, dict[str, str]]
 OFF = ("swift", "horizon")
 """Services that no list here has tests of."""
 FEATURES = {"resize": "true", "vnc_console": "true", "stable_rescue": "true"}
-"""Of Compute, which no API tells: those of a common cloud of KVM hosts.  ``--set`` says otherwise."""
+"""Properties of Compute that are missing in the API: those of a common cloud of KVM hosts. ``--set`` overrides them."""
 NOVELLA = {
     "live_migration": "false",
     "cold_migration": "false",
@@ -27,7 +27,9 @@ NOVELLA = {
     "swap_volume": "true",
     "scheduler_enabled_filters": "all",
 }
-"""The same of this project's clouds, which their storage pools' vendor gives away: servers stay on their host."""
+"""The same for clouds of this project, which are recognized by the vendor of their storage pools: servers stay on their
+host.
+"""
 VENDOR = "Novella"
 
 
@@ -47,9 +49,9 @@ class Administrator:
 
 
 def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool = False) -> Settings:
-    """Return what tempest is told; ``ssh``: it signs in to guests, also of an image that it uploads from ``IMAGE``.
+    """Return tempest's configuration; ``ssh``: it signs in to guests, also of an image that it uploads from ``IMAGE``.
 
-    Raises BenchError where nothing can be launched.
+    Raises BenchError if launches are impossible.
     """
     version_at = admin.auth_url.rstrip("/").removesuffix("/v3").removesuffix("/v2.0")
     found: Settings = {

@@ -35,7 +35,7 @@ class ApiReader:
         self._session = place.get_session()
 
     def sign_in(self) -> tuple[str, set[str]]:
-        """Return the caller's id and the types of the catalog.  Raises BenchError when nobody can sign in."""
+        """Return the caller's id and the types of the catalog. Raises BenchError when the sign-in fails."""
         auth = self._session.auth
         if not isinstance(auth, BaseIdentityPlugin):
             raise BenchError("the user of the cloud signs in without an identity service")
@@ -112,7 +112,7 @@ class Facts:
     access_rules: bool = False
 
     def pool(self, capability: str) -> str:
-        """Return what the first storage pool says of a capability; empty without any."""
+        """Return a capability of the first storage pool; empty if it has none."""
         return str(self.pools[0].get(capability, "")) if self.pools else ""
 
     @property

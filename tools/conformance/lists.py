@@ -15,7 +15,7 @@ _GUESTS = re.compile(
     r"(network_(basic|advanced|v6)|security_groups_basic|instances_with_cinder|minimum_basic)"
     r"|api\.compute\.servers\.test_server_actions\.ServerActionsV293TestJSON)"
 )
-"""Of guests on a network, which they reach whatever they are told."""
+"""Tests of guests on a network, which connect to them regardless of the configuration."""
 
 
 def attributes(test: str) -> set[str]:

@@ -117,7 +117,7 @@ class Judged:
 
     results: Sequence[Result]
     failures: Sequence[Result]
-    """That nobody expects, tear-downs of classes among them."""
+    """Unexpected ones, tear-downs of classes among them."""
     differences: Sequence[tuple[Result, str]]
     """Failures that are known, with the reason."""
     passed_unexpectedly: Sequence[Result]
@@ -159,6 +159,6 @@ def write(path: Path, results: Sequence[Result], about: Mapping[str, str]) -> No
 
 
 def read(path: Path) -> tuple[list[Result], dict[str, str]]:
-    """Return the results and what is said about their run."""
+    """Return the results and the description of their run."""
     kept = json.loads(path.read_text())
     return [Result(**row | {"verdict": Verdict(row["verdict"])}) for row in kept["results"]], kept["about"]

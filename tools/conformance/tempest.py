@@ -45,7 +45,7 @@ class Tempest:
         return [line for line in listed.splitlines() if line.startswith("tempest.")]
 
     def run(self, tests: Sequence[str], workers: int) -> list[Result]:
-        """Run these tests, several at a time, and return what was said of each.  The output is in ``run.log``."""
+        """Run these tests, several in parallel, and return the result of each. The output is in ``run.log``."""
         wanted = self.workspace / "tests.txt"
         wanted.write_text("\n".join(tests) + "\n")
         command = [str(self._programs / "tempest"), "run", "--config-file", str(self._configuration)]

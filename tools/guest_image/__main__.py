@@ -36,13 +36,13 @@ SECTOR = 512
 MIB = 2048  # in sectors
 
 HOST_PACKAGES = ("apt", "cpio", "dpkg", "e2fsprogs", "mtools", "qemu-utils", "syslinux", "syslinux-common", "zstd")
-"""What the machine must have; the names are the same on Debian 12 and 13 and Ubuntu 22.04 and 24.04."""
+"""The packages that the machine needs; the names are the same on Debian 12 and 13 and Ubuntu 22.04 and 24.04."""
 HOST_PROGRAMS = {"apt-get": "apt", "cpio": "cpio", "dpkg-deb": "dpkg", "mke2fs": "e2fsprogs", "mcopy": "mtools",
                  "qemu-img": "qemu-utils", "syslinux": "syslinux"}  # fmt: skip
 MBR = ("/usr/lib/syslinux/mbr/mbr.bin", "/usr/lib/SYSLINUX/mbr.bin")
 
 KERNELS = ("linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64")
-"""The first that the machine's package lists know: made for virtual machines, so small and quick."""
+"""The first one in the machine's package lists is used: small and fast kernels for virtual machines."""
 USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs", "util-linux")
 LIBRARY = re.compile(r"^(lib|zlib)")
 KERNEL_PART = re.compile(r"^linux-(image|modules)-\d")
@@ -112,7 +112,7 @@ def dependencies(*packages: str, recurse: bool) -> list[str]:
 
 
 def choose_packages() -> list[str]:
-    """Return every package that the guest is made of: kernel, modules, programs and their libraries."""
+    """Return every package of the guest: kernel, modules, programs and their libraries."""
     for meta in KERNELS:
         kernel = [name for name in dependencies(meta, recurse=False) if KERNEL_PART.match(name)]
         if kernel:
@@ -158,7 +158,7 @@ def kernel_of(tree: Path) -> tuple[Path, Path]:
 
 
 def build_ramdisk(work: Work, tree: Path, modules: Path) -> bytes:
-    """Make the ramdisk: busybox, the disk's drivers and the program that mounts the root."""
+    """Create the ramdisk: busybox, the disk's drivers and the program that mounts the root."""
     top = work.folder("ramdisk")
     for name in ("proc", "sys", "dev", "newroot"):
         (top / name).mkdir()
@@ -182,13 +182,13 @@ def copy_program(tree: Path, path: str, root: Path) -> None:
     listing = run(loader, "--library-path", ":".join(map(str, folders)), "--list", program)
     for library in re.findall(r"=> (\S+)", listing):
         if not library.startswith(str(tree)):
-            raise BuildError(f"{path} needs {library}, which is in none of the packages.")
+            raise BuildError(f"{path} needs {library}, which the packages do not contain.")
         if "ld-linux" not in library:
             install(Path(library), root / "lib/x86_64-linux-gnu" / Path(library).name)
 
 
 def build_root(work: Work, tree: Path, modules: Path) -> Path:
-    """Make the root file system; return the ext4 image."""
+    """Create the root file system; return the ext4 image."""
     root = work.folder("root")
     for name in ROOT_FOLDERS:
         (root / name).mkdir(parents=True)

@@ -86,7 +86,7 @@ def unpack(work: Work) -> Path:
 
 
 def ramdisk(work: Work, tree: Path, modules: Path, kind: Kind, builder: str = "") -> bytes:
-    """Make the ramdisk of a kind; ``builder`` is a program for the shell that runs instead of saying what is there."""
+    """Create the ramdisk of a kind; ``builder`` is a shell program that runs instead of reporting the disks."""
     top = work.folder(f"ramdisk-{kind.name}{'-builder' if builder else ''}")
     for name in ("proc", "sys", "dev", "run", "mnt", "etc"):
         (top / name).mkdir(exist_ok=True)
@@ -162,7 +162,7 @@ def cd(work: Work, tree: Path, files: Sequence[tuple[Path, str]]) -> Path:
 
 
 def write_volume_group(work: Work, tree: Path, modules: Path, kind: Kind, raw: Path) -> None:
-    """Let a guest make the volume group on the disk's second partition: LVM works on devices alone."""
+    """Let a guest create the volume group on the disk's second partition: LVM works on devices only."""
     packed = work.top / "builder.gz"
     packed.write_bytes(ramdisk(work, tree, modules, kind, f"""\
 lvm pvcreate -qq /dev/vda2 && lvm vgcreate -qq {LVM_GROUP} /dev/vda2 &&

@@ -27,10 +27,10 @@ def content(path: Path) -> bytes:
 
 
 def copy_modules(source: Path, target: Path, names: Iterable[str]) -> list[str]:
-    """Copy ``names`` and what they depend on from the modules folder ``source``; write and return ``target/order``.
+    """Copy ``names`` and their dependencies from the modules folder ``source``; write and return ``target/order``.
 
-    Dependencies are read from the modules themselves: packages carry no ``modules.dep``.  What is built into the kernel
-    is left out.  Raises LookupError for a name that is neither.
+    Dependencies are read from the modules themselves: packages contain no ``modules.dep``. Modules that are built into
+    the kernel are left out. Raises LookupError for a name that is neither.
     """
     found = {plain(SUFFIX.sub("", path.name)): path for path in source.rglob("*.ko*") if SUFFIX.search(path.name)}
     builtin = {plain(SUFFIX.sub("", Path(line).name)) for line in (source / "modules.builtin").read_text().splitlines()}

@@ -53,7 +53,7 @@ def _plain(found: object) -> FunctionType:
         found = found.func
     function = inspect.unwrap(found)  # type: ignore[arg-type]
     if not isinstance(function, FunctionType):
-        raise TypeError(f"{function!r} is no function")
+        raise TypeError(f"{function!r} is not a function")
     return function
 
 
@@ -82,7 +82,7 @@ class _Child:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Fork; a child returns None, so that pytest goes on in it as ever."""
+    """Fork; a child returns None, so that pytest continues normally in it."""
     wanted = json.loads(session.config.option.mutants.read_text())
     verdicts: Path = session.config.option.verdicts
     kept = Path(f"{verdicts}.data")

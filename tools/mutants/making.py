@@ -1,7 +1,7 @@
-"""Makes the mutants of chosen functions with the operators of Cosmic Ray.
+"""Creates the mutants of chosen functions with the operators of Cosmic Ray.
 
-Which ones are made depends on the seed and on the text of each function alone, so that the same ones are asked after a
-change elsewhere.
+The choice depends on the seed and on the text of each function, so that the same ones are tested after a change
+elsewhere.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tools.soak.work import Work
 
 HOSTS = 3
 KEPT = timedelta(seconds=60)
-"""How long what is over is kept meanwhile: manage.py purge is run with every sample."""
+"""The retention of completed records meanwhile: manage.py purge is run with every sample."""
 BY_RULE = {
     "hosts_hostcommand": "finished commands are kept for a day",
     "notifications_notification": "for NOVELLA_NOTIFICATION_RETENTION",
@@ -34,7 +34,7 @@ FLOORS = {
     "rows": Floor(0.05, 30.0),
     "disk": Floor(0.1, 8.0),
 }
-"""What counts as flat: MiB, numbers, numbers, numbers, MiB."""
+"""The limits for a flat result: MiB, numbers, numbers, numbers, MiB."""
 Samples = dict[str, list[tuple[float, float]]]
 
 

@@ -1,4 +1,6 @@
-"""What a cloud takes of its machine: memory, open files and threads of each service, rows of each table, disk."""
+"""The resources of a machine that a cloud uses: memory, open files and threads of each service, rows of each table,
+disk.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from up.processes import children, command_line, descendants
 SERVICES = {"manage.py web": "web", "qworker": "worker", "compute_agent": "agent"}
 """A word of the command line → what the service is called."""
 PARTS = ("portal/db.sqlite3", "portal/images", "portal/run", "hosts", "log", "run")
-"""What is measured of the data folder, each with everything in it."""
+"""The measured parts of the data folder, each with everything in it."""
 
 
 def processes(supervisor: int) -> dict[str, list[int]]:
@@ -28,7 +30,7 @@ def processes(supervisor: int) -> dict[str, list[int]]:
 
 
 def pss_mib(pid: int) -> float:
-    """Return the proportional memory of a process; 0 when it is gone."""
+    """Return the proportional memory of a process; 0 when it has ended."""
     try:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
@@ -57,7 +59,9 @@ def disk_mib(folder: Path) -> dict[str, float]:
 
 
 def _blocks(path: Path) -> int:
-    """Return 512-byte blocks of a file, or of everything below a folder; what vanishes meanwhile is nothing."""
+    """Return 512-byte blocks of a file, or of everything below a folder; files that disappear meanwhile count as
+    zero.
+    """
     total = 0
     try:
         total += path.lstat().st_blocks

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST = 6
-"""Samples in the second half below which nothing is said."""
+"""The fewest samples in the second half for a result."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What counts as flat: a rise over the second half of at most ``share`` of the mean, or of ``least``."""
+    """The limits for a flat result: a rise over the second half of at most ``share`` of the mean, or of ``least``."""
 
     share: float
     least: float

@@ -1,4 +1,4 @@
-"""What is done with the cloud meanwhile: each kind of work in a thread of its own, again and again."""
+"""The work of the cloud meanwhile: each kind in a thread of its own, again and again."""
 
 from __future__ import annotations
 

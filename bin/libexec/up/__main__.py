@@ -34,7 +34,7 @@ ASK_EVERY = 10.0
 NO_WORKER_FOR = 90.0
 """Seconds without a live queue worker after which the worker's processes are started again."""
 GUEST = "first-guest"
-"""What the printed commands call their guest."""
+"""The name of the guest in the printed commands."""
 CLIENT = Path(sys.executable).parent / "openstack"
 """In full: the command is used in another terminal, which may be in any folder."""
 
@@ -115,7 +115,7 @@ def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, A
         f"  {shlex.join(_launch(seeded))}",
         *_ways_in(seeded, hosts, Places(data.netns)),
         "",
-        "  Ctrl-C stops the services; the guests go on.",
+        "  Ctrl-C stops the services; the guests keep running.",
         "",
         f"Novella is ready: http://127.0.0.1:{port}/",
     ]
@@ -143,7 +143,7 @@ def _ways_in(seeded: dict[str, Any], hosts: Hosts, places: Places) -> list[str]:
 
 
 def portal_account(data: DataFolder, say: Callable[[str], None]) -> RunAs:
-    """Return the account of web and workers, to which the portal's folder belongs now; who calls where there is none.
+    """Return the account of web and workers, which now owns the portal's folder; the caller's account if there is none.
 
     Raises DataFolderError.
     """
@@ -198,8 +198,8 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress, external_
     say("\nStopping the services …")
     asked = supervisor.stopping
     supervisor.stop(STOP_ORDER)
-    guests = "simulated guests are kept" if hosts.simulated else "the guests go on"
-    say(f"Novella has stopped; {guests}. bin/up takes them over again, bin/up --clean removes them.")
+    guests = "simulated guests are kept" if hosts.simulated else "the guests keep running"
+    say(f"Novella has stopped; {guests}. bin/up reconnects to them, bin/up --clean removes them.")
     return 0 if ready or asked else 1
 
 

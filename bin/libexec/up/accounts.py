@@ -22,11 +22,11 @@ PAUSE = 0.25
 
 
 class AccountError(Exception):
-    """An account cannot be made; the text is a clause for the person at the terminal."""
+    """An account cannot be created; the text is a clause for the terminal."""
 
 
 def ensure(name: str) -> pwd.struct_passwd:
-    """Return the system user ``name``, with a group of its own; made when it is not there.  Raises AccountError."""
+    """Return the system user ``name``, with a group of its own; created when it is missing. Raises AccountError."""
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
     for _ in range(TRIES):
         if (found := _lookup(name)) is not None:
@@ -35,12 +35,12 @@ def ensure(name: str) -> pwd.struct_passwd:
         if not said:
             continue
         time.sleep(PAUSE)
-    message = f"there is no user {name}, and it cannot be made: {said}"
+    message = f"there is no user {name}, and it cannot be created: {said}"
     raise AccountError(message)
 
 
 def ensure_agents(device: Path = KVM) -> None:
-    """Make the accounts of what the agent starts; guests are in the group that may use KVM where there is one.
+    """Create the accounts for the agent's programs; guests are in the group that may use KVM if it exists.
 
     Raises AccountError.
     """

@@ -1,4 +1,4 @@
-"""Removes everything that was made from one data folder: services, guests, network, files."""
+"""Removes everything that belongs to one data folder: services, guests, network, files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
         say(f"Nothing to remove: {data.path} does not exist.")
         return 0
     if not data.is_ours:
-        message = f"{data.path} was not made by bin/up; it is left alone."
+        message = f"{data.path} was not created by bin/up; it is left unchanged."
         raise DataFolderError(message)
     inside = mounts_below(data.path)
     if inside:
@@ -43,7 +43,7 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
     _remove_guests(data, say)
     _end_namespaces(data.netns)
     shutil.rmtree(data.path)
-    say(f"Removed {data.path} and everything that was made from it.")
+    say(f"Removed {data.path} and everything that belongs to it.")
     return 0
 
 

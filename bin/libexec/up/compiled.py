@@ -1,6 +1,7 @@
-"""Compiles the portal's modules for an account that may not write beside them: each of its starts would do it anew.
+"""Compiles the portal's modules for an account without write access beside them: otherwise each start would compile
+them again.
 
-They are imported once by who owns the checkout, with a data folder that is thrown away.
+They are imported once by the owner of the checkout, with a temporary data folder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MODULES = "import django, portal.asgi, django.core.management.commands.migrate, 
 
 
 def ensure() -> None:
-    """Compile what is new; what fails is said by the program that needs it."""
+    """Compile new modules; failures are reported by the program that needs them."""
     own = [path for name in ("portal", "provisioning", "compute_agent") for path in CHECKOUT.glob(f"{name}/**/*.py")]
     key = fingerprint([*own, CHECKOUT / "requirements/base.lock"])
     if STAMP.is_file() and STAMP.read_text() == key:

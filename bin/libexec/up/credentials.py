@@ -23,7 +23,7 @@ class SignIn:
 
     name: str
     password: str | None
-    """None: it was changed since it was made, and only its owner knows it."""
+    """None: it was changed since it was created, and only its owner knows it."""
 
 
 def token_request(user: str, password: str, project: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The folder that holds one cloud's state: whose it is, which process uses it, which steps were done in it."""
+"""The folder that holds one cloud's state: its owner, the process that uses it, the steps that were done in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKER = ".novella"
 PORTAL = "portal"
 """The folder in it that web, workers and the commands of manage.py write; the rest is bin/up's and the agent's."""
 OF_PORTAL = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "secrets", "images", "static", "backups")
-"""What lay beside the folder of the portal before there was one, and ``run/bootstrap.json``."""
+"""The files that were beside the folder of the portal before it was introduced, and ``run/bootstrap.json``."""
 TRAVERSED = 0o711
 
 
@@ -62,14 +62,14 @@ class DataFolder:
         return self._is_default or (self.path / MARKER).is_file()
 
     def claim(self) -> None:
-        """Make the folder, or take one that is empty or already Novella's.
+        """Create the folder, or use one that is empty or already Novella's.
 
-        Raises DataFolderError for any other: --clean deletes a data folder whole.
+        Raises DataFolderError for any other: --clean deletes a data folder completely.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.is_ours and any(self.path.iterdir()):
-                message = f"{self.path} is not empty and was not made by bin/up; choose another folder with --data."
+                message = f"{self.path} is not empty and was not created by bin/up; choose another folder with --data."
                 raise DataFolderError(message)
             if self.path.stat().st_mode & 0o777 != TRAVERSED:  # that is how hand_over leaves it
                 self.path.chmod(0o700)  # it may have been there with another mode
@@ -97,10 +97,11 @@ class DataFolder:
                     raise DataFolderError(message) from error
 
     def hand_over(self, uid: int, gid: int) -> None:
-        """Give the portal's folder with all in it to an account, which gets through to it.  Raises DataFolderError.
+        """Change the owner of the portal's folder with all its content to an account that can reach it. Raises
+        DataFolderError.
 
-        What changes hands is the former owner's and root's (a database that was put back), as far as it has no other
-        name: a link that an account has made to somebody else's file stays whose it is.
+        Only files of the former owner and of root (a restored database) that have no other name are changed: a hard
+        link of an account to another account's file keeps its owner.
         """
         try:
             if uid:

@@ -44,10 +44,10 @@ def ask(port: int, timeout: float = 2.0) -> Health | None:
 
 
 def free_port() -> int:
-    """Return a port of the loopback address on which nobody listens now.
+    """Return a port of the loopback address without a listener.
 
-    It is not one of those that the kernel gives to outgoing connections, or to others who ask for any port: one of
-    these could take it before a server listens.
+    It is outside the range that the kernel uses for outgoing connections, or when a program asks for any port:
+    otherwise it could be used up before a server listens.
     """
     first_given = int(GIVEN_BY_KERNEL.read_text().split()[0])
     ports = range(LOWEST_FREE, first_given) or range(1024, 65_536)

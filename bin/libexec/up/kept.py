@@ -33,9 +33,9 @@ def find(name: str, key: str) -> Path | None:
 
 
 def make(name: str, key: str, work: Callable[[Path], Path]) -> Path:
-    """Keep what ``work`` makes in an empty folder and names, for everybody to read.
+    """Keep the result of ``work`` in an empty folder under its name, readable by all accounts.
 
-    Raises OSError when nothing can be kept in this checkout, and what ``work`` raises.
+    Raises OSError when nothing can be kept in this checkout, and the errors of ``work``.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".new-") as folder:

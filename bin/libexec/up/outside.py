@@ -15,7 +15,7 @@ from up.programs import Hosts
 MACHINE, EXTERNAL = "machine", "external"
 """Physical networks: the machine itself, and what the hosts of ``--hosts`` have their external interface in."""
 CUSTOMARY = "172.24.4.0/22"
-"""Floating IPs come from a /24 of it: what DevStack gives its external network begins here, too."""
+"""Floating IPs come from a /24 of it: DevStack's external network begins here, too."""
 SMALLEST = 29
 """The longest prefix of a range: six addresses, of which the gateway and a router have one each."""
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -30,13 +30,15 @@ class Outside:
 
     @classmethod
     def of(cls, hosts: Hosts, places: Places, asked: Network | None = None) -> Outside:
-        """Return what hosts like these lead to; for this machine the range ``asked`` or one that nobody near uses."""
+        """Return the external network of such hosts; for this machine the range ``asked`` or one that is unused
+        nearby.
+        """
         if hosts.switched:
             return cls(EXTERNAL, places.outside)
         return cls(MACHINE, (first_of(asked or free_range(() if hosts.simulated else networks_around())),))
 
     def options(self) -> list[str]:
-        """Return the words that tell ``manage.py bootstrap`` of it."""
+        """Return the arguments that describe it to ``manage.py bootstrap``."""
         ranges = [word for gateway in self.gateways for word in ("--external-range", gateway)]
         return ["--external-network", self.physical_network, *ranges]
 

@@ -6,13 +6,13 @@ import ipaddress
 from dataclasses import dataclass
 
 UNDERLAY, EXTERNAL = "underlay0", "external0"
-"""Interfaces of a host, and the bridges of the switch that they lead to."""
+"""Interfaces of a host, and the bridges of the switch that they are connected to."""
 MOST_HOSTS = 50
 
 
 @dataclass(frozen=True)
 class Places:
-    """Hosts 1 to ``MOST_HOSTS``; all that is made bears the name, which is unique on this machine."""
+    """Hosts 1 to ``MOST_HOSTS``; all resources contain the name, which is unique on this machine."""
 
     name: str
     underlay: str = "192.0.2.0/24"
@@ -42,7 +42,7 @@ class Places:
         return str(ipaddress.ip_network(self.underlay)[number])
 
     def agent_options(self, number: int) -> list[str]:
-        """Return the words that tell an agent where its host is."""
+        """Return the arguments that describe an agent's host to it."""
         return [
             *("--netns", self.guests(number), "--machine-netns", self.machine(number)),
             *("--underlay-address", self.underlay_address(number), "--physical-networks", f"external:{EXTERNAL}"),

@@ -99,9 +99,9 @@ class Preparation:
     hosts: Hosts
     progress: Progress
     run_as: RunAs = field(default_factory=RunAs)
-    """Who makes what is the portal's."""
+    """The account that creates the portal's files."""
     external_range: Network | None = None
-    """Where floating IPs come from when the cloud is new; None: a range that nobody near uses."""
+    """The range of floating IPs of a new cloud; None: a range that is unused nearby."""
 
     def run(self) -> None:
         """Take the steps in order; the last one needs the other three."""
@@ -111,7 +111,7 @@ class Preparation:
         self.progress.step("Cloud", self.cloud)
 
     def switch(self) -> None:
-        """Make the hosts' network namespaces, where there are several: they went with a restart of the machine."""
+        """Create the hosts' network namespaces, if there are several hosts: a restart of the machine removes them."""
         if self.hosts.switched:
             self._call(tool("up.switch", "make", self.data.netns, str(len(self.hosts.names))), RunAs())
 
@@ -193,7 +193,7 @@ class Preparation:
         self.data.mark_done("static", key)
 
     def cloud(self) -> None:
-        """Seed the cloud; bootstrap.json tells what it has then."""
+        """Seed the cloud; bootstrap.json then describes its content."""
         image = "none" if self.hosts.simulated else str(self.data.path / GUEST_IMAGE)
         built = "none" if self.hosts.simulated else str(self.data.read_json("run/guest-image.stamp"))
         missing = [name for name in self.hosts.names if not (self.data.path / "hosts" / name).is_dir()]
@@ -209,9 +209,10 @@ class Preparation:
         self.data.mark_done("cloud", key)
 
     def _given(self, name: str, key: str, target: Path, command: list[str]) -> bool:
-        """Copy what ``command`` makes in any new data folder, as the portal's account; False: it has to make it here.
+        """Copy the result of ``command``, which is the same in any new data folder, as the portal's account; False: it
+        has to be created here.
 
-        It is made once, in a data folder that is thrown away: what the portal's account has written is not kept.
+        It is created once, in a temporary data folder: files that the portal's account has written are not kept.
         """
 
         def make(folder: Path) -> Path:
@@ -226,8 +227,8 @@ class Preparation:
         return True
 
     def _call(self, command: list[str], run_as: RunAs | None = None) -> None:
-        """Run a program to its end, as the portal's account unless told otherwise, and keep its output in
-        log/setup.log.  Raises PreparationError.
+        """Run a program to its end, as the portal's account unless specified otherwise, and keep its output in
+        log/setup.log. Raises PreparationError.
         """
         run_as = run_as or self.run_as
         log = self.data.path / "log" / "setup.log"
@@ -258,7 +259,7 @@ class Preparation:
 
 
 def database_key(url: str = "") -> str:
-    """Return a checksum over what a migrated database depends on; ``url`` names one that is no file."""
+    """Return a checksum over the sources of a migrated database; ``url`` names one that is not a file."""
     migrations = [path for app in ("provisioning", "portal") for path in CHECKOUT.glob(f"{app}/**/migrations/*.py")]
     return fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], url)
 

@@ -1,4 +1,4 @@
-"""Processes below others, and how they were called, as /proc tells."""
+"""Processes below others, and their command lines, from /proc."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that one has started; none when it is gone."""
+    """Return the children of a process; none when it has ended."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -19,7 +19,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def command_line(pid: int) -> str:
-    """Return program and arguments with spaces between them; empty when it is gone."""
+    """Return program and arguments with spaces between them; empty when it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

@@ -16,7 +16,7 @@ from up.service import Program
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 BOOTSTRAP = "portal/run/bootstrap.json"
-"""What manage.py bootstrap says of the cloud that it has seeded."""
+"""The output of manage.py bootstrap about the cloud that it has seeded."""
 LIBEXEC = CHECKOUT / "bin/libexec"
 """The folder of this package, and what runs the tools."""
 STOP_ORDER = ("agent", "worker", "web")

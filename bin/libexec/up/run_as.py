@@ -1,8 +1,8 @@
-"""Runs the portal's programs under an account of their own when bin/up is root: no right but to its own folder.
+"""Runs the portal's programs under an account of their own when bin/up is root: it has access only to its own folder.
 
-What stands before such a command is setpriv, which gives up every capability and the way back to one.  Where the
-account cannot get through to the checkout, Python or the data folder (below /root, in somebody's home), the command
-gets a mount namespace in which the folder that is closed is an empty one with just these in it, under their own names.
+Such a command is started by setpriv, which drops every capability permanently. If the account cannot reach the
+checkout, Python or the data folder (below /root, in a home directory), the command gets a mount namespace in which the
+closed folder is replaced by an empty one that has only these in it, under their own names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACCOUNT = "novella"
 SETTING = "NOVELLA_USER"
 """Names another account; ``root`` for none."""
 STAGE = Path("/run/novella")
-"""An empty folder: in a namespace of its own, what is shown elsewhere lies below it for a moment."""
+"""An empty folder: in a namespace of its own, folders that are shown elsewhere are mounted below it for a moment."""
 WRITTEN = (
     "NOVELLA_IMAGE_DIR",
     "NOVELLA_BACKUP_DIR",

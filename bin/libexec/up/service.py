@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Program:
-    """What to run, and how long it may take to stop."""
+    """The command, and the time that it may need to stop."""
 
     name: str
     command: list[str]
@@ -82,8 +82,8 @@ class Log:
 class Service:
     """A program and the process that runs it now, if any.
 
-    Every process is the leader of a session of its own: a Ctrl-C at the terminal does not reach it, and what it leaves
-    behind can be ended as one group.  A guest is not in that group: QEMU makes a session of its own.
+    Every process starts a session of its own: a Ctrl-C at the terminal does not reach it, and its remnants can be ended
+    as one group. A guest is not in that group: QEMU starts a session of its own.
     """
 
     program: Program
@@ -151,7 +151,10 @@ class Service:
             self.show(self.name, line.decode(errors="replace"))
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM.  Popen's own way takes the end of a process that has just ended, and nobody hears of it."""
+        """Send SIGTERM.
+
+        Popen's own method would reap a process that has just ended, so that its end would be missed.
+        """
         if self.process is not None:
             os.kill(self.process.pid, signal.SIGTERM)
 

@@ -1,10 +1,12 @@
-"""Run the services of one machine: start them, keep them running, take their logs, stop them in order.
+"""Run the services of one machine: start them, keep them running, write their logs, stop them in order.
 
-Plain Python with one thread: small in memory, and safe to fork.  What it promises:
+Plain Python with one thread: small in memory, and safe to fork. It guarantees:
 
-* a service that ends is started again, after a pause that grows while it keeps ending, and only once its process group
-  is gone, so that there are never two of it;
-* when the supervisor itself is gone, killed or not, the kernel asks every service to stop;
+* a service that ends is started again, after a pause that grows while it keeps ending, and only after its process
+
+group has ended, so that there are never two of it;
+
+* when the supervisor itself ends, killed or not, the kernel asks every service to stop;
 * orphans become its children (subreaper), guests among them: it waits for their ends and never ends them;
 * SIGINT, SIGTERM and SIGHUP stop the services one after the other, each within its time; a second signal ends them now.
 """

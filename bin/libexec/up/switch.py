@@ -1,8 +1,8 @@
-"""Several hosts on one machine: network namespaces that stand for machines, a switch between them, the world outside.
+"""Several hosts on one machine: network namespaces that represent machines, a switch between them, the outside network.
 
 Every host's namespace has two interfaces: ``underlay`` with the address that other hosts reach it at, and ``external``
-without any, which leads to the external network.  Both end in bridges of the switch's namespace; the namespace
-``outside`` is at the external one, too.  Nothing leads from these namespaces to the machine's own network.
+without an address, which is connected to the external network. Both end in bridges of the switch's namespace; the
+namespace ``outside`` is at the external one, too. These namespaces have no connection to the machine's own network.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from up.places import EXTERNAL, MOST_HOSTS, UNDERLAY, Places
 END_WITHIN = 10.0
 """Seconds for the kernel to end processes that were killed."""
 IFA_F_NODAD = 0x02
-"""An address is used without asking first whether somebody has it (linux/if_addr.h)."""
+"""An address is used without duplicate address detection (linux/if_addr.h)."""
 
 
 class Switch(Places):
-    """Makes the places, lets single ones fail, and removes them."""
+    """Creates the namespaces, simulates failures of single ones, and removes them."""
 
     # --- making -------------------------------------------------------------------------------------------------------
 
     def make(self, hosts: int) -> None:
-        """Make the switch, the outside and the hosts 1 to ``hosts``, as far as they are not there.
+        """Create the missing ones of the switch, the outside and the hosts 1 to ``hosts``.
 
         Raises OSError, NetlinkError.
         """
@@ -50,13 +50,13 @@ class Switch(Places):
             self.add(number)
 
     def add(self, number: int) -> None:
-        """Make one host, as far as it is not there."""
+        """Create the missing parts of one host."""
         length = ipaddress.ip_network(self.underlay).prefixlen
         self._plug(self.machine(number), UNDERLAY, f"u{number}", (f"{self.underlay_address(number)}/{length}",))
         self._plug(self.machine(number), EXTERNAL, f"e{number}", ())
 
     def _plug(self, machine: str, interface: str, port: str, addresses: tuple[str, ...]) -> None:
-        """Let a namespace have an interface that leads to the bridge of that name, by this port of the switch."""
+        """Add an interface to a namespace that is connected to the bridge of that name, by this port of the switch."""
         namespace.ensure(machine)
         with _netlink(machine) as route:
             _up(route, "lo")
@@ -81,9 +81,10 @@ class Switch(Places):
             route.link("set", index=index, state="up" if plugged else "down")
 
     def power_off(self, number: int) -> list[int]:
-        """Let a host's power fail: its agent, guests and servers end at once, and what the kernel had for them is gone.
+        """Simulate a power failure of a host: its agent, guests and servers end immediately, and their kernel objects
+        are removed.
 
-        Its disk (the state folder) and its cables stay.  Return the processes that ended.
+        Its disk (the state folder) and its cables stay. Return the processes that ended.
         """
         ended = kill(self._of_host(number))
         for name in self._of_host(number)[1:]:
@@ -116,7 +117,7 @@ def processes_in(names: list[str]) -> set[int]:
 
 
 def kill(names: list[str]) -> list[int]:
-    """Kill all processes in the namespaces and wait until they are gone; return their numbers.
+    """Kill all processes in the namespaces and wait until they have ended; return their numbers.
 
     Raises TimeoutError when one does not end.
     """

@@ -1,1 +1,1 @@
-"""bin/bench network: what networking costs, on the host, in the records and over HTTP."""
+"""bin/bench network: the cost of networking, on the host, in the records and over HTTP."""

@@ -20,7 +20,7 @@ from provisioning.network.services import allocate, create_network, create_subne
 from provisioning.quotas.services.limits import set_limit
 
 TOGETHER_WITHIN = 300.0
-"""Seconds for all threads to be there."""
+"""Seconds until all threads are ready."""
 
 
 def _network() -> Network:

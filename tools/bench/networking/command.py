@@ -1,4 +1,4 @@
-"""``bin/bench network``: measures networking and prints a table. Being slow is no failure."""
+"""``bin/bench network``: measures networking and prints a table. A slow result does not cause a failure."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def addresses(found: Found, folder: Path, sizes: Sizes, say: Callable[[str], Non
         found.rows += [
             Row(f"port and address of a launch, {name}", spread(said["alone"])),
             Row(
-                f"{many} launches' addresses in {many} threads at once, {name}",
+                f"{many} launches' addresses in {many} simultaneous threads, {name}",
                 f"{many / whole:.0f} a second; {spread(said['each'])}",
             ),
         ]
@@ -195,7 +195,7 @@ def until(question: Callable[[], bool]) -> None:
     deadline = time.monotonic() + TOLD_WITHIN
     while not question():
         if time.monotonic() > deadline:
-            raise BenchError("the host was not told of a rule")
+            raise BenchError("the host did not receive a rule")
         time.sleep(0.002)
 
 
@@ -231,7 +231,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measure(found: Found, wanted: set[str], sizes: Sizes, folder: Path, say: Callable[[str], None]) -> None:
-    """Measure the parts that are wanted.  Raises BenchError; what was found before that is kept."""
+    """Measure the requested parts. Raises BenchError; earlier results are kept."""
     root = os.geteuid() == 0
     if "host" in wanted and root:
         say("one host")

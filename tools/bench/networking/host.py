@@ -84,7 +84,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
-    """Return the seconds of the host's network for launches: the first on a network, and further ones."""
+    """Return the seconds of the host's network for launches: the first on a network, and later ones."""
     first: list[float] = []
     more: list[float] = []
 
@@ -105,7 +105,7 @@ def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
 
 
 def effects(network: LinuxNetwork, changes: int) -> list[float]:
-    """Return the seconds from a group's new document to a connection that it lets in, between two guests."""
+    """Return the seconds from a group's new document to a connection that it allows, between two guests."""
     net, group = document(50), str(uuid.uuid4())
     network.apply(net, 1)
     network.apply(SecurityGroupDocument(id=group, rules=[EGRESS]), 1)

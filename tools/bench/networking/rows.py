@@ -1,4 +1,4 @@
-"""The lines that ``bin/bench network`` prints: what was measured, the figure, and its goal with whether it is met."""
+"""The lines that ``bin/bench network`` prints: the measurement, its value, and the goal with whether it is met."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Measures the whole way of a rule: from the request over HTTP to the packets that it lets in to a guest.
+"""Measures the complete path of a rule: from the request over HTTP to the packets that it allows to a guest.
 
-That is done on one real host of bin/up, with a guest behind a floating IP and somebody in the external network.
+It uses one real host of bin/up, with a guest behind a floating IP and a client in the external network.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def guest_outside(client: Client) -> str:
 
 
 def effect(client: Client, group: str, world: str, target: tuple[str, int]) -> float:
-    """Let everybody in to a TCP port; return the seconds until a packet passes.  Raises BenchError."""
+    """Open a TCP port for all clients; return the seconds until a packet passes. Raises BenchError."""
     rule = {"security_group_id": group, "direction": "ingress", "protocol": "tcp"}
     rule |= {"port_range_min": target[1], "port_range_max": target[1]}  # type: ignore[dict-item]
     if passes(world, target):
@@ -74,7 +74,7 @@ def effect(client: Client, group: str, world: str, target: tuple[str, int]) -> f
 
 
 def passes(world: str, target: tuple[str, int]) -> bool:
-    """Whether the guest answers a new connection from outside; that nobody listens there is an answer."""
+    """Whether the guest answers a new connection from outside; a refused connection is an answer."""
     with namespace.inside(world):
         client = socket.socket()
     with client:

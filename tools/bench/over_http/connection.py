@@ -1,4 +1,6 @@
-"""Requests that are made once and sent often over kept connections: the client must cost less than what it measures."""
+"""Requests that are created once and sent often over kept connections: the client must cost less than the measured
+cloud.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tools.bench.cloud import BenchError
 
 TIMEOUT = 60.0
 IDLE = 2.0
-"""Seconds after which a connection is made anew: servers close those that are not used."""
+"""Seconds after which a connection is opened again: servers close unused ones."""
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
@@ -25,7 +27,7 @@ Origin = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it goes over the wire, and where to."""
+    """A request in its wire format, and its destination."""
 
     method: str
     url: str
@@ -48,7 +50,7 @@ class Answer:
 
 
 def request(method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Request:
-    """Make a request for an absolute URL; a body is JSON."""
+    """Create a request for an absolute URL; a body is JSON."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

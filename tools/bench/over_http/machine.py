@@ -45,7 +45,7 @@ def used(parts: Mapping[str, Sequence[int]]) -> Used:
 
 
 def spent(before: Used, after: Used) -> dict[str, float]:
-    """Return the processor seconds of each part between two moments; what a thread did that ended is not in it."""
+    """Return the processor seconds of each part between two moments; the time of a thread that ended is missing."""
     return {
         part: sum(seconds - before.get(part, {}).get(thread, 0.0) for thread, seconds in threads.items())
         for part, threads in after.items()

@@ -1,4 +1,4 @@
-"""The measurements: what is asked, how often, and by how many at a time."""
+"""The measurements: the requests, their number, and how many are sent simultaneously."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLAVORS, IMAGES = "GET /flavors/detail", "GET /v2/images"
 PAGE, DETAIL, MANY = "GET /servers?limit=20", "GET /servers/detail?limit=50", "GET /servers/detail?limit=500"
 ACCEPTED, ACTIVE, GONE = "POST /servers, answered", "POST /servers → ACTIVE", "DELETE → gone"
 WHOLE, THERE = "POST → gone, network new there", "POST → gone, network there"
-"""A whole launch: on a host that knows the network only while the server is there, and among those that are listed."""
+"""A complete launch: on a host that knows the network only while the server exists, and among the listed servers."""
 DELETED = "DELETE → gone, all at once"
 """Of each server, where all that were listed are deleted one request after the other."""
 TOGETHER = "token checks", FLAVORS, IMAGES, PAGE
@@ -37,7 +37,9 @@ LAUNCHES, MULTI = f"burst of {BURST} launches", f"one POST of {AT_ONCE} servers"
 
 @dataclass
 class Series:
-    """What one cloud did in one row: ``values`` are seconds of single requests, or requests a second of rounds."""
+    """The results of one cloud in one row: ``values`` are seconds of single requests, or requests a second of
+    rounds.
+    """
 
     values: list[float] = field(default_factory=list)
     count: int = 0
@@ -206,7 +208,7 @@ class Measurement:
             rows[2].values.append(_delete(caller, target, server))
 
     def _many_launches(self) -> None:
-        self._say(f"{BURST} launches at once, and {AT_ONCE} servers by one POST")
+        self._say(f"{BURST} simultaneous launches, and {AT_ONCE} servers by one POST")
         for number, at, target, callers in self._turns(max(1, min(3, self._counts.rounds))):
             series = self.together.setdefault((LAUNCHES, at), Series())
             with self._counted(series, target, BURST):
@@ -226,7 +228,7 @@ class Measurement:
             target.delete_ours(callers[0])
 
     def _fill(self, at: int, target: Target) -> None:
-        """Make the servers that are listed."""
+        """Create the listed servers."""
         caller = self._callers[id(target)][0]
         for first in range(0, self._counts.servers, AT_ONCE):
             count = min(AT_ONCE, self._counts.servers - first)
@@ -254,7 +256,7 @@ def _launch_all(caller: Caller, requests: Sequence[Request]) -> list[str]:
 
 
 def _launch_together(caller: Caller, target: Target, name: str, count: int) -> float:
-    """Ask for several servers at once; return the seconds until all are active."""
+    """Request several servers with one call; return the seconds until all are active."""
     what = target.server(name, count)
     began = time.perf_counter()
     caller.ask(what)
@@ -299,7 +301,7 @@ def _poll_url(caller: Caller, target: Target, url: str, reached: Callable[[int, 
 
 
 def _delete(caller: Caller, target: Target, server: str) -> float:
-    """Delete a server; return the seconds until it is not found any more."""
+    """Delete a server; return the seconds until it is not found."""
     what = request("DELETE", _url(target, server), {"X-Auth-Token": target.token})
     began = time.perf_counter()
     caller.ask(what)

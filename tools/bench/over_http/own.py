@@ -80,7 +80,7 @@ class OwnCloud:
         return self._cloud
 
     def _launch(self, user: Target, operator: Target) -> Launch:
-        """Lift the quotas that a run would reach, and make a network that is large enough."""
+        """Raise the quotas that a run would reach, and create a network that is large enough."""
         cloud, caller = self._running(), user.caller()
         project = cloud.project("demo")
         compute = {"quota_set": dict.fromkeys(("instances", "cores", "ram", "fixed_ips"), -1)}
@@ -96,7 +96,7 @@ class OwnCloud:
         return Launch(seeded["image"]["id"], seeded["flavor"]["id"], [{"uuid": network}])
 
     def clean(self) -> None:
-        """End it and remove what was made."""
+        """End it and remove its resources."""
         try:
             if self._cloud is not None:
                 self._cloud.clean()

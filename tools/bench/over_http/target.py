@@ -1,4 +1,4 @@
-"""What is measured: where a cloud's services are, who asks, and what is launched there."""
+"""The target of a measurement: the addresses of a cloud's services, the user, and the parameters of launches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Endpoints:
 
 @dataclass
 class Launch:
-    """What servers are made of: ids, and networks as Nova takes them (a list, ``auto`` or ``none``)."""
+    """The parts of servers: ids, and networks in Nova's format (a list, ``auto`` or ``none``)."""
 
     image: str
     flavor: str
@@ -53,7 +53,7 @@ class Launch:
 
 @dataclass
 class Target:
-    """A cloud with a signed-in user; every server that is made there has a name that begins with ``prefix``."""
+    """A cloud with a signed-in user; the names of all servers that it creates begin with ``prefix``."""
 
     label: str
     endpoints: Endpoints
@@ -74,7 +74,7 @@ class Target:
         return request("POST", url, {"X-Auth-Token": self.token}, body)
 
     def check(self) -> Request:
-        """Validate the own token."""
+        """Validate its token."""
         return request("GET", self._tokens, {"X-Auth-Token": self.token, "X-Subject-Token": self.token})
 
     def sign_in(self) -> Request | None:
@@ -94,13 +94,13 @@ class Target:
     # ----- servers of this run --------------------------------------------------------------------------------------
 
     def ours(self, caller: Caller) -> list[str]:
-        """Return the ids of up to a page of servers made here."""
+        """Return the ids of up to a page of servers created here."""
         query = f"{self.endpoints.compute}/servers?name={self.prefix}&limit=500"
         found = json.loads(caller.ask(self.get(query)).body)["servers"]
         return [server["id"] for server in found if server["name"].startswith(self.prefix)]
 
     def delete_ours(self, caller: Caller) -> None:
-        """Delete every server made here and wait until they are gone.  Raises BenchError."""
+        """Delete every server created here and wait until they are deleted. Raises BenchError."""
         deadline, asked = time.monotonic() + GONE_WITHIN, set[str]()
         while time.monotonic() < deadline:
             found = self.ours(caller)

@@ -1,1 +1,1 @@
-"""bin/bench volumes: what Block Storage costs beside the bare commands."""
+"""bin/bench volumes: the cost of Block Storage compared with the bare commands."""

@@ -101,7 +101,7 @@ class Volume:
         return ET.tostring(volume_element(self.disk, "vdb"), encoding="unicode")
 
     def grow(self, domain: Any, size: int) -> None:
-        """Give the volume and the guest, which goes on, another size."""
+        """Change the size of the volume and of its running guest."""
         self.push(size)
         self.exports += 1
         name = f"e{self.exports}"

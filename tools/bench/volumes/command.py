@@ -1,4 +1,7 @@
-"""``bin/bench volumes``: measures Block Storage on real guests and prints a table. Being slow is no failure."""
+"""``bin/bench volumes``: measures Block Storage on real guests and prints a table.
+
+A slow result does not cause a failure.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ def clone_rows(ours: Spent, bare: Spent) -> list[Row]:
 
 
 def local(rows: list[Row], folder: Path, wanted: set[str], times: int, say: Callable[[str], None]) -> None:
-    """Add the figures of a cloud of one machine with its own pool.  Raises BenchError; what was found is kept."""
+    """Add the results of a cloud of one machine with its own pool. Raises BenchError; earlier results are kept."""
     cloud = Cloud(folder, 0)
     try:
         say("bin/up on this machine")

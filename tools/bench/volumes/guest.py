@@ -1,4 +1,4 @@
-"""What guests of the measurement do with their second disk, and what they say of it on their consoles."""
+"""The work of the measured guests with their second disk, and its results on their consoles."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ while :; do
 done
 """
 Figures = dict[str, list[float]]
-"""What was done → MiB a second, in each turn but the first."""
+"""Operation → MiB a second, in each turn but the first."""
 KINDS = {"sequential write": 64, "sequential read": 64, "4 KiB write": 2, "4 KiB read": 2}
-"""What is measured → how many MiB of it."""
+"""Measurement → its size in MiB."""
 _MEASURES = """#!/bin/sh
 until [ -b /dev/vdb ]; do sleep 1; done
 up() {{ cut -d' ' -f1 /proc/uptime; }}

@@ -1,7 +1,7 @@
-"""Measures clones of an image in a whole Ceph of one node, by Novella and by the command ``rbd``.
+"""Measures clones of an image in a complete Ceph of one node, by Novella and by the command ``rbd``.
 
-Ceph has a network namespace of its own: the machine lets nothing in that comes from the namespace of the guests, where
-their storage daemons are.
+Ceph has a network namespace of its own: the machine accepts no packets from the namespace of the guests, which has
+their storage daemons.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tools.bench.volumes.records import Records
 PAUSE = 0.3
 """Seconds of rest before each measurement."""
 Spent = dict[str, list[float]]
-"""What was done → seconds of each time."""
+"""Operation → seconds of each run."""
 
 
 class Volumes:
@@ -146,7 +146,7 @@ class Volumes:
         return found
 
     def clones(self, times: int, sizes: tuple[int, ...], volume_type: str) -> None:
-        """Make volumes from the image where that is no copy; the first of each size brings the image there."""
+        """Create volumes from the image if that needs no copy; the first of each size imports the image."""
         image = self.client.wanted("")["imageRef"]
         for number in range(times + 1):
             for size in sizes:

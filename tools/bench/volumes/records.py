@@ -24,7 +24,7 @@ class Seen:
 
 
 class Records:
-    """What a project's records were said to be, in the order of arrival."""
+    """The reported states of a project's records, in the order of arrival."""
 
     def __init__(self, port: int, token: str) -> None:
         self._seen: dict[str, list[Seen]] = {}
@@ -43,7 +43,7 @@ class Records:
             self._changed.notify_all()
 
     def reached(self, key: str, state: str, after: float) -> float:
-        """Return when a record was first said to be in a state since ``after``.  Raises BenchError."""
+        """Return when a record was first reported in a state since ``after``. Raises BenchError."""
         with self._changed:
             self._changed.wait_for(lambda: self._find(key, {state, *ERRORS}, after) is not None, WITHIN)
             found = self._find(key, {state, *ERRORS}, after)

@@ -1,1 +1,1 @@
-"""Hosts of a chaos run whose networks are real: what their guests' packets do is compared with what the cloud says."""
+"""Hosts of a chaos run with real networks: the delivery of their guests' packets is compared with the API's records."""

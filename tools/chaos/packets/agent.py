@@ -32,7 +32,7 @@ def make_ready(options: Options) -> Machine:
 
 
 def wired_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
-    """Make a host of simulated guests with the network of a real one."""
+    """Create a host of simulated guests with the network of a real one."""
     if settings.machine_netns is None:
         raise HostUnfitError("A host with simulated guests and a real network needs --machine-netns.")
     metadata = MetadataService()

@@ -1,4 +1,4 @@
-"""What happens to hosts' networks from outside of the agents, which have to mend it."""
+"""Damage to hosts' networks from outside of the agents, which have to repair it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from up.switch import Switch, processes_in
 T = TypeVar("T")
 
 MENDED_WITHIN = 12.0
-"""Seconds: an agent looks every five, and what it mends may take a while on a busy machine."""
+"""Seconds: an agent checks every five, and its repair may need a while on a busy machine."""
 
 
 def pull_a_cable(hosts: Hosts, pick: int, seconds: float) -> str:
-    """Take a host off the network that joins it with the others, for a while."""
+    """Disconnect a host from the network between the hosts, for a while."""
     number = 1 + pick % len(hosts.names)
     switch = Switch(hosts.places.name)
     switch.cable(number, plugged=False)
@@ -58,7 +58,7 @@ def delete_a_filter(hosts: Hosts, pick: int, seconds: float) -> str:
 
 
 def _guests(hosts: Hosts) -> list[str]:
-    """List the namespaces that agents have made for bridges and guests."""
+    """List the namespaces that agents have created for bridges and guests."""
     wanted = [hosts.places.guests(number) for number in range(1, len(hosts.names) + 1)]
     return [space for space in wanted if (namespace.FOLDER / space).exists()]
 

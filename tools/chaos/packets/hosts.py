@@ -21,11 +21,11 @@ from up.switch import processes_in
 PROGRAMS = ("ip", "nft", "dnsmasq", "nsenter")
 REMOVED_WITHIN = 60.0
 CHANGING = re.compile(r"packets \d+ bytes \d+|expires \S+|# handle \d+|valid_lft \S+ preferred_lft \S+")
-"""What differs from one look at the kernel to the next."""
+"""Values that differ between two checks of the kernel."""
 EMPTY = (b"", b"{}", b"[]")
-"""Books in which nothing is written any more."""
+"""Empty files of state."""
 OWN = re.compile(r"fe80::|ff00::")
-"""What the kernel makes for each interface by itself, after a while."""
+"""Entries that the kernel adds to each interface by itself, after a while."""
 
 
 class PacketsError(Exception):
@@ -54,7 +54,7 @@ class Hosts:
     # ----- making and removing --------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """Make the namespaces; they go with this process.  Raises PacketsError."""
+        """Create the namespaces; they are removed with this process. Raises PacketsError."""
         command = tool("tools.chaos.packets.keeper", self.places.name, str(self.folder), *self.names)
         self._keeper = subprocess.Popen(
             command,
@@ -68,7 +68,7 @@ class Hosts:
         assert self._keeper.stdout is not None  # noqa: S101 - asked for above
         if self._keeper.stdout.readline().strip() != READY:
             _, said = self._keeper.communicate()
-            raise PacketsError(f"This machine lets nobody make network namespaces: {said.strip()[-600:]}")
+            raise PacketsError(f"This machine does not allow network namespaces: {said.strip()[-600:]}")
 
     def remove(self) -> None:
         """Remove the namespaces with all in them.  Raises PacketsError when some are left."""
@@ -84,7 +84,7 @@ class Hosts:
     # ----- where things are -----------------------------------------------------------------------------------------
 
     def agent_options(self, name: str) -> list[str]:
-        """Return the words that tell a host's agent where it is."""
+        """Return the arguments that describe a host to its agent."""
         return self.places.agent_options(self._number(name))
 
     def space(self, host: str, port: str) -> str:
@@ -108,7 +108,7 @@ class Hosts:
                 for line in sorted(now.get(what, set()) - before.get(what, set())):
                     yield name, f"It still has {what}: {line}"
                 for line in sorted(before.get(what, set()) - now.get(what, set())):
-                    yield name, f"It has no more {what}: {line}"
+                    yield name, f"It has lost {what}: {line}"
 
     def _found(self, name: str) -> Mapping[str, set[str]]:
         """Return all that the kernel and the disk have of a host's networks, in lines by kind."""
@@ -169,7 +169,7 @@ def _run(space: str, *command: str) -> str:
 
 
 def words_of(pid: int) -> str:
-    """Return the command line of a process, empty when it is gone."""
+    """Return the command line of a process, empty when it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:

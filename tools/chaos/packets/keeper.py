@@ -1,6 +1,6 @@
-"""Keeps the hosts' network namespaces for as long as somebody holds its standard input; then nothing is left of them.
+"""Keeps the hosts' network namespaces while its standard input is open; then all of them are removed.
 
-It is a process of its own: however a run ends, the kernel closes what the run held.
+It is a process of its own: however a run ends, the kernel closes the run's files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def remove(switch: Switch, states: Sequence[Path]) -> None:
-    """End every process in the namespaces, and remove all that agents have made there and beside."""
+    """End every process in the namespaces, and remove everything that agents have created in them and on the disk."""
     kill(namespace.listed(f"{switch.name}-"))
     for number, state in enumerate(states, 1):
         settings = AgentSettings(host=state.name, state_dir=state, netns=switch.guests(number))

@@ -1,6 +1,6 @@
-"""What the cloud says of its networks, as an operator reads it by the API, and what must pass by that.
+"""The networks of the cloud, as an operator reads them by the API, and the packets that must pass accordingly.
 
-The words of Neutron's API are taken at their documented meaning; the product's own reasoning is not asked.  IPv4 only.
+The terms of Neutron's API have their documented meaning; the product's own logic is not used. IPv4 only.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Picture:
     # ----- outside --------------------------------------------------------------------------------------------------
 
     def led_outside(self, end: End) -> Row | None:
-        """Return the router that leads an end to the external network, None when none does."""
+        """Return the router that connects an end to the external network, None when there is none."""
         router = self.way_out(end)
         return router if router is not None and router["external_gateway_info"] and self._up(end) else None
 
@@ -138,7 +138,7 @@ class Picture:
         return None
 
     def enters(self, floating: Row, target: End, flow: Flow, outside: str) -> bool:
-        """Say whether somebody outside must reach ``flow`` of a guest by a floating IP that leads there."""
+        """Return whether an external client must reach ``flow`` of a guest by its floating IP."""
         router = self.led_outside(target)
         return (
             router is not None

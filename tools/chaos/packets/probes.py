@@ -84,14 +84,14 @@ def udp_frame(source: tuple[str, str, int], target: tuple[str, str, int], payloa
 
 @dataclass(frozen=True)
 class Offer:
-    """What a DHCP server offers: an address, and routes as (network, gateway)."""
+    """The offer of a DHCP server: an address, and routes as (network, gateway)."""
 
     address: str
     routes: tuple[tuple[str, str], ...]
 
 
 def offer(space: str, mac: str, patience: float, tries: int = 3) -> Offer | None:
-    """Ask for an address as the guest's interface does when it comes up; None when nobody offers one."""
+    """Request an address as the guest's interface does when it starts; None without an offer."""
     body = BOOTP.pack(1, 1, 6, 0, 0x4E4F5641, 0, 0x8000, b"", b"", b"", b"", _mac(mac), b"")
     body += COOKIE + bytes([53, 1, DISCOVER, 55, 2, ROUTES_OPTION, ROUTER_OPTION, 255])
     nobody = str(ipaddress.IPv4Address(0))
@@ -198,7 +198,7 @@ class Listeners:
 
 
 def dial(space: str, source: str | None, target: tuple[str, int], patience: float) -> tuple[str, str] | None:
-    """Connect; return whose socket answered and whom it saw, None when nobody did."""
+    """Connect; return the owner of the socket that answered and the address that it saw, None without an answer."""
     with opened(space, socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(patience)
         try:
@@ -233,7 +233,7 @@ _numbers = iter(range(1, 1 << 30))
 
 
 def ping(space: str, source: str | None, target: str, patience: float) -> bool:
-    """Say whether somebody answers an echo request."""
+    """Return whether an echo request is answered."""
     number = next(_numbers)
     body = struct.pack("!HHI", os.getpid() & 0xFFFF, number & 0xFFFF, number)
     request = struct.pack("!BBH", 8, 0, checksum(b"\x08\0\0\0" + body)) + body

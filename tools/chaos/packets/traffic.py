@@ -41,7 +41,7 @@ OUTSIDE_PORT = 80
 MOST_CALLERS = 2
 """Guests that try a floating IP."""
 ELSEWHERE = "198.51.100.7"
-"""Somebody of whom no rule knows."""
+"""An address without a rule."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Guest:
 
 @dataclass
 class Traffic:
-    """One round: what is sent between the guests of one moment."""
+    """One round: the packets between the guests of one moment."""
 
     operator: Client
     hosts: Hosts
@@ -104,7 +104,7 @@ class Traffic:
             yield partial(self._spoofed, *pair)
 
     def _leading_in(self, guests: Mapping[tuple[str, str], Guest]) -> Iterator[Callable[[], Iterator[Finding]]]:
-        """Yield what is to be tried at the floating IPs that lead to the guests, by port and address."""
+        """Yield the checks of the floating IPs that are associated with the guests, by port and address."""
         for floating in self._picture.floating:
             leads_to = guests.get((floating["port_id"], floating["fixed_ip_address"]))
             if leads_to is not None:
@@ -134,7 +134,9 @@ class Traffic:
         return rows
 
     def _sample(self) -> list[Guest]:
-        """Return some interfaces of running guests: of every network, host and project, led outside or not."""
+        """Return some interfaces of running guests: of every network, host and project, with and without a connection
+        to the outside.
+        """
         servers = {row["id"]: row for row in self._listed(f"{COMPUTE}/servers/detail?all_tenants=1&status=ACTIVE")}
         leading = {row["port_id"] for row in self._picture.floating if row["port_id"]}
         leading |= {each["internal_port_id"] for row in self._picture.floating for each in row["port_forwardings"]}
@@ -167,7 +169,7 @@ class Traffic:
         return _in_turn([kinds[kind] for kind in sorted(kinds)], MOST_PAIRS)
 
     def _ports_of(self, guest: Guest) -> list[int]:
-        """Return the ports that a guest listens on: what no rule opens, what is forwarded, and what its rules open."""
+        """Return the ports that a guest listens on: closed ones, forwarded ones, and those that its rules open."""
         rules = [rule for group in guest.end.port["security_groups"] for rule in self._picture.rules[group]]
         opened = {int(rule["port_range_max"]) for rule in rules if rule["protocol"] == "tcp" and rule["port_range_max"]}
         forwarded = {
@@ -210,7 +212,7 @@ class Traffic:
         body = self._soon(partial(probes.asked, guest.space, "/openstack/latest/meta_data.json"))
         told = json.loads(body)["uuid"] if body else "nobody"
         if told != guest.end.server:
-            yield wrong(guest.end.server, f"{guest} is told by the metadata service that it is {told}.")
+            yield wrong(guest.end.server, f"{guest} is {told} according to the metadata service.")
 
     # ----- between guests -------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ def space_of(machine: str, tap: str) -> str:
 
 
 class WiredDriver(FakeDriver):
-    """Makes a guest's taps when it starts, as QEMU does, and removes them when it ends."""
+    """Creates a guest's taps when it starts, as QEMU does, and removes them when it ends."""
 
     def __init__(self, state_dir: Path, *, machine: str, vcpus: int, memory_mb: int, disk_gb: int) -> None:
         """``machine`` is the network namespace that stands for the host's machine."""
@@ -112,12 +112,12 @@ class WiredDriver(FakeDriver):
         return port.tap in links.names() and bool(namespace.listed(space_of(self._machine, port.tap)))
 
     def _plug(self, ports: Sequence[PortRef]) -> None:
-        """Put an interface at each tap, into the bridge of its network, which has to be there."""
+        """Add an interface at each tap to the bridge of its network, which has to exist."""
         for port in ports:
             self._cut(port.tap)
             name = space_of(self._machine, port.tap)
             namespace.ensure(name)
-            with links.netlink("make the guest's tap") as route, namespace.opened(name) as space:
+            with links.netlink("create the guest's tap") as route, namespace.opened(name) as space:
                 bridge = route.link_lookup(ifname=port.network.bridge)
                 if not bridge:
                     raise RetryableHostError(f"There is no bridge {port.network.bridge} for a guest's interface.")

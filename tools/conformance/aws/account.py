@@ -48,7 +48,10 @@ class Account:
 
 
 def account(place: CloudRegion) -> Account:
-    """Sign in, make a key pair for the EC2 API and choose what to launch.  Raises BenchError without such an API."""
+    """Sign in, create a key pair for the EC2 API and choose the parameters of launches.
+
+    Raises BenchError without such an API.
+    """
     import boto3  # noqa: PLC0415 - of the tests' packages
 
     connection = Connection(config=place)

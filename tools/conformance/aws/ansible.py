@@ -67,7 +67,7 @@ def _run(to: Account, folder: Path, _: argparse.Namespace) -> list[str]:
 
 
 def public_key(folder: Path) -> str:
-    """Make an SSH key pair in the folder; return its public half."""
+    """Create an SSH key pair in the folder; return its public half."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only a run needs it
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Steps of a client, one after the other: what each did, and whether that is right."""
+"""Steps of a client, one after the other: the result of each, and whether it is right."""
 
 from __future__ import annotations
 
