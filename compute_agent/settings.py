@@ -71,8 +71,7 @@ class AgentSettings:
     guest_user: str = "auto"
     """The account of guests' QEMU processes under ``embed``; ``auto``: a dedicated one if it exists, else root."""
     dhcp_user: str = "auto"
-    """The account of dnsmasq; ``auto``: a dedicated one if it exists, else the distribution's, else dnsmasq's default.
-    """
+    """The account of dnsmasq; ``auto``: a dedicated one if it exists, else the distribution's, else the default."""
     storage_user: str = "auto"
     """The account of storage daemons; ``auto``: a dedicated one if it exists, else root."""
     vendor_data: Path | None = None

@@ -64,13 +64,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--version", action="version", version=f"novella-agent {agent_version() or 'from a checkout'}")
-    add(
-        "action",
-        nargs="?",
-        choices=("run", "clean"),
-        default="run",
-        help="clean: remove everything that this agent created",
-    )
+    add("action", nargs="?", choices=("run", "clean"), default="run", help="clean: remove what this agent created")
     add("--host", default=default("HOST", socket.gethostname()), help="the host's name in the cloud")
     add("--state-dir", type=Path, default=default("STATE_DIR"), help="the agent's state folder (required)")
     add("--portal", default=default("PORTAL", "http://127.0.0.1:8000"), metavar="URL", help="the portal's address")
@@ -250,9 +244,7 @@ def _check_root_disks(settings: AgentSettings) -> None:
     if name not in pools:
         raise ValueError(f"--root-disks {name!r} is not a pool of --volume-pool: {', '.join(pools) or 'none'}")
     if pools[name].partition(":")[0] != ROOT_DISK_DRIVER or settings.simulated:
-        raise ValueError(
-            f"--root-disks {name!r}: root disks require a pool of Ceph ({ROOT_DISK_DRIVER}) and a real host"
-        )
+        raise ValueError(f"--root-disks {name!r}: root disks require a Ceph pool ({ROOT_DISK_DRIVER}) and a real host")
 
 
 def _ports(value: str, option: str) -> tuple[int, int]:
