@@ -1,4 +1,4 @@
-"""Calls as pages write them, and those that the routes answer."""
+"""API calls in the notation of docs/api.md, and the calls of the routes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ VERSIONS = {
     "network": "/network/v2.0",
     "volume": "/volume/v3",
 }
-"""What paths on the page begin with, unless they begin with the name of the service."""
+"""Prefixes that the page omits; paths that begin with the name of the service are complete."""
 
 
 class Call(NamedTuple):
-    """A method and a full path, and for an address of many actions the key of the body."""
+    """A method and a full path; ``action`` is the key of the body at a path with several actions."""
 
     method: str
     path: str
@@ -32,13 +32,13 @@ class Call(NamedTuple):
 
     @property
     def key(self) -> Call:
-        """The same, whatever the path calls what it has in braces; HEAD goes with GET."""
+        """The call with unnamed path parameters, and GET for HEAD, for comparisons."""
         path = re.sub(r"\{[^}]+\}", "{}", self.path).removesuffix(".json")
         path = path.rstrip("/") if len(path) > 1 else path
         return Call("GET" if self.method == "HEAD" else self.method, path, self.action)
 
     def is_answered(self) -> bool:
-        """Whether a view has this method at this path."""
+        """Return whether a view has this method at this path."""
         try:
             view = resolve(re.sub(r"\{[^}]+\}", "1", self.path)).func.cls  # type: ignore[attr-defined]
         except (Resolver404, AttributeError):
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def read(cell: str, service: str) -> list[Call]:
-    """Return the calls of a cell: ``GET``, ``POST /users``, ``GET /users/{id}``, and actions behind their address."""
+    """Parse a cell such as ``GET``, ``POST /users``, ``GET /users/{id}``, with actions after their path."""
     found: list[Call] = []
     methods: list[str] = []
     fresh = True
@@ -72,7 +72,7 @@ def read(cell: str, service: str) -> list[Call]:
 
 
 def written(calls: Iterable[Call], service: str) -> str:
-    """Return a cell that ``read`` reads: methods of one path together, paths without what all begin with."""
+    """Return the inverse of ``read``: a cell with methods grouped by path, and paths without their prefix."""
     by_path: dict[str, list[str]] = {}
     actions: dict[str, list[str]] = {}
     for call in calls:
@@ -91,7 +91,7 @@ def written(calls: Iterable[Call], service: str) -> str:
 
 
 def served(service: str) -> Iterator[Call]:
-    """Yield every call and every action that the routes of a service answer, but for Compute's v2.0, which is v2.1."""
+    """Yield every call and action of a service's routes, except Compute's v2.0, which equals v2.1."""
     endpoints = Endpoints(patterns=[route_of_service(service)]).get_api_endpoints()
     for path, _, method, callback in endpoints:
         call = Call(method, named(callback.cls, path))

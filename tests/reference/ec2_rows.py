@@ -1,4 +1,4 @@
-"""The actions of EC2: botocore's list of them and our registry, joined with what the notes say."""
+"""The actions of EC2: botocore's list and the registry, joined with api_notes.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.reference.rows import DIFFERS, NOT_THERE, THERE, Row, fail
 
 
 class Ec2:
-    """All actions, in rows: each one that is there has its own, others are grouped by why they are not."""
+    """All actions in rows: one for each supported action, the others grouped by the reason."""
 
     name = "ec2"
 
@@ -23,11 +23,11 @@ class Ec2:
         self.rows: list[Row] = []
 
     def add(self, cells: list[str]) -> None:
-        """Take a row of the notes: of actions that are there, or of names, with ``*``, and why they are not."""
+        """Add a row of the notes, for supported actions or for patterns (``*``) of unsupported ones."""
         self.rows.append(Row(*cells))
 
     def finish(self) -> None:
-        """Give every action a row; NotesError."""
+        """Add a row for every action; raises NotesError."""
         notes = {word: row for row in self.rows for word in _names(row)}
         fail(self.name, "no action has this name", (
             word for word in notes if not any(fnmatchcase(name, word) for name in self.known)
@@ -49,7 +49,7 @@ class Ec2:
         self.rows = rows
 
     def summary(self) -> str:
-        """The sentence above the table."""
+        """Return the sentence above the table."""
         there = sum(row.state == THERE for row in self.rows)
         differs = len(self.there) - there
         return (
@@ -58,7 +58,7 @@ class Ec2:
         )
 
     def _there(self, name: str, note: Row | None) -> Row:
-        """Return the row of an action, with the arguments that it does not take, or does not heed."""
+        """Return the row of a supported action, with its rejected and ignored arguments."""
         action = self.there[name]
         shape = model.operation(name).input_shape
         members = set(model.members_of(shape)) if shape is not None else set()
@@ -74,12 +74,12 @@ class Ec2:
         return row
 
     def _missing(self, row: Row, names: list[str]) -> Row:
-        """Return the row of actions that are not there for one reason."""
+        """Return the row of the actions that are unsupported for one reason."""
         plain = ", ".join(f"`{name}`" for name in names)
         cell = plain if len(names) < 13 or "*" not in row.cell else f"{len(names)} actions: {row.cell}"
         return Row(cell, "", row.why, state=NOT_THERE)
 
 
 def _names(row: Row) -> list[str]:
-    """Return the actions that a row of the notes names, with ``*`` as there."""
+    """Return the names and patterns of actions in a row."""
     return re.findall(r"`([^`]+)`", row.cell)

@@ -1,4 +1,4 @@
-"""The operations of the references, and what Novella does about each."""
+"""The operations of the references, and the support of each in Novella."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ TITLES = {
     "volume": "Block Storage v3",
 }
 ANY = {"resource_type": "networks"}
-"""What stands for a name of a path that is no id."""
+"""Example values for path parameters that are not ids."""
 DONE, NOT_OFFERED, MISSING = "done", "answered as not offered", "missing"
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: ``status`` is what it is answered with when it is not offered, ``~`` when that depends."""
+    """One operation; ``status`` is the HTTP status of an operation that is not offered, ``~`` if it varies."""
 
     service: str
     section: str
@@ -49,29 +49,29 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """The operation as the page shows it."""
+        """Method, path and action for the page."""
         return f"{self.method} {self.path}" + (f" ({self.action})" if self.action else "")
 
     @property
     def whole_path(self) -> str:
-        """The path with what it begins with here, and names in braces."""
+        """The path with the prefix of its service, with parameters in braces."""
         if self.service == "compute" and self.path in {"/", "/v2.1/"}:
             return "/compute" + self.path
         return PREFIX[self.service] + self.path
 
     def url(self, **ids: str) -> str:
-        """The address, with ``ids`` in place of the path's names, or with made-up ones."""
+        """Return the path with parameters replaced by ``ids`` or by example values."""
         return re.sub(r"\{(\w+)\}", lambda found: (ANY | ids).get(found[1], "1"), self.whole_path)
 
     @property
     def outcome(self) -> str:
-        """What Novella does about it."""
+        """DONE, NOT_OFFERED or MISSING, from the routes and ``status``."""
         if not self.is_routed():
             return MISSING if self.status in {None, "~"} else NOT_OFFERED
         return DONE if self.status is None else NOT_OFFERED
 
     def is_routed(self) -> bool:
-        """Whether a view answers this method here, and knows the action."""
+        """Return whether a view has this method at this path and supports the action."""
         try:
             view = resolve(self.url()).func.cls  # type: ignore[attr-defined]
         except (Resolver404, AttributeError):
@@ -103,7 +103,7 @@ def operations(service: str) -> Iterator[Operation]:
 
 
 def page() -> str:
-    """The page of the documentation."""
+    """Return the content of docs/operations.md."""
     parts = [
         "# Operations of the references\n",
         "The support of every operation in the references of OpenStack's Identity API v3, Compute API v2.1, Image API"

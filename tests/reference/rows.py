@@ -1,4 +1,4 @@
-"""Rows of docs/api.md, and the four things that can be said of a call."""
+"""Rows of docs/api.md, and the four states of a call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ THERE, DIFFERS, NOT_THERE, OWN = "supported", "supported, with a difference", "n
 
 
 class NotesError(Exception):
-    """What is wrong with the notes."""
+    """An error in api_notes.md."""
 
 
 @dataclass
 class Row:
-    """One row of the page; ``why`` is how it differs from the reference, or why it is not there."""
+    """One row of the page; ``why`` is its difference from the reference, or why it is not supported."""
 
     cell: str
     how: str = ""
@@ -25,7 +25,7 @@ class Row:
     state: str = ""
 
     def line(self) -> str:
-        """The row as the page has it."""
+        """Return the row in Markdown."""
         parts = [part.rstrip(".") for part in (self.how, self.why) if part]
         if self.state == DIFFERS:
             parts[-1] = f"**Differs:** {parts[-1]}"
@@ -33,7 +33,7 @@ class Row:
 
 
 def fail(service: str, what: str, whose: Iterable[str]) -> None:
-    """Raise NotesError, unless there is nothing to name."""
+    """Raise NotesError with the items in ``whose``, if there are any."""
     found = list(whose)
     if found:
         raise NotesError(f"{service}: {what}: {', '.join(found)}")

@@ -1,4 +1,4 @@
-"""The calls of one of OpenStack's services: its reference and our routes, joined with what the notes say."""
+"""The calls of an OpenStack service: its reference and the routes, joined with api_notes.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference.rows import DIFFERS, NOT_THERE, OWN, THERE, NotesError, Row
 
 
 class Service:
-    """The calls of one service, and the rows they are in: those of the notes, and those that are made of the rest."""
+    """The calls of one service with their rows: those of the notes, and generated ones for all other calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -19,16 +19,16 @@ class Service:
         self.sections = list(dict.fromkeys(each.section for each in self.known.values()))
 
     def add(self, cells: list[str]) -> None:
-        """Take a row of the notes: of some calls, or of a section of the reference, for what no other row has."""
+        """Add a row of the notes, for some calls or for all calls of a section without another row."""
         row = Row(*cells)
         if row.cell.startswith("`"):
             row.calls = read(row.cell, self.name)
         elif row.cell not in self.sections:
-            raise NotesError(f"{self.name}: {row.cell} is no section of the reference")
+            raise NotesError(f"{self.name}: {row.cell} is not a section of the reference")
         self.rows.append(row)
 
     def finish(self) -> None:
-        """Give every row its calls and its state, and make rows for the calls that have none; NotesError."""
+        """Set the calls and the state of each row, and add rows for all other calls; raises NotesError."""
         noted = [key for row in self.rows for key in {call.key for call in row.calls}]
         doubled = sorted({str(call) for call in noted if noted.count(call) > 1})
         fail(self.name, "in two rows", doubled)
@@ -46,12 +46,12 @@ class Service:
         fail(self.name, "in no row", [str(call) for call in self.without_row()])
 
     def without_row(self) -> list[Call]:
-        """Return what the routes answer and no row has."""
+        """Return the calls of the routes without a row."""
         keys = [call.key for row in self.rows for call in row.calls]
         return [call for call in served(self.name) if not any(_matches(each, call.key) for each in keys)]
 
     def summary(self) -> str:
-        """The sentence above the table."""
+        """Return the sentence above the table."""
         count = dict.fromkeys((THERE, DIFFERS, NOT_THERE), 0)
         for key in self.known:
             states = (row.state for row in self.rows for call in row.calls if _stands_for(call.key, key, self.known))
@@ -62,9 +62,9 @@ class Service:
         )
 
     def _of_section(self, row: Row, rest: Iterable[Call]) -> Iterator[Row]:
-        """Yield rows for what is left of a section: one for what is there, one for each reason why others are not.
+        """Yield rows for the other calls of a section: one for supported calls, one for each reason of the others.
 
-        A row that says nothing else is the reason why a section is not there, and no difference of what is.
+        The third cell of a row with an empty second one applies to unsupported calls only.
         """
         left = {key: self.known[key] for key in rest if self.known[key].section == row.cell}
         there = [call_of(each) for each in left.values() if each.outcome == DONE]
@@ -78,7 +78,7 @@ class Service:
             yield Row(written(calls, self.name), "" if there else row.how, why, calls)
 
     def _state(self, row: Row) -> str:
-        """Return what is the same of all calls of a row."""
+        """Return the common state of the calls of a row; raises NotesError if they differ."""
         there = {call: self._is_there(call) for call in row.calls}
         if not any(there.values()):
             return NOT_THERE
@@ -100,17 +100,17 @@ class Service:
 
 
 def call_of(operation: Operation) -> Call:
-    """Return an operation of a reference as the page has it."""
+    """Convert an operation of a reference to a call."""
     return Call(operation.method, operation.whole_path, operation.action)
 
 
 def _stands_for(noted: Call, key: Call, known: Mapping[Call, Operation]) -> bool:
-    """Whether a call of a row is this one of the reference, or is in other words than any."""
+    """Return whether a call of a row is the call ``key`` of the reference, exactly or by pattern."""
     return noted == key or (noted not in known and _matches(noted, key))
 
 
 def _matches(one: Call, other: Call) -> bool:
-    """Whether the calls can be the same: a name in braces stands for anything, no action for every action."""
+    """Return whether two calls match: a path parameter matches any part, no action matches every action."""
     if one.method != other.method or (one.action and other.action and one.action != other.action):
         return False
     parts = one.path.split("/"), other.path.split("/")

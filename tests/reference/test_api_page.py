@@ -36,7 +36,7 @@ def image(*rows: list[str]) -> Service:
 
 @pytest.fixture
 def _reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference has two sections, one of which is not there; the routes have one call more."""
+    """The reference has two sections, one of them unsupported; the routes have one more call."""
     there = [("GET", "/v2/images"), ("POST", "/v2/images"), ("DELETE", "/v2/images/{image_id}")]
     missing = [("POST", "/v2/images/{image_id}/burn"), ("GET", "/v2/ashes")]
     found = [Operation("image", "Images", *each, None, None, "") for each in there]
@@ -76,7 +76,7 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
         ([ONE, ASHES, ["`GET /images`", OWN]], "not Novella's own"),
         ([ONE, ASHES, ["`GET /images/{id}/nothing`", "x"]], "neither answered nor in the reference"),
         ([ONE, ASHES, ["`GET /images`", "x"], ["`GET`, `POST /images`", "y"]], "in two rows: .*GET"),
-        ([ONE, ["Smoke", "x"]], "Smoke is no section"),
+        ([ONE, ["Smoke", "x"]], "Smoke is not a section"),
     ],
 )
 def test_what_is_wrong_with_the_notes_is_said(rows: list[list[str]], said: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/operations.md says what is done about every operation of the references; ``WRITE_PAGES=1`` writes it anew."""
+"""docs/operations.md shows the support of every operation of the references; ``WRITE_PAGES=1`` generates it."""
 
 from __future__ import annotations
 
