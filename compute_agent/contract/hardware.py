@@ -33,6 +33,8 @@ MOST_PARTS = 65536
 """Sockets, cores or threads without a limit."""
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 """Bus → prefix of its disks' names."""
+COLD_BUSES = ("ide", "sata")
+"""Buses on which QEMU attaches and detaches no disk while the guest runs."""
 _SEEDS, _SEED_BESIDE_IDE = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}, "hdd"
 _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 

@@ -4,6 +4,7 @@ import threading
 import time
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.hardware import COLD_BUSES
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import progress
 from compute_agent.virt.driver import ComputeDriver, Stopped, never
@@ -15,8 +16,6 @@ from compute_agent.virt.errors import (
 )
 from compute_agent.virt.fake_state import FakeGuest, State
 
-COLD_BUSES = ("ide", "sata")
-"""Buses without hot-plug."""
 ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 PIECES = 4
 """Progress checks until a copy is complete."""

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db.models import UUIDField
 
 from compute_agent.contract.build import GuestDisk, LocalDisk
+from compute_agent.contract.hardware import COLD_BUSES
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.prepared import Prepared
@@ -27,6 +29,7 @@ _OF_SERVER = Prepared(
     instance_id=UUIDField(),
 )
 _KINDS: dict[str, Literal["disk", "cdrom", "lun"]] = {"disk": "disk", "cdrom": "cdrom", "lun": "lun"}
+_ON = (PowerState.RUNNING, PowerState.PAUSED)
 BEING_MADE = (VolumeStatus.CREATING, VolumeStatus.DOWNLOADING)
 
 
@@ -60,6 +63,16 @@ def check_zone(instance: Instance, volume: Volume) -> None:
         raise DifferentZoneError(
             f"Invalid volume: Instance {instance.id} and volume {volume.id} are not in the same availability_zone."
             f" Instance is in {zone}. Volume is in {volume.availability_zone}",
+            field="volumeId",
+        )
+
+
+def check_bus(instance: Instance, bus: str) -> None:
+    """Raise InvalidInputError for a bus on which disks are attached and detached only while the server is stopped."""
+    if bus in COLD_BUSES and instance.host_id is not None and instance.power_state in _ON:
+        raise InvalidInputError(
+            f"Invalid volume: instance {instance.id} is running, and a disk on the bus {bus} cannot be attached or"
+            " detached while it is. Stop the instance first.",
             field="volumeId",
         )
 

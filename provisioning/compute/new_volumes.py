@@ -7,7 +7,7 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import selectors
+from provisioning.compute import block_devices, device_names, selectors
 from provisioning.compute.actions.base import check_lock
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
 from provisioning.volumes import state
@@ -33,11 +33,14 @@ def create_and_attach(
     """Create a volume that is attached to the server as soon as it is available; a later failure is a message of the
     volume.
 
-    Raises the errors of ``create_volume``, and NotFoundError and InstanceLockedError for the server.
+    Raises the errors of ``create_volume``, NotFoundError and InstanceLockedError for the server, and InvalidInputError
+    for a running server whose disks are on a bus without hot-plug.
     """
     with transaction.atomic():
         instance = selectors.instance_for(context, instance_id)
         check_lock(context, instance)
+        hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
+        block_devices.check_bus(instance, hardware.disk_bus)
         volume = create_volume(context, request)
         if volume.status == VolumeStatus.ERROR:
             return volume

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import BlockDevice, Flavor, Instance
+from provisioning.compute.new_volumes import create_and_attach
 from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.requests import VolumeRequest
 from tests.compute_api.conftest import V21, launch, new_volume, server_body
 from tests.compute_api.test_volumes import attach, from_image, from_volume, image_disk, message
 from tests.support import invariants
@@ -182,3 +185,31 @@ def test_rescue_disks_that_there_are_not(api: Api, cloud: Cloud, device: str, bu
     said = {"hw_rescue_device": device, "hw_rescue_bus": bus}
     Image.objects.filter(id=cloud.image.id).update(properties={name: value for name, value in said.items() if value})
     assert "is not supported" in message(api.post(f"{V21}/servers/{server}/action", {"rescue": {}}), 400)
+
+
+@pytest.mark.slow
+def test_disks_on_buses_without_hot_plug_are_changed_while_the_server_is_stopped(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
+    path, disks = f"{V21}/servers/{server}/action", f"{V21}/servers/{server}/os-volume_attachments"
+    for bus in ("ide", "sata"):
+        Instance.objects.filter(id=server).update(image_properties={"hw_disk_bus": bus})
+        assert f"on the bus {bus}" in message(attach(api, server, volume), 400)
+        with pytest.raises(InvalidInputError, match="Stop the instance"):
+            create_and_attach(people.alice.context, server, VolumeRequest(size_gb=1))
+    assert [each.status for each in Volume.objects.all()] == ["available"]
+
+    def do(action: str) -> None:
+        assert api.post(path, {action: None}).status_code == 202
+        cloud.run()
+
+    do("os-stop")
+    assert attach(api, server, volume).status_code == 200
+    cloud.run()
+    assert (Volume.objects.get().status, BlockDevice.objects.get().disk_bus) == ("in-use", "sata")
+    do("os-start")
+    assert "on the bus sata" in message(api.delete(f"{disks}/{volume.id}"), 400)
+    do("os-stop")
+    assert api.delete(f"{disks}/{volume.id}").status_code == 202
+    cloud.run()
+    assert (Volume.objects.get().status, BlockDevice.objects.exists()) == ("available", False)

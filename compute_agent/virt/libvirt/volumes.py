@@ -11,7 +11,7 @@ import libvirt
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.guest_hardware import guest_hardware
-from compute_agent.contract.hardware import Hardware
+from compute_agent.contract.hardware import COLD_BUSES, Hardware
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import disk_xml, monitor, reopening, swapping
@@ -25,8 +25,6 @@ from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, exports_in, t
 
 log = logging.getLogger(__name__)
 
-COLD_BUSES = ("ide", "sata")
-"""Buses without hot-plug."""
 FORCED_AFTER = 5.0
 """Seconds in which a guest has to release a volume before it is detached by force."""
 GOES_ON_TRIES, GOES_ON_PAUSE = 20, 0.1

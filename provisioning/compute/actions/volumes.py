@@ -165,6 +165,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
         )
         hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
         device_names.choose([device], device_names.taken(instance, devices), hardware)
+        block_devices.check_bus(instance, device.disk_bus)
         device.attachment_id = _reserve(context, instance, volume, device.device_name, host).id
         device.save(force_insert=True)
         return device
@@ -245,6 +246,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
                 f" '{attachment.status}.'",
                 field="volumeId",
             )
+        block_devices.check_bus(instance, device.disk_bus)
         attachments.begin_detaching(attachment.id)
         BlockDevice.objects.filter(id=device.id).update(leaving=True)
         disk = block_devices.guest_disk(device, attachment)
