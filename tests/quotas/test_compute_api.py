@@ -347,7 +347,12 @@ def test_limits_in_each_version(people: People) -> None:
         version: alice.get(f"{V21}/limits", **at(version)).json()["limits"]["absolute"]
         for version in ("2.1", "2.36", "2.39", "2.57")
     }
-    assert (shown["2.1"]["maxTotalFloatingIps"], shown["2.1"]["maxSecurityGroupRules"]) == (50, 100)
+    of_networks = ("maxTotalFloatingIps", "maxSecurityGroups", "maxSecurityGroupRules")
+    assert [shown["2.1"][name] for name in of_networks] == [-1] * 3, "as Nova, which has none"
+    set_limit(people.alice.project_id, "floatingips", 8)
+    set_limit(None, "security_groups", 7)
+    limits = alice.get(f"{V21}/limits", **at("2.35")).json()["limits"]["absolute"]
+    assert [limits[name] for name in of_networks] == [8, 7, -1]
     assert (shown["2.1"]["maxPersonality"], shown["2.1"]["maxPersonalitySize"]) == (5, 10_240)
     assert set(shown["2.1"]) - set(shown["2.36"]) == {
         "maxTotalFloatingIps",

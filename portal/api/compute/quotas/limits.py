@@ -5,6 +5,8 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.quotas import schemas as quota_schemas
+from portal.api.compute.quotas.schemas import OF_NETWORKS
+from portal.api.compute.quotas.views import hidden_limits
 from portal.api.compute.schemas import last
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute import selectors
@@ -26,7 +28,7 @@ _USED = {
     "totalServerGroupsUsed": "server_groups",
 }
 _NETWORK_MAXIMA = {
-    "maxTotalFloatingIps": "floatingips",
+    "maxTotalFloatingIps": "floating_ips",
     "maxSecurityGroups": "security_groups",
     "maxSecurityGroupRules": "security_group_rules",
 }
@@ -55,12 +57,14 @@ class LimitsView(ComputeView):
         found = selectors.limits_for(context, own=False)
         maxima, used = dict(_MAXIMA), dict(_USED)
         if self.microversion < (2, 36):
-            maxima |= _NETWORK_MAXIMA
+            maxima |= {name: OF_NETWORKS[quota] for name, quota in _NETWORK_MAXIMA.items()}
             used |= _NETWORK_USED
         if self.microversion < (2, 39):
             maxima["maxImageMeta"] = "metadata_items"
         if self.microversion < (2, 57):
             maxima |= _FILE_MAXIMA
         absolute = {name: found.limits[resource] for name, resource in maxima.items()}
+        unset = hidden_limits(context.project_id, self.microversion)
+        absolute |= {name: unset[quota] for name, quota in _NETWORK_MAXIMA.items() if quota in unset}
         absolute |= {name: found.usage[resource] for name, resource in used.items()}
         return Response({"limits": {"rate": [], "absolute": absolute}})
