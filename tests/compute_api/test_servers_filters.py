@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
@@ -271,6 +272,8 @@ def test_changes_show_deleted_ones_to_everybody(people: People, alice_api: Api) 
     assert names(alice_api, "2.65", changes__before=before) == ["new", "old"], "unknown, and ignored"
     assert names(alice_api, "2.66", changes__before=before) == ["gone", "old"]
     assert names(alice_api, "2.66", changes__before=before, changes__since=since) == ["gone"]
+    Instance.objects.filter(name="gone").update(updated_at=EPOCH + timedelta(seconds=100.7))
+    assert names(alice_api, "2.66", changes__before=since) == ["gone", "old"], "times are shown without fractions"
     answer = alice_api.get(
         f"{V21}/servers?{urlencode({'changes-since': before, 'changes-before': since})}", **at("2.66")
     )

@@ -123,6 +123,8 @@ def test_changes_since_and_before(api: Api, server: Instance) -> None:
     assert listed(api, server, "2.58", changes__since=moment) == ["start", "stop"]
     assert listed(api, server, "2.65", changes__before=moment) == ["start", "stop", "create"]
     assert listed(api, server, "2.66", changes__before=moment) == ["create"]
+    InstanceAction.objects.filter(action="create").update(finished_at=seconds(5) + timedelta(milliseconds=700))
+    assert listed(api, server, "2.66", changes__before=seconds(5).isoformat()) == ["create"], "the whole second"
     query = urlencode({"changes-since": moment, "changes-before": seconds(1).isoformat()})
     assert api.get(f"{path_of(server)}?{query}", OpenStack_API_Version="compute 2.66").status_code == 400
     assert api.get(f"{path_of(server)}?color=1", OpenStack_API_Version="compute 2.65").status_code == 200

@@ -35,6 +35,7 @@ def test_instance_types_are_flavors_by_name_or_alias(alice: Any, cloud: Cloud) -
     assert found["InstanceType"] == cloud.small.name
     assert found["VCpuInfo"] == {"DefaultVCpus": cloud.small.vcpus}
     assert found["MemoryInfo"] == {"SizeInMiB": cloud.small.memory_mb}
+    assert found["PlacementGroupInfo"]["SupportedStrategies"], "Terraform's data source reads it"
     with pytest.raises(ClientError) as error:
         alice.describe_instance_types(InstanceTypes=["m5.huge"])
     assert code_of(error) == "InvalidInstanceType"

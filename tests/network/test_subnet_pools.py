@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioning.network import services
-from provisioning.network.models import AddressScope, Subnet, SubnetPool
+from provisioning.network.models import AddressScope, RbacPolicy, Subnet, SubnetPool
 from tests.network.test_subnets import send, subnet
 from tests.support.cast import Person
 from tests.support.tables import each_row
@@ -134,6 +134,17 @@ def test_scopes(alice: Person, charlie: Person, operator: Person) -> None:
     given = pool(charlie, address_scope_id=everybodys["id"])[1]
     assert given["address_scope_id"] == everybodys["id"]
     assert send(charlie, "DELETE", f"/subnetpools/{given['id']}")[0] == 204
+    assert pool(charlie, address_scope_id=made["id"])[1]["type"] == "AddressScopeNotFound"
+    services.create_rbac_policy(
+        alice.project_id,
+        "address_scope",
+        AddressScope.objects.get(pk=made["id"]),
+        RbacPolicy.SHARED,
+        charlie.project_id.hex,
+    )
+    shared = pool(charlie, address_scope_id=made["id"], prefixes=["10.8.0.0/16"])[1]
+    assert shared["address_scope_id"] == made["id"]
+    assert send(charlie, "DELETE", f"/subnetpools/{shared['id']}")[0] == 204
     status, answer = send(operator, "PUT", f"/address-scopes/{everybodys['id']}", {"address_scope": {"shared": False}})
     assert (status, answer["NeutronError"]["type"]) == (400, "AddressScopeUpdateError")
     assert send(alice, "PUT", path, {"address_scope": {"name": "other"}})[1]["address_scope"]["name"] == "other"

@@ -31,7 +31,7 @@ from provisioning.volumes.services.backup_records import BackupRecord, export_re
 from provisioning.volumes.services.backup_restores import restore_backup
 from provisioning.volumes.services.backups import create_backup, delete_backup
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
-from tests.support.clouds import context
+from tests.support.clouds import ADMIN, context
 from tests.support.jobs import drain
 from tests.support.passing_time import pass_time
 from tests.volumes.conftest import Town
@@ -88,6 +88,21 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
         delete_backup(town.alice, str(backup.id))
         drain()
     assert (held(town), current().folders(), Backup.objects.count()) == ((0, 0), [], 0)
+
+
+def test_an_incremental_backup_builds_on_the_newest_of_its_own_project(town: Town, disks: MemoryCopies) -> None:
+    volume, operator = town.make(1), context("operator", ADMIN)
+
+    def made(caller: RequestContext, *, incremental: bool = False) -> Backup:
+        backup = create_backup(caller, BackupRequest(volume_id=str(volume.id), incremental=incremental))
+        town.agent.work()
+        return backup
+
+    own, members = made(operator), made(town.alice)
+    assert (made(operator, incremental=True).parent_id, made(town.alice, incremental=True).parent_id) == (
+        own.id,
+        members.id,
+    )
 
 
 @pytest.mark.slow
