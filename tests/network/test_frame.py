@@ -211,7 +211,7 @@ def test_pages_go_both_ways(alice: Person) -> None:
 
 def test_a_marker_that_is_gone_is_refused(alice: Person, net: Network) -> None:
     answer = Api(alice).get(f"{V2}/networks?limit=1&marker={uuid.uuid4()}")
-    assert fault(answer, 400)["type"] == "InvalidInput"
+    assert fault(answer, 404)["type"] == "NetworkNotFound"
 
 
 @pytest.mark.both_databases("sql")

@@ -217,7 +217,7 @@ def test_default_rules_are_sorted_and_paged_both_ways(api: Api) -> None:
     assert page("&limit=2") == every[:2]
     assert page(f"&limit=2&marker={every[1]}") == every[2:]
     assert page(f"&limit=1&page_reverse=True&marker={every[2]}") == [every[1]]
-    refused(api.get(f"{DEFAULTS}?marker=x"), 400, "InvalidInput")
+    refused(api.get(f"{DEFAULTS}?marker=x"), 404, "DefaultSecurityGroupRuleNotFound")
 
 
 def test_a_default_rule_about_a_group_that_is_gone_lets_nobody_in(api: Api, operator: Person) -> None:

@@ -24,7 +24,7 @@ from portal.api.network.frame.kinds import Many, Text
 from portal.api.network.frame.query import FIELDS, fields_of, page_links, query_of, read_query
 from portal.api.network.frame.resource import Create, Delete, Resource, Update, Values
 from portal.api.network.frame.schemas import TAGS_BODY, changes_body, new_body
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.listed import part_of
 from provisioning.common.listing import Part
 from provisioning.identity import policy
@@ -108,14 +108,21 @@ class ListView(ResourceView):
         hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
         filters = {name: each for name, each in resource.every_filter.items() if name not in hidden}
         query = read_query(request, filters, resource.sort_keys)
-        if self.allows(resource.rule("get")):
-            rows = page_of(resource, resource.many(self.context, all_projects=self.operator), query.part)
-        else:
-            rows = []
+        rows = self._page(query.part) if self.allows(resource.rule("get")) else []
         body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
         url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"
         links = page_links(request, query, [str(row.pk) for row in rows], url)
         return Response(body | ({f"{resource.plural}_links": links} if links else {}))
+
+    def _page(self, part: Part) -> list[Any]:
+        """Return the requested page; NotFoundError for a marker that names no object, as in Neutron."""
+        resource = self.resource
+        try:
+            return page_of(resource, resource.many(self.context, all_projects=self.operator), part)
+        except InvalidInputError as error:
+            if error.field == "marker" and resource.one is not None:
+                self.row(str(part.marker))
+            raise
 
     def post(self, request: Request) -> Response:
         """Create one object or several; all or none."""
