@@ -26,6 +26,7 @@ from provisioning.volumes.backup_store import current
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.selectors.copies import newest_of
 from provisioning.volumes.services import backups, create_snapshot, create_volume, delete_volume
 from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
 from provisioning.volumes.services.backup_restores import restore_backup
@@ -296,7 +297,7 @@ def test_no_backup_builds_on_one_that_is_being_deleted(
 ) -> None:
     volume = town.make(1)
     full = back_up(town, volume)
-    found = backups.newest_of
+    found = newest_of
 
     def deleted_meanwhile(*args: Any) -> Backup | None:
         parent = found(*args)
