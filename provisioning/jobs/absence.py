@@ -12,7 +12,7 @@ from provisioning.jobs.selectors import last_finished
 log = logging.getLogger(__name__)
 
 AWAY = timedelta(seconds=30)
-"""A last run longer ago than this, or as far in the future, counts as an absence."""
+"""An absence is assumed when a job's last run deviates from its interval by more than this, in either direction."""
 
 
 def begin_again() -> None:

@@ -186,7 +186,7 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
         return RefreshPortsRequest(instance=guest_spec(instance))
 
     def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:
-        """Record a failure as a fault; the host retries by itself. Sends another refresh when the guest changed
+        """Record a failure as a fault of the server. Sends another refresh when the guest's description changed
         concurrently.
         """
         if not outcome.well:
