@@ -91,6 +91,7 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
     assert (held(town), current().folders(), Backup.objects.count()) == ((0, 0), [], 0)
 
 
+@pytest.mark.slow
 def test_an_incremental_backup_builds_on_the_newest_of_its_own_project(town: Town, disks: MemoryCopies) -> None:
     volume, operator = town.make(1), context("operator", ADMIN)
 
