@@ -138,7 +138,7 @@ class User(AbstractBaseUser):
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]
-        """Django's name of ``enabled``."""
+        """Django's name for ``enabled``."""
         return self.enabled
 
     is_staff = False

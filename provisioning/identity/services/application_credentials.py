@@ -185,7 +185,7 @@ def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> l
 
 
 def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
-    """Return the user's rule for this pattern; a new one must fit besides the ``wanted`` ones."""
+    """Return the user's rule for this pattern; a new one must fit in addition to the ``wanted`` ones."""
     _check_pattern(pattern)
     mine = AccessRule.objects.filter(user=user)
     known = mine.filter(service=pattern.service, method=pattern.method, path=pattern.path).first()
