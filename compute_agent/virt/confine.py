@@ -3,7 +3,7 @@
 It runs as a script, with only the standard library, between the agent and a program that reads tenants' data. In a
 child process it
 
-1. makes the directories that the program needs reachable under their own names, also below a directory that its account
+1. provides access to the directories that the program needs under their own names, also below one that its account
    may not enter, in its own mount namespace;
 2. changes to the account and drops every capability permanently, or stays root with the specified ones, and can gain no
    rights by executing programs;

@@ -1,6 +1,6 @@
 """The fake driver: a hypervisor's state in memory and in a journal, so that a cloud runs without QEMU.
 
-Like real ones, its guests survive the agent. It can be made to fail at a chosen step of every build (``FaultPoint``).
+Its guests survive the agent, too. It can simulate a failure at a chosen step of every build (``FaultPoint``).
 """
 
 import threading

@@ -24,7 +24,7 @@ class Reaper:
 
     They have no parent: the machine's init inherits them and may reap them late, and until then they seem to run (to
     libvirt, after it ended a guest or a probe). So this process becomes their subreaper. Children that other code waits
-    for are left to it: they belong to our session, or lead one and have not become one of the daemons' programs
+    for are left to it: they belong to our session, or started one and have not become one of the daemons' programs
     (libvirt's own intermediate processes).
     """
 

@@ -302,7 +302,7 @@ class VolumeDriver(abc.ABC):
 
     def followed(self, volume: VolumeSpec, daemon: OpenVolume) -> str:
         """Let the daemon write to the node that the volume's records name, because an agent that was killed may not
-        have told the daemon; return the name of that node.
+        have switched the daemon; return the name of that node.
         """
         return self.top(volume)
 

@@ -205,7 +205,7 @@ def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
             Row("bin/up, empty folder, real guests", f"{first:.1f} s", ""),
             Row("accepted → ACTIVE, libvirt", spread(ours), ""),
             Row("qemu-img create + createXML alone", spread(bare), ""),
-            Row("what Novella adds (medians)", ms(added), "under 500 ms"),
+            Row("overhead of Novella (medians)", ms(added), "under 500 ms"),
         ]
     finally:
         cloud.clean()

@@ -201,7 +201,7 @@ class Client:
         except (http.client.RemoteDisconnected, ConnectionResetError):
             if method == "POST":
                 raise
-            self._connection.close()  # an idle connection was closed by the server; what is asked here may be repeated
+            self._connection.close()  # an idle connection was closed by the server; these requests may be repeated
             self._connection.request(method, path, text, headers)
             response = self._connection.getresponse()
         if response.status >= 400:

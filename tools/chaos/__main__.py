@@ -84,7 +84,7 @@ def main() -> int:
     cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets, small=given.small)
     cloud.claim()
     django.setup()
-    whole = import_module("tools.chaos.whole")  # the plan is made of the cloud's actions, which need Django
+    whole = import_module("tools.chaos.whole")  # the plan consists of the cloud's actions, which need Django
     clean: bool = whole.show(given) if given.plan else whole.run(given, cloud, folder)
     if clean and not given.keep:
         shutil.rmtree(folder, ignore_errors=True)

@@ -215,7 +215,7 @@ class Run:
             found.subject.removeprefix("instance ") for found in wrongs if found.subject.startswith("instance ")
         )
         for instance in list(dict.fromkeys(concerned))[:STORIES]:
-            self.log.say(f"What happened to {instance}:")
+            self.log.say(f"Events of {instance}:")
             for line in story.story(self.hypervisors.seen(), instance):
                 self.log.say(f"    {line}")
 

@@ -51,7 +51,7 @@ def _of_guideline(test: str) -> bool:
 
 LISTS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "smoke": ("tests that tempest marks as smoke", _smoke),
-    "core": ("what users may do: the APIs without their administrators' part and without slow tests", _core),
+    "core": ("actions of users: the APIs without their administrators' part and without slow tests", _core),
     "full": ("all tests of the APIs and scenarios, without slow tests", _full),
     "slow": ("the same with slow tests", _everything),
     "interop": ("the tests of the guideline for interoperability 2022.11", _of_guideline),

@@ -305,7 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Build Novella's guest image from this machine's package sources.")
     parser.add_argument("destination", metavar="DEST", nargs="?", type=Path, help="folder for the image and its record")
     parser.add_argument("--packages", action="store_true", help="print the packages it needs, one in a line")
-    parser.add_argument("--force", action="store_true", help="build even when the image is there")
+    parser.add_argument("--force", action="store_true", help="build even if the image exists")
     options = parser.parse_args(arguments)
     if options.packages:
         print("\n".join(HOST_PACKAGES))

@@ -136,6 +136,6 @@ def _wait(child: int, within: float) -> tuple[int | None, float]:
             _, _, used = os.wait4(child, 0)
             return None, round(used.ru_utime + used.ru_stime, 2)
         time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):  # what it has started and left behind
+    with contextlib.suppress(ProcessLookupError):  # remnants of its children
         os.killpg(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(status), round(used.ru_utime + used.ru_stime, 2)

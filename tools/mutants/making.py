@@ -105,7 +105,7 @@ def _made(source: str, place: _Place) -> Mutant | None:
         changed = mutate_code(source, get_operator(place.operator)(), place.occurrence)
         if changed is None or _program(changed) == _program(source):
             return None
-    except (SyntaxError, AttributeError):  # ``**`` before a mapping is no operator, and ``module.Error`` no name
+    except (SyntaxError, AttributeError):  # ``**`` before a mapping is not an operator, and ``module.Error`` not a name
         return None
     number = place.start[0]
     before, after = (text.splitlines()[number - 1].strip() for text in (source, changed))

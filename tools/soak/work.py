@@ -55,7 +55,7 @@ class Work:
                 work(client)
                 self.done[kind] += 1
             except (BenchError, OSError, http.client.HTTPException, ValueError) as error:
-                client = None  # signs in anew: the token may have ended
+                client = None  # signs in again: the token may have expired
                 self.failed[kind] += 1
                 self.reasons[kind] = f"{type(error).__name__}: {error}"[:300]
             self._stop.wait(self._pause)
@@ -86,7 +86,9 @@ class Work:
                     {"os-getConsoleOutput": {"length": LOG_LINES}},
                 )
             except BenchError as error:
-                if not any(f": {status} " in str(error) for status in (404, 409)):  # it goes, or is not there yet
+                if not any(
+                    f": {status} " in str(error) for status in (404, 409)
+                ):  # it is being deleted, or does not exist yet
                     raise
 
     def _socket(self, client: Client) -> None:

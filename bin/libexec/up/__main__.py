@@ -219,7 +219,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only say whether the folder and the port can be used")
     parser.add_argument("--clean", action="store_true")
     options = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):  # until the supervisor has its own: what was begun ends with us
+    for number in (
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # until the supervisor has its own handlers: started processes end with this one
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, signal.default_int_handler)
     data = DataFolder(options.data, default=CHECKOUT / "var")

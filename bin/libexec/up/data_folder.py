@@ -72,7 +72,7 @@ class DataFolder:
                 message = f"{self.path} is not empty and was not created by bin/up; choose another folder with --data."
                 raise DataFolderError(message)
             if self.path.stat().st_mode & 0o777 != TRAVERSED:  # that is how hand_over leaves it
-                self.path.chmod(0o700)  # it may have been there with another mode
+                self.path.chmod(0o700)  # an existing folder may have another mode
             (self.path / MARKER).write_text("A data folder of Novella: bin/up --clean removes it.\n")
             for name in ("run", "log", "hosts", PORTAL):
                 (self.path / name).mkdir(exist_ok=True, mode=0o700)

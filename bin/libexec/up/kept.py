@@ -27,7 +27,7 @@ def find(name: str, key: str) -> Path | None:
     path = _path(name, key)
     if not path.exists():
         return None
-    with contextlib.suppress(OSError):  # it is somebody else's
+    with contextlib.suppress(OSError):  # it has another owner
         os.utime(path)
     return path
 

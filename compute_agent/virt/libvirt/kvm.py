@@ -31,7 +31,7 @@ def prepare(settings: AgentSettings) -> VirtType:
     """Choose between KVM and emulation, and prepare the machine for libvirt.
 
     For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and guests'
-    directories are made reachable for their account. Call it once, before the process has threads and after its network
+    directories become reachable for their account. Call it once, before the process has threads and after its network
     namespace exists: later mounts stay in the private mount namespace. Without the right to mount, libvirt starts
     guests slowly or not at all, and as root. Raises ValueError if the configured account does not exist.
     """

@@ -39,7 +39,7 @@ nbd_tls_x509_cert_dir = "{certificates}"
 def controllers(root: Path = CGROUPS) -> list[str]:
     """Return libvirt's names of the cgroup controllers available for guests; none without cgroup v2.
 
-    Only those already enabled for children of the root: in a container the root contains processes, so no more can be
+    Only those already enabled for children of the root: in a container the root contains processes, so others cannot be
     enabled.
     """
     try:

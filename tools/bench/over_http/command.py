@@ -42,7 +42,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--user", metavar="NAME")
     add("--password", metavar="TEXT", help="(default: OS_PASSWORD, which other users of this machine do not see)")
     add("--project", metavar="NAME")
-    add("--image", default="", metavar="NAME", help="what to launch there, by name or id (the smallest)")
+    add("--image", default="", metavar="NAME", help="the image to launch there, by name or id (the smallest)")
     add("--flavor", default="", metavar="NAME", help="(the smallest)")
     add("--network", default="", metavar="NAME", help="(the only one)")
     add("--pids", type=_pids, metavar="LIST", help="its processes on this machine, those below them with them")

@@ -138,7 +138,7 @@ class Volumes:
 
     def throughput(self, data: Path, turns: int) -> guest.Figures:
         """Return what a guest measures of its volume in its turns."""
-        self.client.close()  # what was idle while others measured may be closed at the other end: it opens another
+        self.client.close()  # an idle connection may have been closed by the server: the client opens another
         server, volume = self.launch("measures", guest.measures(turns, 0)), self.create("other", 1)
         self.attach(server, volume)
         found = guest.figures(guest.console_log(data, server), turns)

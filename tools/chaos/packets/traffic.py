@@ -221,7 +221,7 @@ class Traffic:
         for flow in (PING, *(Flow("tcp", port) for port in {CLOSED, *self._ports_of(target)[-2:]})):
             should = self._picture.passes(source.end, target.end, flow)
             if flow == PING and not should and self._is_elsewhere(source, target):
-                continue  # the address is somebody else's, too: only TCP says who answers
+                continue  # the address has another owner, too: only TCP shows which one answers
             routed = should and source.end.network != target.end.network
             self._count("flows through routers" if routed else "flows that pass" if should else "flows that do not")
             does = self._reaches(source.space, source.end.address, target.end, target.end.address, flow, should=should)
