@@ -146,7 +146,7 @@ def test_a_new_key_is_on_every_machine_before_it_is_used(two: Machine, command: 
     call_command(command, "--add")
     call_command(command, "--add")
     assert sorted(path.name for path in folder.iterdir()) == ["1", "2.next"]
-    with pytest.raises(CommandError, match="b has not got"):
+    with pytest.raises(CommandError, match="b does not have"):
         call_command(command, "--use")
     old = held.current().encrypt(b"old")
     shutil.copytree(folder, two("b") / kind, dirs_exist_ok=True)
