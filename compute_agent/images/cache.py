@@ -134,7 +134,7 @@ class ImageCache:
             if path.name in needed or _age(path) < max_age:
                 continue
             with contextlib.suppress(BlockingIOError), self._locked(path.name, wait=False):
-                if _age(path) < max_age:  # somebody has asked for it meanwhile
+                if _age(path) < max_age:  # it was requested meanwhile
                     continue
                 ids = self._ids(path)
                 path.unlink(missing_ok=True)

@@ -264,7 +264,7 @@ class Layers:
         if make:
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
-            except FileNotFoundError as error:  # never anew: what would be written is not in the pool
+            except FileNotFoundError as error:  # never created again: the new file would be outside the pool
                 raise PoolUnavailableError(NOT_THERE, detail=str(error)) from error
         while True:
             try:

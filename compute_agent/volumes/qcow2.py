@@ -425,7 +425,7 @@ class Qcow2Driver(VolumeDriver):
         self.layers.lend(name)
         file: dict[str, Any] = {"driver": "file", "filename": str(self.layers.path(name)), "discard": "unmap"}
         if name.startswith(IMAGE):
-            file["locking"] = "off"  # nobody ever writes it
+            file["locking"] = "off"  # it is never written
             return {"driver": "raw", "node-name": node_name(name), "read-only": True, "file": file}
         owner, _, number = name.partition("/")
         state = self.layers.find(owner)

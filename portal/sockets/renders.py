@@ -93,7 +93,7 @@ class Renders:
 
         try:
             html, took = await RENDERS.run(work)
-        except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+        except Exception as error:  # noqa: BLE001 - reported to the waiting caller
             turn.html.set_exception(error)
             return 0.0
         turn.html.set_result(html)

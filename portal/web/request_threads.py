@@ -46,7 +46,7 @@ class _Call:
             return
         try:
             self._result = self._function()
-        except BaseException as raised:  # noqa: BLE001 - belongs to whoever waits
+        except BaseException as raised:  # noqa: BLE001 - raised in the waiting thread
             self._error = raised
 
     def answer(self) -> None:

@@ -141,7 +141,7 @@ class ImageBases:
             try:
                 self._rename(hidden, image)
             except CephError as error:
-                if error.number != errno.EEXIST:  # it was imported anew
+                if error.number != errno.EEXIST:  # it was imported again
                     raise
             else:
                 return False

@@ -217,7 +217,7 @@ class AttachmentAdmin(OfVolumes):
             self.complete([attachment])
         if attachment.shown_server is not None:
             return link_to(attachment.shown_server)
-        return str(attachment.instance_id or "somebody outside")
+        return str(attachment.instance_id or "an external client")
 
     @row_action(
         "Force detach: give them back whatever the server says",
