@@ -38,14 +38,14 @@ MANAGER_MODULES = (
     "balancer", "crash", "devicehealth", "iostat", "orchestrator", "pg_autoscaler", "progress", "rbd_support",
     "restful", "status", "telemetry", "volumes",
 )  # fmt: skip
-"""Modules without which the manager says HEALTH_ERR; empty ones save it 200 MB."""
+"""Modules without which the manager reports HEALTH_ERR; empty ones save it 200 MB."""
 _EMPTY_MODULE = "from mgr_module import MgrModule\nclass Module(MgrModule):\n    pass\n"
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
 class CephError(Exception):
-    """The cluster cannot be started; the text says why."""
+    """The cluster cannot be started; the text gives the reason."""
 
 
 class Cluster:
@@ -161,7 +161,7 @@ class Cluster:
         return done.stdout
 
     def wait_until_measured(self, pool: str) -> None:
-        """Wait until the cluster says how large a pool is, some seconds after its creation.  Raises CephError."""
+        """Wait until the cluster reports the size of a pool, some seconds after its creation. Raises CephError."""
         deadline = time.monotonic() + START_WITHIN
         while pool not in [each["name"] for each in json.loads(self.run("ceph", "df", "--format", "json"))["pools"]]:
             if time.monotonic() > deadline:

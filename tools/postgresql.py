@@ -24,7 +24,7 @@ _libc = ctypes.CDLL(None)
 
 
 class PostgresqlError(Exception):
-    """The server cannot be started; the text says why."""
+    """The server cannot be started; the text gives the reason."""
 
 
 class Server:

@@ -45,7 +45,7 @@ POWER = {
 }
 """vm_state → power states of its domain."""
 OWN = Q(name__startswith=PREFIX)
-"""Networks that projects make."""
+"""Networks that projects create."""
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
 
 
@@ -204,7 +204,7 @@ MODELS: Mapping[str, Any] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: Floa
 
 
 def told(seen: Seen) -> Iterator[Finding]:
-    """Compare what hosts know with what the records say now: their guests' packets go by it."""
+    """Compare the hosts' state with the current records: it determines their guests' packets."""
     if not seen.told:
         return
     names = dict(Host.objects.values_list("id", "name"))

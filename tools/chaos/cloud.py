@@ -33,7 +33,7 @@ WEB = 2
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
 FAILS, HANGS = BAD = ("chaos-fails", "chaos-hangs")
-"""Hosts on which every build goes wrong, by name; each is an agent of its own."""
+"""Hosts on which every build fails, by name; each is an agent of its own."""
 _FAULTY = {FAILS: "fake:start_guest:retryable", HANGS: "fake:create_disk:hang"}
 CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
 """vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place; of a few hosts with networks."""
@@ -58,7 +58,7 @@ SETTINGS = {
 
 
 class CloudError(Exception):
-    """The cloud does not start; the text says why."""
+    """The cloud does not start; the text gives the reason."""
 
 
 class _Supervisor(Supervisor):
@@ -124,7 +124,7 @@ class Cloud:
         return [self.images, self.data.path / "portal/volume-backups"]
 
     def images_kept(self) -> frozenset[str]:
-        """Return the names of the files of whole images."""
+        """Return the names of the files of complete images."""
         return frozenset(path.name for path in self.images.glob("*") if path.is_file() and not path.suffix)
 
     # ----- making and running ---------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Cloud:
         return tool("tools.chaos.packets.agent", *options)
 
     def _hear(self, line: str) -> None:
-        """Pass on what the supervisor says; programs write to their own logs."""
+        """Pass on the messages of the supervisor; programs write to their own logs."""
         if " | " not in line:
             self.log(f"supervisor: {line}")
 
@@ -250,7 +250,7 @@ class Cloud:
         return found is not None and found.ok and found.workers >= self._groups and found.hosts_up >= len(self.hosts)
 
     def answers(self, within: float) -> str:
-        """Wait until the portal works again by itself, and say after how long.  Raises CloudError."""
+        """Wait until the portal works again by itself, and return the seconds that this needed. Raises CloudError."""
         began = time.monotonic()
         while not ((found := health.ask(self.port)) and found.ok):
             if time.monotonic() - began > within or self.interrupted:
@@ -259,7 +259,7 @@ class Cloud:
         return f"worked again after {time.monotonic() - began:.1f} s"
 
     def command(self, *words: str) -> str:
-        """Run ``manage.py`` with these words, and return what it says.  Raises CommandError."""
+        """Run ``manage.py`` with these arguments, and return its output. Raises CommandError."""
         return finished(manage(*words), environment(self.data, self.port))
 
     # ----- what faults do -------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Database(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Make it ready."""
+        """Prepare it."""
 
     @abstractmethod
     def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
@@ -83,7 +83,10 @@ class Database(ABC):
 
     @abstractmethod
     def copy(self, path: Path) -> None:
-        """Copy it as the operator's guide says, while the cloud works.  Raises errors of the driver, CommandError."""
+        """Copy it as described in the operator's guide, while the cloud works.
+
+        Raises errors of the driver, CommandError.
+        """
 
     @abstractmethod
     def put_back(self, path: Path) -> None:

@@ -59,7 +59,9 @@ def instance_id(server: str) -> str:
 
 
 def launch(world: World, operation: Operation) -> list[Answer]:
-    """Launch, and again while there is no answer: the client token makes it one launch however often it is sent."""
+    """Launch, and again while there is no answer: because of the client token there is one launch however often it is
+    sent.
+    """
     details, name = operation.details, world.name(operation.number)
     answers = _until_answered(
         world,

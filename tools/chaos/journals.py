@@ -33,7 +33,7 @@ class Journal:
     _offset: int = 0
 
     def read(self) -> set[str]:
-        """Read what is new, or the whole journal when it was rewritten; return the instances in the new lines."""
+        """Read the new lines, or the complete journal when it was rewritten; return the instances in the new lines."""
         try:
             with self.path.open("rb") as file:
                 found = (self.path.stat().st_ino, self.path.stat().st_size)

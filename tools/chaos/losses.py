@@ -24,7 +24,7 @@ TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}
     | {"leaving_ports", "guest_interfaces", "undecided_volumes"}
 )
-"""Checks of the doctor that find what records and hosts make of each other; all others have to find nothing."""
+"""Checks of the doctor that find differences between records and hosts; all others have to find nothing."""
 _ENDING = {TaskState.DELETING, TaskState.SOFT_DELETING}
 _GOING = {VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING}
 _COMING = {VolumeStatus.CREATING, VolumeStatus.DOWNLOADING}
@@ -98,7 +98,7 @@ class Loss:
     """Names of the files of images."""
 
     def size(self) -> str:
-        """Say in words how much differs."""
+        """Describe the extent of the differences."""
         servers = sum(self.last.servers.get(key) != self.kept.servers.get(key) for key in self._servers())
         return f"{servers} servers and {len(self.last.ids ^ self.kept.ids)} things of volumes differed"
 
@@ -122,7 +122,7 @@ def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
 
 
 def _has_to_stay(loss: Loss, uuid: str, host: str) -> bool:
-    """Say whether the records said last that a server is on the host, at rest, and the kept ones do not end it."""
+    """Return whether in the last records a server is on the host, at rest, and the kept ones do not end it."""
     last, kept = loss.last.servers.get(uuid), loss.kept.servers.get(uuid)
     if last is None or last.host != host or last.task_state is not None or last.ends:
         return False
@@ -172,14 +172,14 @@ def _data(loss: Loss, key: str, was: Mapping[str, Any], now: Mapping[str, Any] |
 
 
 def differences(seen: Seen) -> list[Finding]:
-    """Return what hosts have otherwise than the records say."""
+    """Return the differences between the hosts and the records."""
     return [*checks.domains(seen), *checks.told(seen), *volume_checks.everywhere(seen)]
 
 
 def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield differences of which the doctor, who has found this, says nothing, and what it should not have found.
+    """Yield differences that the doctor did not report, and its wrong findings.
 
-    Simulated pools have no data, and the doctor does not ask for it: there the records that were lost explain it.
+    Simulated pools have no data, and the doctor does not read it: there the lost records explain it.
     """
     said = list(found)
     named = ids_in(said) | (loss.last.ids ^ loss.kept.ids)

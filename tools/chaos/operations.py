@@ -119,7 +119,7 @@ def wizard_form(world: World, operation: Operation) -> dict[str, str]:
 
 
 def launch_body(world: World, operation: Operation) -> dict[str, Any]:
-    """Return the body of a launch, valid or not as the plan says."""
+    """Return the body of a launch, valid or invalid according to the plan."""
     details = operation.details
     server: dict[str, Any] = {
         "name": world.name(operation.number),

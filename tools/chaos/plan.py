@@ -230,7 +230,7 @@ OFTEN = 5
 CUTS = (0.0, 0.02, 0.1, 0.4)
 """Seconds after which a client of EC2 disconnects without an answer."""
 WAITING = 12
-"""How many times as likely a kind is that did not come up yet: a long run has every one."""
+"""How many times as likely a kind is that has not been chosen so far: a long run has every one."""
 _BAD = (
     "no such flavor",
     "no such image",

@@ -46,7 +46,7 @@ class Recovery:
     note: Callable[[str], None]
 
     def wrongs(self) -> list[Finding]:
-        """Wait until all is named, do what the guide says until all agrees, and return what is wrong."""
+        """Wait until all differences are reported, follow the guide until there are none, and return the errors."""
         found = self._until_none(self._unseen, SEEN_WITHIN)
         if found:
             return found

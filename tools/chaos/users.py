@@ -25,7 +25,7 @@ PATCH = "application/openstack-images-v2.1-json-patch"
 
 
 class UsersError(Exception):
-    """The cloud refused to create them; the text says why."""
+    """The cloud refused to create them; the text gives the reason."""
 
 
 def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:

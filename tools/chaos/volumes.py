@@ -98,7 +98,7 @@ def _revert(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _backup(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Back a volume up, whole or what has changed; write a backup back; or delete one."""
+    """Back a volume up, completely or incrementally; restore a backup; or delete one."""
     found, volume = _listed(client, "backups"), _pick(_volumes(client), operation)
     backup = _pick(found, operation)
     if backup and (len(found) >= MOST_BACKUPS or operation.number % 5 == 0):

@@ -1,4 +1,4 @@
-"""A whole chaos run, from its plan to the word whether it was clean."""
+"""A complete chaos run, from its plan to its result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def show(given: argparse.Namespace) -> bool:
 
 
 def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
-    """Carry the plan out, and say whether nothing was wrong."""
+    """Carry the plan out, and return whether there were no errors."""
     plan, database = _plan(given), cloud.database
     log = Log(folder / "chaos.log", loud=given.loud)
     proxy = Proxy(cloud.proxy_port, cloud.port, plan.seed)

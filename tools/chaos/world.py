@@ -66,7 +66,7 @@ class World:
     """Between which moments, in Unix time, the records of what was answered may be lost."""
 
     def may_be_lost(self, outcome: Outcome) -> bool:
-        """Say whether the records of what came of a request may be lost."""
+        """Return whether the records of the result of a request may be lost."""
         return any(outcome.began < ended and outcome.began + outcome.seconds > began for began, ended in self.lost)
 
     def name(self, launch: int) -> str:

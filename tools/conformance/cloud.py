@@ -77,7 +77,7 @@ def download(place: CloudRegion, image: str, file: Path) -> None:
 
 
 def prepare(place: CloudRegion) -> None:
-    """Make what suites look for and a new cloud has not: a second public image, and a type for multiattach."""
+    """Create resources that suites expect and a new cloud lacks: a second public image, and a type for multiattach."""
     connection = Connection(config=place)
     first = next(image for image in connection.image.images(status="active") if image.visibility == "public")
     data = connection.image.download_image(first.id).content

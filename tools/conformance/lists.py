@@ -60,9 +60,9 @@ LISTS: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def select(tests: Sequence[str], name: str, pattern: str = "", *, ssh: bool = False) -> list[str]:
-    """Return the tests of a list, in their order; ``pattern``: only those whose name it is found in.
+    """Return the tests of a list, in their order; ``pattern``: only those whose name contains it.
 
-    Tests that reach guests whatever the configuration says belong to a list only with ``ssh``.
+    Tests that connect to guests regardless of the configuration belong to a list only with ``ssh``.
     """
     _, belongs = LISTS[name]
     wanted, reachable = re.compile(pattern), [test for test in tests if ssh or not _GUESTS.match(test)]

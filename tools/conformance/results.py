@@ -50,7 +50,7 @@ class Result:
 
     @property
     def last_line(self) -> str:
-        """Return the line that says most: the answer's details, the exception, or the last one."""
+        """Return the most informative line: the answer's details, the exception, or the last one."""
         lines = [line.strip() for line in self.detail.splitlines() if line.strip()]
         return next((line for line in reversed(lines) if _TELLING.match(line)), lines[-1] if lines else "")
 
@@ -61,9 +61,9 @@ def plain(test: str) -> str:
 
 
 def complete(asked: Iterable[str], rows: Sequence[Result]) -> list[Result]:
-    """Return one result for each test that was asked for, and one for each tear-down of a class that failed.
+    """Return one result for each requested test, and one for each failed tear-down of a class.
 
-    A suite that skips or fails in the set-up of a class says so once; it holds for every test of the class.
+    A suite that skips or fails in the set-up of a class reports it once; it applies to every test of the class.
     """
     said = {plain(row.test): row for row in rows}
     found = []
@@ -124,7 +124,7 @@ class Judged:
     skips: Mapping[str, Sequence[Result]]
     """Reason of known.toml → tests."""
     unexplained: Sequence[Result]
-    """Skipped, and known.toml does not say why."""
+    """Skipped, without a reason in known.toml."""
 
     def clean(self, *, every_skip: bool) -> bool:
         """Whether everything is as known; ``every_skip``: each skip must have its reason."""

@@ -59,7 +59,7 @@ IN_SBIN = ("init", "getty", "reboot", "poweroff", "halt", "udhcpc")
 
 
 class BuildError(Exception):
-    """The image cannot be built here; the message says what is missing."""
+    """The image cannot be built here; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,9 @@ def partition_table(partitions: Sequence[tuple[int, int, int, int]], *, bios: bo
 
 
 def build_disk(work: Work, kernel: Path, ramdisk: bytes, root: Path) -> Path:
-    """Lay the whole disk: boot code, FAT with syslinux, kernel and ramdisk, then the root partition as the last one."""
+    """Write the complete disk: boot code, FAT with syslinux, kernel and ramdisk, then the root partition as the last
+    one.
+    """
     (work.top / "initrd.gz").write_bytes(ramdisk)
     boot_size = (kernel.stat().st_size + len(ramdisk)) // (1 << 20) + 3
     boot_first, boot_count = MIB, boot_size * MIB
@@ -285,7 +287,7 @@ def build(destination: Path) -> dict[str, object]:
 
 
 def already_built(destination: Path) -> dict[str, object] | None:
-    """Return the record of the image in ``destination`` if this recipe made it and it is whole."""
+    """Return the record of the image in ``destination`` if this recipe created it and it is complete."""
     try:
         record: dict[str, object] = json.loads((destination / RECORD).read_text())
         size = (destination / IMAGE).stat().st_size

@@ -1,7 +1,7 @@
-"""Builds small disks of many kinds, as users bring them from elsewhere, from packages of this machine's Debian.
+"""Builds small disks of many kinds, like those of users from other clouds, from packages of this machine's Debian.
 
-Each has one kernel, Debian's general one, and a ramdisk with busybox and the drivers of its kind alone, whose first
-program says on the serial line what hardware it has found.  Nothing is installed or mounted.
+Each has one kernel, Debian's general one, and a ramdisk with busybox and the drivers of its kind only, whose first
+program prints the hardware that it has found on the serial line. Nothing is installed or mounted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PACKAGES = ("busybox-static", "shim-signed", "grub-efi-amd64-signed", "isolinux"
 VIRTIO = ("virtio_pci", "virtio_blk", "virtio_scsi", "virtio_net")
 FAT, ESP = 0x0E, 0xEF
 SAID = "=== kind:"
-"""How the line begins in which a guest says what it is."""
+"""The prefix of the line in which a guest reports its properties."""
 SHIM, GRUB = "usr/lib/shim/shimx64.efi.signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"
 LVM_GROUP, LVM_VOLUME = "kinds", "root"
 GRUB_CONFIGURATION = """\
@@ -125,7 +125,7 @@ def boot_files(work: Work, tree: Path, kind: Kind, packed: bytes) -> list[tuple[
 
 
 def disk(work: Work, kind: Kind, files: Sequence[tuple[Path, str]], more: int = 0) -> Path:
-    """Lay a raw disk with one boot partition, and one of ``more`` MiB behind it."""
+    """Write a raw disk with one boot partition, and one of ``more`` MiB behind it."""
     count = (sum(path.stat().st_size for path, _ in files) // (1 << 20) + 4) * MIB
     raw = work.top / f"{kind.name}.raw"
     partitions = [(0x80, FAT if kind.loader == "bios" else ESP, MIB, count)]

@@ -1,1 +1,1 @@
-"""Lets a simulated cloud work for long and judges whether it grows."""
+"""Runs a simulated cloud for a long time and judges whether it grows."""

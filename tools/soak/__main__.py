@@ -1,4 +1,4 @@
-"""bin/soak: lets a cloud of its own work on simulated hosts, and says whether memory, files, rows and disk grow."""
+"""bin/soak: runs a cloud of its own on simulated hosts, and reports whether memory, files, rows and disk grow."""
 
 from __future__ import annotations
 

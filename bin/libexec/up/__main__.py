@@ -1,4 +1,4 @@
-"""The part of bin/up that is Python: prepares the data folder, runs the services, says when launching works.
+"""The Python part of bin/up: prepares the data folder, runs the services, reports when launches are possible.
 
 bin/up has checked the options and the machine; its findings come as arguments.
 """
@@ -28,7 +28,7 @@ from up.supervisor import Supervisor
 READY_WITHIN, READY_PER_HOST = 180.0, 6.0
 """Seconds for the services to come up on a slow machine, and for each host."""
 MOST_ENDS = 5
-"""A service that ended this often before the cloud was ready will not make it."""
+"""A service that ended this often before the cloud was ready will not become ready."""
 ASK_EVERY = 10.0
 """Seconds between two looks at a cloud that is ready."""
 NO_WORKER_FOR = 90.0

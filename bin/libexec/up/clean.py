@@ -83,7 +83,7 @@ def _remove_guests(data: DataFolder, say: Callable[[str], None]) -> None:
 
 
 def _where(data: DataFolder, host: str) -> list[str]:
-    """Return the options that say in which network namespaces the host is: its own, where there are several."""
+    """Return the options with the network namespaces of the host: its own, if there are several hosts."""
     kind, _, number = host.rpartition("-")
     places = Places(data.netns)
     if kind == SWITCHED and number.isdecimal() and (NETWORK_NAMESPACES / places.machine(int(number))).exists():

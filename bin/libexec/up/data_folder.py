@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 MARKER = ".novella"
-"""A file with this name says that bin/up made the folder, so that --clean never deletes another one."""
+"""A file with this name marks a folder that bin/up created, so that --clean never deletes another one."""
 
 
 PORTAL = "portal"
@@ -30,7 +30,7 @@ class DataFolder:
     """One data folder, by its resolved path."""
 
     def __init__(self, path: Path, default: Path) -> None:
-        """``default`` is the checkout's own ``var/``, which is Novella's even when it has no marker yet."""
+        """``default`` is the checkout's own ``var/``, which is Novella's even before it has a marker."""
         self.path = path.resolve()
         self._is_default = self.path == default.resolve()
         self._lock: IO[str] | None = None

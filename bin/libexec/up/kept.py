@@ -49,7 +49,7 @@ def make(name: str, key: str, work: Callable[[Path], Path]) -> Path:
 
 
 def copy(kept: Path, target: Path) -> None:
-    """Copy a folder, or a file that its owner alone may read then; ``target`` is whole or absent."""
+    """Copy a folder, or a file that only its owner can read afterwards; ``target`` is complete or missing."""
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         if kept.is_dir():

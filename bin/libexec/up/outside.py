@@ -49,7 +49,7 @@ def first_of(network: Network) -> str:
 
 
 def checked_range(text: str) -> Network:
-    """Read what ``--external-range`` says.  Raises ValueError."""
+    """Parse the value of ``--external-range``. Raises ValueError."""
     network = ipaddress.IPv4Network(text)
     if network.prefixlen > SMALLEST:
         message = f"/{network.prefixlen} is too small"

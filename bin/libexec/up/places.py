@@ -25,7 +25,7 @@ class Places:
         return f"{self.name}-{number}"
 
     def guests(self, number: int) -> str:
-        """Return the namespace that its agent makes for bridges and guests."""
+        """Return the namespace that its agent creates for bridges and guests."""
         return f"{self.machine(number)}-guests"
 
     @property

@@ -103,7 +103,7 @@ def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
 
 
 def _agent(data: DataFolder, port: int, name: str, *where: str) -> list[str]:
-    """Run the agent of one real host; ``where`` are the options that say in which network namespaces it is."""
+    """Run the agent of one real host; ``where`` are the options with its network namespaces."""
     return [*_any_agent(data, port), "--host", name, "--state-dir", str(data.path / "hosts" / name), *where]
 
 

@@ -127,7 +127,9 @@ class Service:
         return descriptor
 
     def read(self) -> int | None:
-        """Write new output to the log; return its size, 0 at the end of the output, None when there is none yet."""
+        """Write new output to the log; return its size, 0 at the end of the output, None when there is no new
+        output.
+        """
         if self.process is None or self.process.stdout is None:
             return 0
         try:

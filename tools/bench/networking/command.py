@@ -24,7 +24,7 @@ from tools.bench.networking.rows import Row, judged, spread, sums
 from up.programs import CHECKOUT, tool
 
 EFFECT_WITHIN, SHARE_WITHIN = 0.3, 0.04
-"""The goals: seconds of a rule's whole way, and of a launch's networking."""
+"""The goals: seconds of a rule's complete path, and of a launch's networking."""
 DATABASES = ("SQLite", "PostgreSQL")
 TOLD_WITHIN = 10.0
 _FILL = (

@@ -70,9 +70,9 @@ class Caller:
         self._connections: dict[Origin, _Connection] = {}
 
     def send(self, what: Request) -> Answer:
-        """Send a request and read its whole answer; a GET whose connection was closed is sent once more.
+        """Send a request and read its complete answer; a GET whose connection was closed is sent once more.
 
-        Raises BenchError when nothing answers.
+        Raises BenchError without an answer.
         """
         connection = self._connections.get(what.origin)
         if connection is None:

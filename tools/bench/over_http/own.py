@@ -56,7 +56,7 @@ class OwnCloud:
         self._cloud.down()
 
     def start(self) -> Target:
-        """Start it again and make what is launched there."""
+        """Start it again and create the resources that launches need."""
         cloud = self._running()
         cloud.up()
         files = {"config_files": [str(cloud.data / "clouds.yaml")], "load_envvars": False}

@@ -138,7 +138,7 @@ def _memory(found: Found) -> list[str]:
 
 
 def _parts(found: Found) -> list[str]:
-    """Return lines that say which part of a cloud took the processor and the memory."""
+    """Return lines with the use of processor and memory by part of a cloud."""
     said = []
     for at, label in enumerate(found.labels):
         wanted = [(found.alone, row) for row in ALONE] + [(found.together, row) for row in TOGETHER]

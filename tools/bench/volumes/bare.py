@@ -52,7 +52,7 @@ def node(name: str, path: Path) -> dict[str, Any]:
 
 @dataclass
 class Volume:
-    """A qcow2 file with a storage daemon, as their manual pages say it."""
+    """A qcow2 file with a storage daemon, as described in their manual pages."""
 
     folder: Path
     size: int = 1

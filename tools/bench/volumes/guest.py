@@ -65,7 +65,7 @@ def figures(log: Path, turns: int) -> Figures:
 
 
 def console_log(data: Path, server: str) -> Path:
-    """Return the file of what a server of a one-machine cloud says.  Raises BenchError."""
+    """Return the file with the console output of a server of a one-machine cloud. Raises BenchError."""
     found = next(data.glob(f"**/instances/{server}/console.log"), None)
     if found is None:
         raise BenchError(f"server {server} has no console")

@@ -45,7 +45,7 @@ class Place:
         self.near, self.address = f"198.18.{high}.{low + 1}", f"198.18.{high}.{low + 2}"
 
     def make(self) -> None:
-        """Make it.  Raises BenchError."""
+        """Create it. Raises BenchError."""
         inside = ("-n", self.name)
         for words in (
             ("netns", "add", self.name),
@@ -77,7 +77,7 @@ class Cluster:
 
     @property
     def pool(self) -> str:
-        """Where its pool is, as a host's setting says it."""
+        """The location of its pool, in the format of a host's setting."""
         return f"rbd:{ceph.POOL}?conf={self._files.conf}&id={ceph.CLIENT}"
 
     def rbd(self, *words: str) -> None:

@@ -32,9 +32,9 @@ class Volumes:
         return self.client.call(method, self._base + path, body)
 
     def timed(self, what: str, method: str, path: str, body: Any, state: str, key: str = "") -> str:
-        """Ask for something; note the seconds until the record ``key``, or the one that is answered, is in a state.
+        """Send a request; note the seconds until the record ``key``, or the one in the answer, is in a state.
 
-        Returns the record's id.  ``path`` is below the project's volumes, or whole when it begins with ``/compute``.
+        Returns the record's id. ``path`` is below the project's volumes, or complete when it begins with ``/compute``.
         """
         time.sleep(PAUSE)
         began = time.perf_counter()
@@ -94,9 +94,9 @@ class Volumes:
     # ----- what is measured -----------------------------------------------------------------------------------------
 
     def life_of_volumes(self, times: int, data: Path) -> float:
-        """Make, attach, freeze, grow, detach and delete ``times`` volumes at a guest that writes to one of them.
+        """Create, attach, freeze, grow, detach and delete ``times`` volumes at a guest that writes to one of them.
 
-        Returns the longest time in which that guest said nothing while its volume grew.
+        Returns the longest time without output of that guest while its volume grew.
         """
         server = self.launch("writer", guest.WRITES)
         watched = self.create("other")
@@ -123,7 +123,7 @@ class Volumes:
         return silence
 
     def launches(self, times: int) -> None:
-        """Launch from the image, and from a new volume of it, in turns; one of each beforehand makes all warm."""
+        """Launch from the image, and from a new volume of it, alternately; one of each beforehand fills the caches."""
         image = self.client.wanted("")["imageRef"]
         disk = {
             "boot_index": 0, "uuid": image, "source_type": "image", "destination_type": "volume", "volume_size": 1,

@@ -29,7 +29,7 @@ OWN = re.compile(r"fe80::|ff00::")
 
 
 class PacketsError(Exception):
-    """There are no hosts with networks here; the text says why."""
+    """Hosts with networks are impossible here; the text gives the reason."""
 
 
 def lacks() -> str:
@@ -97,7 +97,7 @@ class Hosts:
     # ----- what is there --------------------------------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Remember what hosts have that carry nothing yet."""
+        """Store the state of the hosts before they have networks."""
         self._clean = {name: self._found(name) for name in self.names}
 
     def left(self) -> Iterator[tuple[str, str]]:

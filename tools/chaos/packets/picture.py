@@ -104,7 +104,7 @@ class Picture:
         return {network} | {each["network_id"] for each in legs if each["device_id"] in near}
 
     def leads(self, source: End, target: End) -> bool:
-        """Say whether packets find from one end to the other, and back, whatever the groups say."""
+        """Return whether there is a route for packets from one end to the other, and back, regardless of the groups."""
         if not self._up(source) or not self._up(target):
             return False
         if source.network == target.network:
@@ -116,7 +116,7 @@ class Picture:
         return bool(end.port["admin_state_up"] and self.networks[end.network]["admin_state_up"])
 
     def passes(self, source: End, target: End, flow: Flow) -> bool:
-        """Say whether a guest must be able to begin to speak to another one, at its own address."""
+        """Return whether a guest must be able to open a connection to another one, at its own address."""
         return (
             self.leads(source, target)
             and self.permits(source, "egress", flow, target.address)
@@ -171,7 +171,7 @@ class Picture:
     # ----- rules ----------------------------------------------------------------------------------------------------
 
     def permits(self, end: End, direction: str, flow: Flow, remote: str) -> bool:
-        """Say whether the groups of an end allow a flow from or to an address."""
+        """Return whether the groups of an end allow a flow from or to an address."""
         if not end.port["port_security_enabled"]:
             return True
         rules = [rule for group in end.port["security_groups"] for rule in self.rules[group]]

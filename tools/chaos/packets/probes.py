@@ -37,7 +37,7 @@ def opened(space: str, family: int, kind: int, protocol: int = 0) -> socket.sock
 
 
 def sniffing(space: str) -> socket.socket:
-    """Open a socket that sends and hears whole frames at a guest's interface."""
+    """Open a socket that sends and receives complete frames at a guest's interface."""
     raw = opened(space, socket.AF_PACKET, socket.SOCK_RAW, 0)
     raw.bind((INSIDE, ETH_P_ALL))
     return raw
@@ -106,7 +106,9 @@ def offer(space: str, mac: str, patience: float, tries: int = 3) -> Offer | None
 
 
 def _is_offer(frame: bytes, mac: str) -> bool:
-    """Say whether a frame is a DHCP server's to this interface: offers to others are broadcast, too."""
+    """Return whether a frame comes from a DHCP server and is for this interface: offers to others are broadcast,
+    too.
+    """
     if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_UDP or frame[34:36] != struct.pack("!H", 67):
         return False
     return frame[42 + 28 : 42 + 34] == _mac(mac)
@@ -157,7 +159,9 @@ def configure(space: str, addresses: Iterable[str], routes: Iterable[tuple[str, 
 
 @dataclass
 class Listeners:
-    """Answers TCP connections in many namespaces with a word that says whose socket it is, and who it sees."""
+    """Answers TCP connections in many namespaces with a line that names the owner of the socket, and the client's
+    address.
+    """
 
     _sockets: dict[socket.socket, str] = field(default_factory=dict)
     _ending: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""Sends what must pass and what must not, and says what was otherwise."""
+"""Sends packets that must pass and packets that must not, and reports the differences."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Traffic:
     """How many things were tried, by their names."""
 
     def wrongs(self) -> list[Finding]:
-        """Send everything, and return what was otherwise than the records say."""
+        """Send everything, and return the differences from the records."""
         self._picture = Picture(self._records())
         self._outside = str(ipaddress.ip_interface(self.hosts.places.outside[0]).ip)
         guests = self._sample()
@@ -229,7 +229,7 @@ class Traffic:
                 yield self._finding(target, f"{flow} from {source} to {target}", should=should)
 
     def _is_elsewhere(self, source: Guest, target: Guest) -> bool:
-        """Say whether the source may have a neighbour with the target's address."""
+        """Return whether the source may have a neighbour with the target's address."""
         return any(
             each.address == target.end.address and each != target.end and self._picture.leads(source.end, each)
             for each in self._picture.ends()

@@ -40,7 +40,7 @@ class WiredDriver(FakeDriver):
         """The interfaces of each domain, as it was defined."""
 
     def init_host(self) -> None:
-        """Bring taps to what the journal says: the process may have been killed between the two."""
+        """Adjust taps to the journal: the process may have been killed between the two."""
         super().init_host()
         self._wires.mkdir(mode=0o700, exist_ok=True)
         with self._changed:
