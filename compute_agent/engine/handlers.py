@@ -54,7 +54,7 @@ class SubjectKind(abc.ABC):
 
     @abc.abstractmethod
     async def sweep(self, record: SubjectRecord) -> bool:
-        """Retry to remove what a failed command has left; return whether nothing is left."""
+        """Try again to remove what a failed command has left; return whether nothing is left."""
 
     @abc.abstractmethod
     def settled(self, subject_id: str) -> None:

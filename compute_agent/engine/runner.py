@@ -29,7 +29,7 @@ COMMAND_FAILED = "The host could not do it."
 
 @dataclass(frozen=True)
 class Sweep:
-    """A retry to remove what a failed command has left of a subject."""
+    """Another attempt to remove what a failed command has left of a subject."""
 
     record: SubjectRecord
 
@@ -131,7 +131,7 @@ class CommandRunner:
                 timing.withdrawn = timing.withdrawn or command.id not in awaited
 
     def sweep(self) -> None:
-        """Retry to remove what failed commands have left, for subjects without a command."""
+        """Try again to remove what failed commands have left, for subjects without a command."""
         if not self._open:
             return
         for record in self._store.leftovers():

@@ -43,8 +43,7 @@ LEAP = 1_000
 HIGHEST = 2**62
 """Limit of the generations that are accepted from hosts: the next ones must fit into the column."""
 LARGE, PER_SECOND = 256 * 1024, 64 * 1024
-"""Documents of networks larger than ``LARGE`` bytes are sent to a host at ``PER_SECOND`` bytes per second on average.
-"""
+"""Network documents of at least ``LARGE`` bytes are sent to a host at ``PER_SECOND`` bytes per second at most."""
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
 

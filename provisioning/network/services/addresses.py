@@ -18,7 +18,7 @@ MAX_TRIES = 8
 
 
 def take(port: Port, subnet: Subnet, address: str) -> FixedIP:
-    """Allocate this address to a port, also a reserved one (gateways are routers').  Raises IpAddressInUseError."""
+    """Allocate this address to a port, even a reserved one such as a gateway's.  Raises IpAddressInUseError."""
     row = FixedIP(port=port, subnet=subnet, address=address, number=addressing.number_of(subnet, address))
     try:
         with transaction.atomic():
