@@ -43,7 +43,7 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
         policy.enforce(context, "compute:servers:create:requested_destination")
         if host or node:
             raise InvalidInputError(
-                "Request a host either by availability_zone, or by host or hypervisor_hostname.", field="host"
+                "The host is requested twice: by availability_zone, and by host or hypervisor_hostname.", field="host"
             )
         host, node = request.host or "", request.hypervisor_hostname or ""
     if zone and zone not in availability_zones():
