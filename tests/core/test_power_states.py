@@ -183,7 +183,7 @@ def test_a_server_without_a_host_is_not_set_to_active(cloud: Cloud, alice: Reque
     lost = cloud.launch(alice)
     cloud.run()
     assert state_of(lost) == ("error", None)
-    with pytest.raises(ConflictError, match="on no host"):
+    with pytest.raises(ConflictError, match="has no host"):
         ResetState.begin(operator(), lost.id, "active")
 
 

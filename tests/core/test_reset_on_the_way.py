@@ -61,7 +61,7 @@ def test_a_launch_that_has_only_a_place_cannot_be_set_to_active(cloud: Cloud, al
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     claimed(server)
-    with pytest.raises(ConflictError, match="on no host"):
+    with pytest.raises(ConflictError, match="has no host"):
         reset(server, "active")
     cloud.run()
     assert state_of(server) == ("active", None)
