@@ -150,7 +150,7 @@ def test_every_error_is_told_with_its_line_and_nothing_is_done(roster: Roster) -
     for words in (
         "no domain nowhere",
         "user must not be blank",
-        "'no address' is no e-mail",
+        "'no address' is not an e-mail",
         "at least 8",
         "no role wizard",
         "quota_cores",
@@ -170,11 +170,11 @@ def test_every_error_is_told_with_its_line_and_nothing_is_done(roster: Roster) -
     ("content", "words"),
     [
         ("", "line 1: .*user"),
-        ("name,email\n", "'name' is no column"),
+        ("name,email\n", "'name' is not a column"),
         ("email\n", "must be user"),
         ("user,role,roles\n", "twice"),
-        ("user,quota_unicorns\n", "'quota_unicorns' is no column"),
-        ('user\n"anna\n', "line 2: This is no CSV"),
+        ("user,quota_unicorns\n", "'quota_unicorns' is not a column"),
+        ('user\n"anna\n', "line 2: This is not a CSV"),
         ("user\nanna\0\n", "line 2: .*control"),
         ("user\nänna\n".encode("latin-1"), "line 2: This is not UTF-8"),
     ],

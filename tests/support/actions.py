@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from provisioning.common.context import RequestContext
@@ -63,10 +63,18 @@ def way_to(action: HostAction[Any, Any]) -> list[str]:
 
 
 def service(name: str) -> Callable[..., Any]:
-    """Return the function that begins an action by its name: ``stop``, ``rescue``, ``create_image`` …"""
+    """Return the function that begins an action by its name: ``stop``, ``rescue``, ``create_image`` …
+
+    An action without a function of its own is begun by its class, ``Stop``, or by its key.
+    """
+    class_name = name.title().replace("_", "")
     for found in iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{found.name}")
         function = vars(module).get(name)
         if callable(function):
             return function
+        if hasattr(vars(module).get(class_name), "begin"):
+            return cast("Callable[..., Any]", vars(module)[class_name].begin)
+    if name in actions:
+        return actions[name].begin
     raise LookupError(f"There is no service {name}.")

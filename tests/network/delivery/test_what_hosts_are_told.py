@@ -215,7 +215,7 @@ def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
     services.allow_ingress(group, "tcp", 1)
     drain()
     assert agent.take() == []
-    assert "an agent takes 100" in Delivery.objects.get(kind=SECURITY_GROUP, subject_id=group.id).error
+    assert "agents accept 100" in Delivery.objects.get(kind=SECURITY_GROUP, subject_id=group.id).error
     monkeypatch.undo()
     mark(SECURITY_GROUP, [group.id])
     cloud.run()
