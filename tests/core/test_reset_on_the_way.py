@@ -79,7 +79,7 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     Shelve.begin(context("alice"), server.id)
     cloud.run()
     Offload.begin(context("operator", ADMIN), server.id)
-    with pytest.raises(ConflictError, match="on no host"):
+    with pytest.raises(ConflictError, match="has no host"):
         reset(server, "active")
     reset(server, "error")
     invariants.check()

@@ -235,7 +235,7 @@ def test_the_check_tells_whose_it_is_and_mends_it(
         ("user", "ram"),
     ]
     assert alice.user_id is not None
-    assert f"is {alice.user_id.hex}'s" in str(examine()[0])
+    assert f"belongs to {alice.user_id.hex}" in str(examine()[0])
     repair()
     assert examine() == []
     assert used(alice) == {"instances": 1, "cores": 1, "ram": 1024}

@@ -64,7 +64,7 @@ _TARGETS = (
         "provisioning/volumes/services/attachments.py",
         (
             "reserve", "check_attachable", "connect", "check_open", "disconnect", "complete", "begin_detaching",
-            "roll_detaching", "release", "release_all_of", "refreshed", "_connected", "_place", "refuse", "_closed",
+            "roll_detaching", "release", "release_all_of", "refreshed", "Connect.end", "_place", "refuse", "_closed",
         ),
         ("tests/volumes/test_lives.py", "tests/volumes/test_at_once.py", "tests/volumes/test_snapshots.py",
          "tests/volumes/test_bounded_rows.py", "tests/compute_api/test_volumes.py", "tests/volume_api/test_volumes.py"),
