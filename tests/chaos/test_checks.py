@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def server(db: None) -> Instance:
 
 @pytest.fixture
 def scene(server: Instance) -> Scene:
-    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now())
+    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now() + timedelta(hours=1))
     macs = list(guest_ports().values_list("mac_address", flat=True))
     domain = {"power": 1, "attempt": server.attempt, "interfaces": macs, "vcpus": 1, "memory_mb": 1024}
     return Scene(server, Seen({str(server.id): ("sim-1", domain)}, {str(server.id): "sim-1"}, {}))

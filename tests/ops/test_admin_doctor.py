@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ PAGE = "/admin/doctor/doctorrun/"
 @pytest.fixture(autouse=True)
 def _a_worker_and_no_pause(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "PAUSE", 0)
-    WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now())
+    WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now() + timedelta(hours=1))
 
 
 @pytest.fixture

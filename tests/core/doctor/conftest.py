@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -27,5 +29,5 @@ def two_hosts(db: None) -> Cloud:
 @pytest.fixture
 def cloud(two_hosts: Cloud) -> Cloud:
     """A cloud with two hosts and a worker, which has been alive until now."""
-    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now())
+    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now() + timedelta(hours=1))
     return two_hosts
