@@ -260,7 +260,8 @@ def _number_in_words(limit: str) -> str:
         return f"`NOVELLA_{_SETTINGS.get(limit, limit)}`"
     value = value_of(limit)
     if isinstance(value, timedelta):
-        return f"{value.days} days" if value.days else f"{value.seconds // 60} minutes"
+        number, unit = (value.days, "day") if value.days else (value.seconds // 60, "minute")
+        return f"{number} {unit}{'s' * (number != 1)}"
     return f"{value:,}" if isinstance(value, int) else f"`{value}`"
 
 
