@@ -1,1 +1,1 @@
-"""Volumes on a host: pools, storage daemons, and the commands about them."""
+"""Volumes on a host: pools, storage daemons, and the handlers of volume commands."""

@@ -1,7 +1,7 @@
-"""Volumes of the pools of a host as sources of backups: snapshots, read and written through a daemon.
+"""The volumes of a host's pools as sources and targets of backups. A storage daemon reads and writes their data.
 
-The snapshot of a backup, ``backup-<id>``, is kept until the next backup; the driver returns the changes since then
-(``VolumeDriver.changes``).
+The snapshot of a backup, ``backup-<id>``, is kept until the next backup, so that the driver can return the changes
+since then (``VolumeDriver.changes``).
 """
 
 import logging
@@ -94,7 +94,7 @@ class PoolCopies(VolumeCopies):
         return self._staging
 
     def _forget(self, volume: VolumeSpec, moment: str) -> None:
-        """Remove the snapshot of a backup; one that cannot be removed now is removed with the next one."""
+        """Remove the snapshot of a backup. A snapshot that cannot be removed now is removed by the next backup."""
         try:
             self._volumes.delete_snapshot(volume, moment, never)
         except HostError as error:
@@ -109,8 +109,9 @@ def _snapshots(driver: VolumeDriver, volume_id: str) -> list[str]:
 
 
 def _changes(driver: VolumeDriver, volume: VolumeSpec, moment: str, since: str) -> tuple[str, list[Extent]]:
-    """Return the changes, and the snapshot since which they are; none if the volume does not derive from it (a
-    revert).
+    """Return the snapshot that the changes are relative to, and the changes.
+
+    If the volume does not derive from the snapshot ``since`` (because it was reverted), return "" and all data.
     """
     if since:
         try:
@@ -121,5 +122,5 @@ def _changes(driver: VolumeDriver, volume: VolumeSpec, moment: str, since: str) 
 
 
 def _nothing(offset: int, length: int, /) -> bytes:
-    """A simulated volume has no data but zeros."""
+    """Read from a simulated volume, which contains only zeros."""
     return bytes(length)

@@ -1,4 +1,4 @@
-"""Interface of backups to the portal's store."""
+"""The interface through which backups reach the portal's store."""
 
 import abc
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from compute_agent.virt.driver import Stopped
 
 
 class Progress(NamedTuple):
-    """Progress of a copy: bytes of the disk done, and in total; 0 of 0 if unknown."""
+    """Progress of a copy: the bytes of the disk that are copied, and the total. Both are 0 if unknown."""
 
     bytes: int
     total: int
@@ -38,15 +38,15 @@ class StoredBackup(msgspec.Struct, frozen=True):
 
 
 class BackupOutlet(abc.ABC):
-    """The portal's store of backups, for a host with the command.
+    """The portal's store of backups. The host has access while it runs a command for the backup.
 
-    Each method waits while the portal is unavailable, and raises BackupTransferError if it refuses, StoppedError if
-    ``stopped`` returns True.
+    Each method waits while the portal is unavailable. It raises BackupTransferError if the portal refuses, and
+    StoppedError if ``stopped`` returns True.
     """
 
     @abc.abstractmethod
     def send_chunk(self, backup_id: str, number: int, chunk: bytes, done: Progress, stopped: Stopped) -> str:
-        """Store a chunk; return its digest. An existing one is overwritten."""
+        """Store a chunk and return its digest. An existing chunk with this number is overwritten."""
 
     @abc.abstractmethod
     def seal(self, backup_id: str, sent: SentBackup, stopped: Stopped) -> None:
@@ -58,4 +58,4 @@ class BackupOutlet(abc.ABC):
 
     @abc.abstractmethod
     def chunk(self, backup_id: str, number: int, digest: str, done: Progress, stopped: Stopped) -> bytes:
-        """Return a chunk as it was sent."""
+        """Return a chunk exactly as it was sent."""

@@ -1,4 +1,4 @@
-"""Interface of backups to a volume's pool: consistent data to read, and a way to restore it."""
+"""The interface of backups to a volume's pool: it provides consistent data to read, and restores data."""
 
 import abc
 from collections.abc import Sequence
@@ -37,25 +37,25 @@ class WantedBackup:
     """The requested backup of a volume."""
 
     backup_id: str
-    parent_id: str = ""  # only changes since then, if they are known
-    snapshot_id: str = ""  # the data of this snapshot
+    parent_id: str = ""  # only changes since this backup, if they are known
+    snapshot_id: str = ""  # back up this snapshot; empty: the current data
 
 
 class VolumeCopies(abc.ABC):
-    """The volumes of a host's pools, as backups see them.  Called in worker threads."""
+    """The volumes of a host's pools, as backups see them. The methods are called in worker threads."""
 
     @abc.abstractmethod
     def freeze(
         self, volume: VolumeSpec, wanted: WantedBackup, stopped: Stopped
     ) -> AbstractContextManager[BackupSource]:
-        """Freeze the volume's data, in use or not, and keep the snapshot for later backups.
+        """Freeze the data of a volume, in use or not, and keep the snapshot for later backups.
 
-        It is not kept if the block raises. Remains of an earlier run for the same backup are ignored.
+        The snapshot is not kept if the block raises. Remains of an earlier run for the same backup are ignored.
         """
 
     @abc.abstractmethod
     def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
-        """Called when the portal has the backup: snapshots kept for others are deleted."""
+        """Called when the portal has the backup: deletes the snapshots that were kept for other backups."""
 
     @abc.abstractmethod
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:

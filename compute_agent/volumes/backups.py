@@ -1,8 +1,8 @@
-"""Sending of volumes to the portal's store of backups, and restores.
+"""Sends volumes to the portal's store of backups, and restores them.
 
-A backup is read from a copy frozen by its driver, in chunks of extents (``compute_agent.disk_formats.extents``); if the
-agent dies, all of it is sent again. A restore first writes the whole chain, with each chunk verified, to a file, and
-only then changes the volume.
+A backup is read from a snapshot of the volume, in chunks of extents (``compute_agent.disk_formats.extents``). If the
+agent is killed, the whole backup is sent again. A restore first writes the whole chain of backups to a file, verifying
+each chunk. Only then does it change the volume.
 """
 
 import logging
@@ -29,7 +29,7 @@ _ZEROS = bytes(1 << 20)
 
 
 class Backup(CommandHandler[BackupVolumeRequest]):
-    """Sends a volume or its changes."""
+    """Sends a volume, or the changes since its parent backup."""
 
     heavy = True
 
@@ -101,7 +101,7 @@ class Restore(CommandHandler[RestoreVolumeRequest]):
 
 
 def put_together(outlet: BackupOutlet, backup_ids: Sequence[str], path: Path, stopped: Stopped) -> None:
-    """Write the chain, oldest first, into a sparse raw file.
+    """Write the chain of backups, oldest first, into a sparse raw file.
 
     Raises BackupTransferError for an invalid chain, and for a lost or damaged chunk.
     """
@@ -133,7 +133,7 @@ def _check(chain: Mapping[str, StoredBackup]) -> None:
 
 
 def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
-    """``hollow``: the target is empty, so that zeros need not be written."""
+    """Write the extents of a chunk. ``hollow``: the target is empty, so zeros need not be written."""
     try:
         extents = decoded(chunk, disk_bytes)
     except ExtentsError as error:
@@ -151,7 +151,7 @@ def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
 
 
 def _write_all(handle: int, data: bytes | memoryview, offset: int) -> None:
-    """Write all data, as the kernel may write only a part if the disk is nearly full."""
+    """Write all data, in several calls if necessary: the kernel may write only a part if the disk is nearly full."""
     while data:
         done = os.pwrite(handle, data, offset)
         data, offset = data[done:], offset + done

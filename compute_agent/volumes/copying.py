@@ -1,7 +1,7 @@
-"""Copies of whole volumes by ``qemu-img``, from and to exports.
+"""Copies whole volumes with ``qemu-img``, from and to exports.
 
-It runs under the account of storage daemons (``account``; None: the agent's own), and reaches the files and sockets of
-the copy alone.
+``qemu-img`` runs under the account of storage daemons (``account``; None: the agent's own account), and has access only
+to the files and sockets of the copy.
 """
 
 import contextlib
@@ -47,7 +47,10 @@ def to_file(
 def over(
     image: Path, overlay: Path, size: int, target: str, stopped: Stopped, account: StorageAccount | None = None
 ) -> None:
-    """Write a raw file over an export of ``size`` bytes, and zeros behind it.  ``overlay``: a name for a small file."""
+    """Write a raw file over an export of ``size`` bytes, and zeros after the end of the file.
+
+    ``overlay`` is the path of a small temporary file.
+    """
     overlay.unlink(missing_ok=True)
     try:
         run_program("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(image), "-F", "raw", str(overlay), str(size))
@@ -75,7 +78,7 @@ def fetch(
     stopped: Stopped,
     account: StorageAccount | None = None,
 ) -> None:
-    """Copy what another host exports to an export of this one of ``size`` bytes, which reads as zeros.
+    """Copy an export of another host to an export of this host, which has ``size`` bytes and reads as zeros.
 
     The caller has checked ``origin``.
     """
@@ -97,13 +100,15 @@ def fetch(
 
 
 def _socket(address: str) -> Path:
-    """Return the socket of an address that ``local`` has made."""
+    """Return the socket of an address that ``local`` returned."""
     return Path(address.partition(SOCKET)[2])
 
 
 @contextlib.contextmanager
 def _shown(certificates: Certificates, account: StorageAccount | None) -> Iterator[Path]:
-    """Give a folder with the client's certificates that the account can read, in memory, for the time of the block."""
+    """Yield a folder in memory with the client's certificates, which the account can read. It is removed after the
+    block.
+    """
     if account is None:
         yield certificates.folder
         return

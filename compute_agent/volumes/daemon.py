@@ -1,11 +1,11 @@
-"""Storage daemons: one ``qemu-storage-daemon`` for each open volume, which exports it by NBD.
+"""Storage daemons: one ``qemu-storage-daemon`` for each open volume, which it exports by NBD.
 
-A daemon outlives the agent. The description it was started with is in its folder below the runtime folder, in memory
-only (``/run``): when it has died, the same daemon is started again, at the same address and with the same names of
-exports, so that guests which were paused can resume. Everything except keys is kept on the disk as well, for a restart
-of the machine: then an encrypted volume waits for a command with its key. An export answers a write only after the file
-system of the host has stored it with all its metadata (``writethrough``): a daemon that is killed loses no write that
-it has answered.
+A daemon continues while the agent restarts. The description with which a daemon was started is stored in its folder
+below the runtime folder, in memory only (``/run``). If a daemon dies, the agent starts it again from the description,
+at the same address and with the same names of exports, so that paused guests can resume. A copy of the description
+without keys is stored on the disk, for a restart of the machine: an encrypted volume then waits for a command with its
+key. An export answers a write only after the host's file system has stored the data with all metadata
+(``writethrough``). Therefore a killed daemon loses no write that it has answered.
 """
 
 import contextlib
@@ -46,24 +46,24 @@ TCP_WITHOUT_TLS = (
 
 
 class Certificates(Protocol):
-    """The certificates of the host, as QEMU's ``tls-creds-x509`` wants them."""
+    """The certificates of the host, in the form that QEMU's ``tls-creds-x509`` expects."""
 
     @property
     def folder(self) -> Path:
-        """``ca-cert.pem``, ``server-cert.pem`` and ``server-key.pem``."""
+        """The folder with ``ca-cert.pem``, ``server-cert.pem`` and ``server-key.pem``."""
 
     @property
     def complete(self) -> bool:
-        """Whether all of them exist."""
+        """Whether all certificate files exist."""
 
     @property
     def tls_hostname(self) -> str:
-        """The name in the server's certificate."""
+        """The host name in the server's certificate."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where other hosts reach this one, and by what it shows who it is."""
+    """The address at which other hosts reach this host, and the certificates with which it authenticates."""
 
     reached_at: Callable[[], str]
     """Returns the address; empty while the host does not know it."""
@@ -72,8 +72,8 @@ class Address:
     """The first and the last that daemons may listen at."""
 
     def bind(self, port: int = 0) -> str:
-        """Return where daemons listen: at the host's address, or at all where packets for it come with another one, as
-        through a translation.  Raises NotExportedError when the port is not free.
+        """Return the address on which daemons listen: the host's address, or the wildcard address if the host's address
+        is not on any interface, for example behind NAT. Raises NotExportedError if the port is in use.
         """
         reached = self.reached_at()
         family, every = (socket.AF_INET6, "::") if ":" in reached else (socket.AF_INET, "0.0.0.0")  # noqa: S104 (see above)
@@ -96,8 +96,9 @@ class Daemons:
     def __init__(
         self, runtime: Path, sockets: Path, address: Address, kept: Path, rights: Rights | None = None
     ) -> None:
-        """Keep descriptions, with keys, below ``runtime``, in memory, and sockets for guests in ``sockets``, where they
-        find them; both are short paths.  ``kept`` is a folder on the disk for what a restart of the machine leaves.
+        """Store descriptions, with keys, below ``runtime``, which is in memory, and the sockets that guests connect to
+        in ``sockets``. Both paths must be short. ``kept`` is a folder on the disk for the data that a restart of the
+        machine must not lose.
         """
         self.runtime = runtime
         self.sockets = sockets
@@ -110,7 +111,7 @@ class Daemons:
 
     @property
     def certificates(self) -> Certificates | None:
-        """By what this host opens volumes of others, and exports its own."""
+        """The certificates with which this host opens volumes of other hosts, and exports its own volumes."""
         return self._address.certificates
 
     @property
@@ -120,8 +121,8 @@ class Daemons:
 
     @contextlib.contextmanager
     def locked(self, volume_id: str, *, wait: bool = True) -> Iterator[bool]:
-        """Keep the regular check, and other threads, from using the volume's daemon; False without ``wait`` when
-        another thread holds it.
+        """Lock the volume's daemon against other threads and the periodic check. Yields False if ``wait`` is False and
+        another thread has the lock.
         """
         with self._guard:
             lock = self._locks.setdefault(volume_id, threading.RLock())
@@ -139,34 +140,34 @@ class Daemons:
                 lock.release()
 
     def awaited(self, volume_id: str) -> bool:
-        """Return whether another thread waits for the lock of ``locked``: work that can wait stops for it."""
+        """Return whether another thread waits for the lock of ``locked``. Work that can wait then stops."""
         return self._waiting[volume_id] > 0
 
     def _count_waiting(self, volume_id: str, more: int) -> None:
         with self._guard:
             self._waiting[volume_id] += more
 
-    # ----- what there is --------------------------------------------------------------------------------------------
+    # ----- descriptions ---------------------------------------------------------------------------------------------
 
     def descriptions(self) -> list[Description]:
-        """Return what every daemon of this host was started with."""
+        """Return the description of every daemon of this host."""
         found = (self.description(path.parent.name) for path in sorted(self.runtime.glob(f"*/{DESCRIPTION}")))
         return [each for each in found if each is not None]
 
     def description(self, volume_id: str) -> Description | None:
-        """Return what the volume's daemon was started with; None when it has none."""
+        """Return the description with which the volume's daemon was started; None if the volume has no daemon."""
         try:
             return msgspec.json.decode((self._folder(volume_id) / DESCRIPTION).read_bytes(), type=Description)
         except (OSError, msgspec.DecodeError):
             return None
 
     def runs(self, volume_id: str) -> bool:
-        """Return whether the volume's daemon runs, with all that it is to serve."""
+        """Return whether the volume's daemon runs and has all its exports."""
         return daemon_process.is_ready(self._folder(volume_id))
 
     @contextlib.contextmanager
     def opened(self, volume_id: str) -> Iterator[Qmp | None]:
-        """Give the volume's daemon to speak with; None when none runs."""
+        """Yield a QMP connection to the volume's daemon; None if no daemon runs."""
         if not self.runs(volume_id):
             yield None
             return
@@ -176,10 +177,11 @@ class Daemons:
     # ----- serving --------------------------------------------------------------------------------------------------
 
     def connect(self, driver: VolumeDriver, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> VolumeConnection:
-        """Let exactly these clients open the volume, and return how; the daemon is started when it does not run.
+        """Allow exactly these clients to open the volume, and return the connection. Start the daemon if it does not
+        run.
 
-        An export from before a grow is ended, and the connections of those who may no longer.  Raises NotExportedError
-        without certificates when a client is on another host.
+        Exports with an earlier size, and connections of clients that are no longer allowed, are closed. Raises
+        NotExportedError if a client is on another host and this host has no certificates.
         """
         before = self.description(volume.id) or self._kept.of(volume.id)
         if before is not None and exports.is_of_others(before, volume, clients):
@@ -210,7 +212,9 @@ class Daemons:
         return self._connection(served)
 
     def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
-        """Give an open volume that has grown another export with its size, and return it; None when it is not open."""
+        """Add an export with the new size to an open volume that was extended. Return its connection; None if the
+        volume is not open.
+        """
         before = self.description(volume.id)
         if before is None or not before.exports:
             return None
@@ -227,8 +231,8 @@ class Daemons:
         return self._connection(after)
 
     def mend(self, driver: VolumeDriver, description: Description) -> bool:
-        """Start the daemon again if it has died; say whether it had.  Raises VolumeInUseError when the volume was given
-        to another host meanwhile.
+        """Start the daemon again if it has died. Return whether it had died. Raises VolumeInUseError if the volume has
+        been assigned to another host meanwhile.
         """
         if self.runs(description.volume.id):
             return False
@@ -237,7 +241,7 @@ class Daemons:
 
     @contextlib.contextmanager
     def paused(self, driver: VolumeDriver, volume_id: str) -> Iterator[None]:
-        """Have the volume's daemon, if there is one, end for the time of the block and start again with its exports."""
+        """Stop the volume's daemon, if there is one, while the block runs. Then start it again with its exports."""
         if self.description(volume_id) is None:
             yield
             return
@@ -250,7 +254,7 @@ class Daemons:
                 self.mend(driver, now)
 
     def disconnect(self, volume_id: str) -> None:
-        """End the volume's daemon, and all that was promised of it; nothing when there is none."""
+        """End the volume's daemon, and remove its socket and descriptions. Does nothing if the volume has no daemon."""
         folder = self._folder(volume_id)
         daemon_process.end(folder)
         self._socket(volume_id).unlink(missing_ok=True)
@@ -259,8 +263,8 @@ class Daemons:
 
     @contextlib.contextmanager
     def serving(self, name: str, opening: Opening, held: Sequence[int] = (), *, read_only: bool) -> Iterator[Path]:
-        """Export what ``opening`` says for the time of the block, under the export's name ``name``, on a unix socket of
-        which the path is given: for copies by programs of this host.  Nothing of it outlives the agent's command.
+        """Export ``opening`` under the name ``name`` while the block runs, for copies by programs of this host. Yields
+        the path of the unix socket. The export ends with the agent's command.
         """
         folder = self._folder(f"copy-{name}")
         daemon_process.end(folder)
@@ -278,7 +282,9 @@ class Daemons:
 
     @contextlib.contextmanager
     def at_work(self, name: str, opening: Opening, held: Sequence[int]) -> Iterator[Qmp]:
-        """Give a daemon that has open what ``opening`` says and exports nothing, for the time of the block."""
+        """Yield a QMP connection to a daemon that opens ``opening`` and exports nothing. The daemon ends after the
+        block.
+        """
         folder = self._folder(f"copy-{name}")
         daemon_process.end(folder)
         self._make(folder)
@@ -292,18 +298,20 @@ class Daemons:
             shutil.rmtree(folder, ignore_errors=True)
 
     def remember(self) -> None:
-        """Treat daemons that were lost in a restart of the machine as daemons that died; not those that need a key."""
+        """Store the descriptions of daemons that a restart of the machine has ended, so that the periodic check starts
+        them again. Daemons of encrypted volumes are left out, because their keys are missing.
+        """
         for each in self._kept.all():
             if each.volume.encryption is None and self.description(each.volume.id) is None:
                 self._describe(each)
 
     def without_key(self) -> list[VolumeSpec]:
-        """Return the volumes that are to be served and cannot be before a command brings their keys."""
+        """Return the volumes whose daemons cannot start until a command brings the key."""
         kept = [each.volume for each in self._kept.all() if each.volume.encryption is not None]
         return [volume for volume in kept if self.description(volume.id) is None]
 
     def sweep(self) -> None:
-        """End what copies of an agent that was killed have left."""
+        """End the daemons, and remove the files, that copies of a killed agent have left."""
         for folder in self.runtime.glob("copy-*"):
             daemon_process.end(folder)
             shutil.rmtree(folder, ignore_errors=True)
@@ -316,7 +324,7 @@ class Daemons:
                 path.unlink(missing_ok=True)
 
     def end_all(self) -> list[str]:
-        """End every daemon; return the volumes they held (``novella-agent clean``)."""
+        """End every daemon, and return the ids of the volumes that were open (``novella-agent clean``)."""
         self.sweep()
         kept = {each.volume.id for each in self._kept.all()}
         ended = sorted(kept | {path.name for path in self.runtime.glob("*") if path.is_dir()})
@@ -336,7 +344,7 @@ class Daemons:
     def _make(self, folder: Path) -> None:
         for each in (self.runtime, folder):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
-            each.chmod(0o711)  # the daemon's account passes through, and can list and change nothing
+            each.chmod(0o711)  # the daemon's account can enter it, but not list or change it
 
     def _describe(self, description: Description) -> None:
         folder = self._folder(description.volume.id)
@@ -348,7 +356,7 @@ class Daemons:
         self._kept.keep(description)
 
     def _start(self, driver: VolumeDriver, description: Description, *, again: bool = False) -> None:
-        """Start the daemon and all that its description promises; when that fails it is ended."""
+        """Start the daemon with all exports of its description. If this fails, the daemon is ended."""
         volume, folder = description.volume, self._folder(description.volume.id)
         daemon_process.end(folder)
         held = driver.hold(volume.id, again=again)
@@ -374,7 +382,9 @@ class Daemons:
         return Rights() if opening.as_root else self._rights
 
     def _socket_for_guests(self, volume_id: str) -> socket.socket:
-        """Return a socket that the account of guests may connect to: the folder's group is its."""
+        """Return a socket to which the account of guests can connect, because it has the group of the
+        sockets' folder.
+        """
         self.sockets.mkdir(mode=0o711, parents=True, exist_ok=True)
         path = self._socket(volume_id)
         made = daemon_process.listening(path)
@@ -383,7 +393,7 @@ class Daemons:
         return made
 
     def _shown(self, certificates: Certificates, folder: Path, rights: Rights) -> Path:
-        """Return a folder with the certificates that a daemon's account can read."""
+        """Return a folder with the certificates, readable by the daemon's account."""
         if rights.account is None:
             return certificates.folder
         shown = folder / SHOWN

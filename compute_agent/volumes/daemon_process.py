@@ -1,4 +1,4 @@
-"""The process of a storage daemon: started, found again by an agent that was killed, ended."""
+"""The process of a storage daemon: how it is started, found again after a restart of the agent, and ended."""
 
 import contextlib
 import logging
@@ -31,12 +31,12 @@ BACKLOG = 16
 
 
 def launch(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None = None) -> None:
-    """Start a daemon without open volumes; return when it answers. It inherits ``held``, and exports at the socket
-    ``listen`` if one is given. Raises DaemonError.
+    """Start a daemon without open volumes, and return when it answers. The daemon inherits the descriptors ``held``,
+    and exports at the socket ``listen``, if given. Raises DaemonError.
 
     A daemon that receives a command before it has started completely may never answer (about one in a hundred on a busy
-    host): therefore it is put in the background once it has started. If it still does not answer, it is ended, and
-    another one is started.
+    host). Therefore ``--daemonize`` is used, which returns only after the start. If the daemon still does not answer,
+    it is ended, and another one is started.
     """
     for left in reversed(range(STARTS)):
         _spawn(folder, held, rights, listen)
@@ -54,9 +54,11 @@ def launch(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
 
 
 def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None) -> None:
-    """Start the program; it writes its number into the pid file itself: the agent may be killed at any moment.
+    """Start the program. It writes its process id into the pid file itself, because the agent may be killed at any
+    moment.
 
-    Its account can write nothing in the folder but that file: root reads and writes there.  Raises DaemonError.
+    The daemon's account can write only the pid file in the folder, because root reads and writes the other files.
+    Raises DaemonError.
     """
     for name in (QMP_SOCKET, PID_FILE, READY):
         (folder / name).unlink(missing_ok=True)
@@ -91,7 +93,9 @@ def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.soc
 
 
 def listening(path: Path) -> socket.socket:
-    """Return a unix socket at ``path`` that only this account can connect to; an earlier one is replaced."""
+    """Return a unix socket at ``path`` to which only the agent's account can connect. An existing socket is
+    replaced.
+    """
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX)
     try:
@@ -105,7 +109,7 @@ def listening(path: Path) -> socket.socket:
 
 
 def running(folder: Path) -> int | None:
-    """Return the daemon of a folder if it is alive, and is ours."""
+    """Return the process id of a folder's daemon; None if it does not run, or if the process is not this daemon."""
     pid = processes.read_pid(folder / PID_FILE)
     if pid is None:
         return None
@@ -114,12 +118,12 @@ def running(folder: Path) -> int | None:
 
 
 def is_ready(folder: Path) -> bool:
-    """Return whether the daemon of a folder runs, and serves what it is to serve."""
+    """Return whether the daemon of a folder runs and has all its exports."""
     return (folder / READY).exists() and running(folder) is not None
 
 
 def end(folder: Path) -> None:
-    """End a daemon in an orderly way, else by force; nothing when none runs."""
+    """End a daemon by QMP, or kill it if it does not end in time. Does nothing if no daemon runs."""
     pid = running(folder)
     if pid is None:
         return
@@ -131,7 +135,9 @@ def end(folder: Path) -> None:
 
 
 def strays(runtime: Path) -> Iterator[int]:
-    """Yield the daemons whose sockets were below ``runtime`` and that belong to none of its folders now."""
+    """Yield the process ids of daemons that were started below ``runtime`` but belong to none of its
+    present folders.
+    """
     known = {running(path.parent) for path in runtime.glob(f"*/{PID_FILE}")}
     for path in Path("/proc").glob("[0-9]*"):
         pid = int(path.name)
@@ -140,7 +146,9 @@ def strays(runtime: Path) -> Iterator[int]:
 
 
 def _is_of(pid: int, folder: bytes) -> bool:
-    """Return whether a process was started as the daemon of the folder; those of earlier agents named their socket."""
+    """Return whether a process was started as the daemon of the folder. Daemons of earlier agent versions have the path
+    of their QMP socket as an argument.
+    """
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,13 +1,13 @@
 """The contract of every volume driver. Its docstrings are the specification; ``tests/agent/volumes`` checks every
 driver against it.
 
-A driver runs one pool. Its methods are synchronous and are called from worker threads: several simultaneously for
-different volumes, and also for one volume while it is copied, so a driver locks the objects that it changes. Every
-method can be repeated: after a crash it is called again from the start, on the result of the unfinished run.
+A driver runs one pool. Its methods are synchronous and are called from worker threads: simultaneously for different
+volumes, and also for a volume that is being copied. Therefore a driver locks the objects that it changes. Every method
+can be repeated: after a crash it is called again from the start, with the results of the unfinished run in place.
 
-A volume in use is held open by one storage daemon; methods that change a volume get it as ``daemon`` when it runs on
-this host, and use it for their work. All of them raise PoolUnavailableError when the pool cannot be reached,
-VolumeNotFoundError when their subject does not exist, VolumeInUseError when another host has it open.
+A volume in use is held open by one storage daemon. If the daemon runs on this host, methods that change the volume get
+it as ``daemon``, and do their work through it. All methods raise PoolUnavailableError if the pool cannot be reached,
+VolumeNotFoundError if the volume or snapshot does not exist, and VolumeInUseError if another host has the volume open.
 """
 
 import abc
@@ -36,10 +36,10 @@ KEPT_FREE = 0.05
 
 
 class OpenVolume(Protocol):
-    """A storage daemon that holds a volume open, as drivers use it."""
+    """A storage daemon that has a volume open, as drivers use it."""
 
     def execute(self, command: str, /, **arguments: object) -> Any:
-        """Carry out a QMP command (``-`` in arguments' names is written ``_``) and return its ``return``.
+        """Execute a QMP command and return its ``return``. In the names of arguments, ``_`` stands for ``-``.
 
         Raises DaemonError.
         """
@@ -101,7 +101,8 @@ class PoolSettings:
 class VolumeDriver(abc.ABC):
     """One pool of volumes.
 
-    Another driver is one module of ``compute_agent.volumes.drivers`` with a subclass that has its name.
+    To add a driver, add a module to ``compute_agent.volumes.drivers`` with a subclass as ``DRIVER``. The module's name
+    is the driver's name.
     """
 
     name: ClassVar[str]
@@ -117,22 +118,25 @@ class VolumeDriver(abc.ABC):
     """False for simulated pools: volumes are never opened by a storage daemon."""
 
     def __init__(self, settings: PoolSettings) -> None:
-        """Take the pool as the host's settings name it; nothing is touched before ``prepare``."""
+        """Store the settings of the pool. The pool is not accessed before ``prepare``."""
         self.settings = settings
 
     # ----- the pool -------------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def prepare(self) -> str:
-        """Prepare the pool for use and return its UUID, which is kept in the pool: created the first time."""
+        """Prepare the pool for use and return its UUID. The UUID is stored in the pool, and created by the
+        first call.
+        """
 
     def check(self) -> None:  # noqa: B027 - most pools have nothing to check
-        """Raise PoolUnavailableError when the pool is known to be away now; asks no other machine."""
+        """Raise PoolUnavailableError if the pool is known to be unavailable. Sends no query to another machine."""
 
     def secret(self) -> str:
-        """Return the secret that is kept in the pool, created the first time; empty for a pool without one.
+        """Return the secret that is stored in the pool, and created by the first call. Empty for pools without a
+        secret.
 
-        The secret gives access to the pool's storage: with it the portal admits other hosts to the pool.
+        The secret gives access to the pool's storage: the portal uses it to admit other hosts to the pool.
         """
         return ""
 
@@ -142,31 +146,35 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def contents(self) -> list[StoredVolume]:
-        """List the volumes with their snapshots (``daemon`` and ``attachments`` are left to the caller)."""
+        """List the volumes with their snapshots. The caller fills in ``daemon`` and ``attachments``."""
 
     def names(self) -> list[str]:
-        """List the ids of all that volumes can be, quickly."""
+        """List the ids of the volumes, quickly. Deleted volumes are left out."""
         return [each.id for each in self.contents() if not each.gone]
 
     def snapshots(self, volume_id: str) -> list[str]:
-        """List the snapshots of one volume; empty when there is none."""
+        """List the snapshots of one volume."""
         return [name for each in self.contents() if each.id == volume_id for name in each.snapshots]
 
     def has_image(self, image: ImageRef) -> bool:
-        """Return whether ``clone_image`` needs no file of this image."""
+        """Return whether ``clone_image`` can create a volume from this image without a file."""
         return False
 
     @abc.abstractmethod
     def sweep(self) -> list[str]:
-        """Remove remnants of unfinished work and objects that are not needed; return a line for each thing removed."""
+        """Remove the remnants of unfinished work, and objects that are no longer needed. Return a line for each removed
+        object.
+        """
 
     def kept(self) -> dict[str, int]:
-        """Return the deleted volumes whose data others still need: id → bytes, 0 where that cannot be measured now."""
+        """Return the deleted volumes whose data other volumes still need: id → bytes, 0 if the size cannot be measured
+        now.
+        """
         return {}
 
     def prune(self) -> list[str]:
-        """Remove images that the pool keeps and that volumes have not needed for a long time, while other work
-        continues here and on other hosts; return a line for each thing removed.
+        """Remove images from the pool that no volume has needed for a long time. Other work continues meanwhile, here
+        and on other hosts. Return a line for each removed image.
         """
         return []
 
@@ -178,23 +186,24 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
-        """Create the volume with the data of ``image``, a raw file that the caller has checked and that may be removed
-        afterwards; the rest of the volume reads as zeros.
+        """Create the volume with the data of ``image``. The rest of the volume reads as zeros. ``image`` is a raw file
+        that the caller has checked, and that may be removed afterwards.
 
-        Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
+        Raises ImageUnacceptableError if the image is larger than the volume, StoppedError.
         """
 
     def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
-        """Replace the data of a closed volume with ``image``, a raw file, in one step; the rest of the volume reads as
-        zeros, and snapshots remain. False: the pool cannot do this, and the caller overwrites the existing data.
+        """Replace the data of a closed volume with ``image``, a raw file, in one step. The rest of the volume reads as
+        zeros, and snapshots remain. Return False if the pool cannot do this; the caller then overwrites the existing
+        data.
 
-        Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
+        Raises ImageUnacceptableError if the image is larger than the volume, StoppedError.
         """
         return False
 
     def clone_image(self, volume: VolumeSpec, image: ImageRef) -> bool:
-        """Create the volume of an image that the pool has already, from any host, and return True; False when this host
-        has to fetch the image first. Raises ImageUnacceptableError when it is larger than the volume.
+        """Create the volume from an image that some host has already stored in the pool, and return True. Return False
+        if this host has to fetch the image first. Raises ImageUnacceptableError if the image is larger than the volume.
         """
         return False
 
@@ -203,34 +212,39 @@ class VolumeDriver(abc.ABC):
         return []
 
     def adopt(self, volume: VolumeSpec, name: str) -> None:
-        """Create the volume from an unmanaged disk, which is then removed; the rest of the volume reads as zeros.
+        """Create the volume from an unmanaged disk, and remove the disk from the unmanaged ones. The rest of the volume
+        reads as zeros.
 
         Data is neither copied nor lost, even if this is interrupted. Raises VolumeNotFoundError, UnmanageableError.
         """
         raise UnsupportedError("A pool of this kind cannot manage existing disks.")
 
     def leave(self, volume: VolumeSpec, name: str, write: Callable[[Path], None]) -> None:
-        """Leave the volume's data as an unmanaged disk, and remove the volume; ``write`` writes all of it as qcow2 to a
-        file. Nothing is done for a volume that does not exist.
+        """Keep the volume's data as the unmanaged disk ``name``, and remove the volume. ``write`` writes the whole data
+        to a file as qcow2. Does nothing if the volume does not exist.
         """
         raise UnsupportedError("A pool of this kind keeps nothing beside volumes.")
 
     @abc.abstractmethod
     def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
-        """Create the volume with the data of a snapshot of the volume ``source_id`` in this pool, whether or not that
-        is open. The snapshot can be deleted afterwards. The volume is not smaller than the snapshot, and has the key
-        of its source if that is encrypted.
+        """Create the volume with the data of a snapshot of the volume ``source_id`` in this pool. The source can be
+        open.
+
+        The snapshot can be deleted afterwards. The volume is not smaller than the snapshot. If the source is encrypted,
+        the volume has the same key.
         """
 
     @abc.abstractmethod
     def delete(self, volume_id: str) -> None:
-        """Remove the volume with its snapshots; nothing when there is none.  Data that clones need stays for them."""
+        """Remove the volume with its snapshots. Does nothing if the volume does not exist. Data that clones need is
+        kept.
+        """
 
     @abc.abstractmethod
     def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
-        """Give the volume the size of ``volume``, never a smaller one.
+        """Extend the volume to the size of ``volume``. A volume is never shrunk.
 
-        When it is open, a new export of its node has the new size, and those from before keep theirs.
+        If the volume is open, new exports of its node have the new size; existing exports keep their size.
         """
 
     @abc.abstractmethod
@@ -239,16 +253,16 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
-        """Freeze what the volume has now under ``snapshot_id``; one that is there is left as it is.
+        """Create the snapshot ``snapshot_id`` of the volume's current data. An existing snapshot is left unchanged.
 
-        Also used for what is frozen for a moment (copies, backups): any name of letters, digits and ``-``.
+        Also used for temporary snapshots (copies, backups): the name may be any text of letters, digits and ``-``.
         """
 
     @abc.abstractmethod
     def delete_snapshot(
         self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
     ) -> None:
-        """Remove a snapshot; nothing when it does not exist. Volumes created from it stay complete.
+        """Remove a snapshot. Does nothing if it does not exist. Volumes created from it stay complete.
 
         Layers in use that could be merged may remain until a later ``sweep``.
         """
@@ -258,33 +272,34 @@ class VolumeDriver(abc.ABC):
         return False
 
     def merge(self, volume: VolumeSpec, daemon: OpenVolume, stopped: Stopped) -> None:  # noqa: B027 - nothing to merge
-        """Merge it by a daemon that has the volume open and exports nothing.
+        """Merge the data of deleted snapshots, with a daemon that has the volume open and exports nothing.
 
-        Raises StoppedError when ``stopped`` returns True first; completed merges are kept.
+        Raises StoppedError if ``stopped`` returns True before the end. Completed merges are kept.
         """
 
     def depth(self, volume_id: str) -> int:
-        """Return how many other volumes, deleted ones included, the volume reads its data from."""
+        """Return from how many other volumes, including deleted ones, the volume reads data."""
         return 0
 
     def crowded(self) -> list[str]:
-        """List the volumes that alone keep data of several deleted volumes, which could be copied (``flatten``)."""
+        """List the volumes that are the only readers of several deleted volumes. ``flatten`` can copy that data."""
         return []
 
     def flatten(  # noqa: B027 - nothing to copy
         self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
     ) -> None:
-        """Copy into the volume the data that only it reads from deleted volumes, or ``everything`` that it reads from
-        other volumes, so that these are not needed afterwards. The volume can be in use, and reads the same at every
-        moment.
+        """Copy into the volume the data of deleted volumes that only this volume reads, so that they are not needed
+        afterwards. With ``everything``, copy all data that the volume reads from other volumes. The volume can be in
+        use; its data does not change.
 
-        ``daemon`` has the volume open; drivers with ``flattens_alone`` need none. Raises StoppedError when ``stopped``
-        returns True first, and continues the next time; PoolUnavailableError when the pool is full.
+        ``daemon`` has the volume open; drivers with ``flattens_alone`` need no daemon. Raises StoppedError if
+        ``stopped`` returns True before the end; the next call then continues. Raises PoolUnavailableError if the pool
+        is full.
         """
 
     @abc.abstractmethod
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
-        """Restore a closed volume to its newest snapshot; the snapshot and the size stay."""
+        """Revert a closed volume to its newest snapshot. The snapshot and the volume's size stay."""
 
     # ----- opening --------------------------------------------------------------------------------------------------
 
@@ -294,46 +309,48 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
-        """Return how a daemon opens a snapshot, read-only, beside the one that has the volume open."""
+        """Return how a daemon opens a snapshot, read-only, while another daemon may have the volume open."""
 
     @abc.abstractmethod
     def top(self, volume: VolumeSpec) -> str:
-        """Return the name of the node that is exported of the open volume now: a snapshot may have changed it."""
+        """Return the name of the node that is exported for the open volume. A snapshot can change it."""
 
     def followed(self, volume: VolumeSpec, daemon: OpenVolume) -> str:
-        """Let the daemon write to the node that the volume's records name, because an agent that was killed may not
-        have switched the daemon; return the name of that node.
+        """Switch the daemon to the node that the volume's state names, and return the name of that node. A killed agent
+        may have changed the state but not the daemon.
         """
         return self.top(volume)
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
-        """Lock the volume for one daemon and return file descriptors that the daemon inherits: it is free again when
-        all copies of them are closed, however the daemon ends. Raises VolumeInUseError when it is locked already.
+        """Lock the volume for one daemon, and return file descriptors that the daemon inherits. The lock is released
+        when all copies of them are closed, however the daemon ends. Raises VolumeInUseError if the volume is locked
+        already.
 
-        ``again``: for a daemon that has died, without an order from the portal: another host may have been given the
-        volume.
+        ``again``: the daemon has died and is started again without a command of the portal. Meanwhile the portal may
+        have assigned the volume to another host.
         """
         return []
 
     # ----- simulated daemons (``daemons_needed`` False) -------------------------------------------------------------
 
     def clients(self, volume_id: str) -> list[VolumeClient]:
-        """Return who may open a volume of a simulated pool."""
+        """Return the clients that are allowed to open a volume of a simulated pool."""
         return []
 
     def let_in(self, volume_id: str, clients: Sequence[VolumeClient]) -> None:
-        """Keep who may open a volume of a simulated pool."""
+        """Store the clients that are allowed to open a volume of a simulated pool."""
         raise NotImplementedError
 
     # ----- increments (backups) -------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
-        """Return in order the parts of a snapshot that may differ from the older snapshot ``since`` of the volume;
-        without it, all parts that do not read as zeros. Data in no extent has not changed, or is zeros.
+        """Return, in order, the parts of a snapshot that may differ from the volume's older snapshot ``since``. Without
+        ``since``, return all parts that do not read as zeros. Parts in no extent are unchanged, or zeros without
+        ``since``.
 
-        Both exist while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name that
-        contains the backup's id) until the next one is created from it.
+        Both snapshots exist while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name
+        that contains the backup's id) until the next backup is created from it.
         """
 
 

@@ -1,4 +1,4 @@
-"""Errors of volumes and pools; the messages are fit for users."""
+"""Errors of volumes and pools. The messages are shown to users."""
 
 from compute_agent.virt.errors import HostError, RetryableHostError
 
@@ -13,7 +13,7 @@ class VolumeNotFoundError(HostError):
 
 
 class VolumeInUseError(RetryableHostError):
-    """The volume is open elsewhere."""
+    """The volume is open on another host, or in another daemon."""
 
     code = "volume_in_use"
 
@@ -25,7 +25,7 @@ class PoolUnavailableError(RetryableHostError):
 
 
 class NotExportedError(HostError):
-    """The host cannot export the volume as it is wanted."""
+    """The host cannot export the volume in the requested way."""
 
     code = "not_exported"
 

@@ -1,4 +1,4 @@
-"""The volume drivers: each module here that has a ``DRIVER`` offers one, imported when a pool asks for it."""
+"""The volume drivers: each module of this package with a ``DRIVER`` is one. It is imported when a pool uses it."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -7,7 +7,7 @@ from compute_agent.volumes.driver import PoolSettings, VolumeDriver
 
 
 def names() -> list[str]:
-    """Return the names of the drivers there are."""
+    """Return the names of the available drivers."""
     return sorted(module.name for module in iter_modules(__path__))
 
 

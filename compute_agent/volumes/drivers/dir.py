@@ -1,14 +1,15 @@
-"""``dir``: a pool of qcow2 files in a directory that several hosts have mounted (NFS, CephFS).  LOCATION is the folder.
+"""``dir``: a pool of qcow2 files in a directory that several hosts have mounted (NFS, CephFS). LOCATION is the
+directory.
 
-The file system must keep locks of different hosts apart (``flock``): of each volume one host's daemon at a time has the
-lock, and loses it when it ends.
+The file system must support locks between hosts (``flock``): one daemon on one host at a time has the lock of a volume,
+and the lock is released when the daemon ends.
 """
 
 from compute_agent.volumes.qcow2 import Qcow2Driver
 
 
 class DirDriver(Qcow2Driver):
-    """Every host that has the directory mounted reaches the files."""
+    """The driver ``dir``: every host that has mounted the directory can access the files."""
 
     name = "dir"
     shared = True

@@ -1,9 +1,7 @@
-"""``fake``: a pool of a simulated host: volumes without data, kept in one file, and faults. LOCATION is its folder.
+"""``fake``: a pool of a simulated host. Its volumes have no data and are recorded in one file. LOCATION is its folder.
 
-The client that may open a volume is stored, too: like a real storage daemon, this outlives the agent.
-
-``LOCATION?fault=OPERATION[:KIND]`` causes every such operation (a method of the driver) to fail: ``retryable``,
-``fatal``.
+The clients that may open a volume are recorded as well, because a real storage daemon outlives the agent, too.
+``LOCATION?fault=OPERATION[:KIND]`` causes every call of the driver method OPERATION to fail. KIND is ``retryable`` or ``fatal``.
 """
 
 import json
@@ -203,7 +201,7 @@ class FakeDriver(VolumeDriver):
         part.replace(self._path)
 
     def _strike(self, operation: str) -> None:
-        """Fail when it is the operation that is to fail."""
+        """Raise the simulated fault if it is configured for this operation."""
         if operation != self._fault:
             return
         if self._kind == "fatal":

@@ -1,10 +1,12 @@
-"""``nbd``: a pool of qcow2 files on this host's own disk, which other hosts reach by NBD.  LOCATION is a folder."""
+"""``nbd``: a pool of qcow2 files on this host's own disk. Other hosts reach its volumes by NBD. LOCATION is
+a folder.
+"""
 
 from compute_agent.volumes.qcow2 import Qcow2Driver
 
 
 class NbdDriver(Qcow2Driver):
-    """Only this host reaches the files."""
+    """The driver ``nbd``: only this host can access the files."""
 
     name = "nbd"
 

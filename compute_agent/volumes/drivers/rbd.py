@@ -1,8 +1,8 @@
 """Volumes as images in a pool of a Ceph cluster, for clouds that need more than one storage machine.
 
-A volume is the image ``volume-ID``, its snapshots are the image's. An image of the cloud is stored in the pool once, as
-``image-…@base``; volumes created from it, and those created from snapshots, are clones: nothing is copied. An encrypted
-volume is LUKS in the image, opened by the storage daemon: the cluster never has the key.
+A volume is the image ``volume-ID``; its snapshots are snapshots of this image. An image of the cloud is stored in the
+pool once, as ``image-…@base``. Volumes created from it, or from snapshots, are clones, so nothing is copied. An
+encrypted volume is an image with LUKS that the storage daemon decrypts: the cluster never has the key.
 """
 
 import contextlib
@@ -74,7 +74,9 @@ class RbdDriver(VolumeDriver):
     # ----- the pool -------------------------------------------------------------------------------------------------
 
     def prepare(self) -> str:
-        """Look whether the programs are there and the cluster answers.  The id is that of cluster and pool."""
+        """Check that the programs are installed and the cluster answers. Return the UUID derived from the cluster and
+        the pool.
+        """
         if reason := self.images.unfit():
             raise PoolUnavailableError(reason)
         return self.images.pool_id()
@@ -111,7 +113,7 @@ class RbdDriver(VolumeDriver):
         return self.images.size(base_name(cached_name(image))) is not None
 
     def sweep(self) -> list[str]:
-        """Remove what this host left unfinished, and what ``prune`` does."""
+        """Remove images that this host left unfinished, and the objects that ``prune`` removes."""
         removed = []
         for image in self.images.names():
             if image.endswith(self._bases.unfinished):
@@ -125,20 +127,22 @@ class RbdDriver(VolumeDriver):
         return removed + self.prune()
 
     def kept(self) -> dict[str, int]:
-        """List what is in the trash, as it was measured when this host put it there: Ceph measures nothing there."""
+        """List the volumes in the trash, with the size measured when this host moved them there: Ceph cannot measure
+        the trash.
+        """
         gone = [image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)]
         found = {volume_id: self._in_trash.get(volume_id, 0) for volume_id in gone}
         self._in_trash = {volume_id: size for volume_id, size in found.items() if size}
         return found
 
     def prune(self) -> list[str]:
-        """Remove images of the cloud without clones, and from the trash what no clone needs."""
+        """Remove images of the cloud that have no clones, and images in the trash that no clone needs."""
         return self.images.sweep((VOLUME, IMAGE)) + self._bases.prune()
 
     # ----- volumes --------------------------------------------------------------------------------------------------
 
     def create(self, volume: VolumeSpec) -> None:
-        """Create an empty image. One with LUKS reads as noise, never as another user's earlier data."""
+        """Create an empty image. With LUKS it reads as noise, never as earlier data of another user."""
         if volume.encryption is None:
             self.images.create(_image(volume.id), volume.size_gb * GIB)
             return
@@ -147,7 +151,7 @@ class RbdDriver(VolumeDriver):
                 self._format(volume, volume.encryption, new)
 
     def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
-        """Clone the image, which is imported before if the pool does not have it; with LUKS, copy it."""
+        """Clone the image, after importing it if the pool does not have it. With LUKS, copy the image instead."""
         if image.stat().st_size > volume.size_gb * GIB:
             raise ImageUnacceptableError(f"The image is larger than {volume.size_gb} GiB.")
         if volume.encryption is not None:
@@ -165,7 +169,9 @@ class RbdDriver(VolumeDriver):
                     self.images.grow(new, volume.size_gb * GIB)
 
     def clone_image(self, volume: VolumeSpec, image: ImageRef) -> bool:
-        """Clone what any host has imported.  With LUKS the bits are needed here, to be encrypted."""
+        """Clone an image that some host has imported. Return False with LUKS, because this host has to encrypt the
+        data.
+        """
         if volume.encryption is not None:
             return False
         base = base_name(cached_name(image))
@@ -180,8 +186,8 @@ class RbdDriver(VolumeDriver):
         self.grow(volume)
 
     def delete(self, volume_id: str) -> None:
-        """Remove the image, or move it to the trash for clones; and remove those in the trash that it was created
-        from.
+        """Remove the image, or move it to the trash if clones need it. Then remove images from the trash that are no
+        longer needed because this clone is deleted.
         """
         os.close(self._take(volume_id))
         if used := self.images.remove(_image(volume_id)):
@@ -190,10 +196,10 @@ class RbdDriver(VolumeDriver):
             pass
 
     def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
-        """Resize the image.  A daemon that has it open opens it once more: a node keeps the size that it began with.
+        """Resize the image. A daemon that has it open opens it a second time, because a node keeps its initial size.
 
-        The guest writes by one of the two nodes at a time, and the one that writes has the image's lock: Ceph has the
-        other write first what it keeps in memory.
+        The guest writes through one of the two nodes at a time. The writing node has the image's lock: before Ceph
+        moves the lock, the previous node flushes the writes that it has cached.
         """
         image = _image(volume.id)
         with _missing():
@@ -227,7 +233,7 @@ class RbdDriver(VolumeDriver):
         self.images.remove_snapshot(_image(volume.id), snapshot_id)
 
     def depth(self, volume_id: str) -> int:
-        """Count the volumes that the image is a clone of, one of the other; images of the cloud do not count."""
+        """Count the volumes in the image's chain of parents. Images of the cloud do not count."""
         with _missing():
             found, parent = 0, self.images.parent(_image(volume_id))
             while parent is not None and parent.image.startswith(VOLUME):
@@ -236,9 +242,9 @@ class RbdDriver(VolumeDriver):
         return found
 
     def crowded(self) -> list[str]:
-        """List volumes that are the only ones to need a deleted volume which itself needs another deleted one.
+        """List volumes that are the only clone of a deleted volume whose own parent is deleted as well.
 
-        Ceph is queried for each volume only when there are several deleted ones.
+        Ceph is queried for each volume only if there are several deleted volumes.
         """
         deleted = {number for number, name in self.images.trash().items() if name.startswith(VOLUME)}
         if len(deleted) < 2:
@@ -260,7 +266,7 @@ class RbdDriver(VolumeDriver):
     def flatten(
         self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
     ) -> None:
-        """Let Ceph copy all that the image reads of others, also where it was asked for less."""
+        """Let Ceph copy all data that the image reads from others, even without ``everything``."""
         capacity = self.capacity()
         if capacity.free < capacity.total * KEPT_FREE:
             raise PoolUnavailableError(NO_ROOM)
@@ -270,7 +276,7 @@ class RbdDriver(VolumeDriver):
             pass
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
-        """Roll the image back; the time depends on how much it has."""
+        """Roll the image back. The duration depends on the amount of data in the image."""
         with _missing("snapshot"):
             header = self._header(volume)
             self.images.fence(_image(volume.id))
@@ -290,7 +296,9 @@ class RbdDriver(VolumeDriver):
 
     @functools.cached_property
     def _as_root(self) -> bool:
-        """Return whether the account of storage daemons cannot read what signs this host in to the cluster."""
+        """Return whether daemons have to run as root, because the account of storage daemons cannot read the Ceph
+        keyrings or configuration.
+        """
         account = self.settings.account
         if account is None:
             return False
@@ -304,12 +312,13 @@ class RbdDriver(VolumeDriver):
         return f"{NODE}-{volume.size_gb}"
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
-        """Lock the volume for this host, and exclude clients that have the image open elsewhere or had it here.
+        """Lock the volume for this host, and fence clients that have the image open elsewhere or had it open here.
 
-        The portal has decided that this host's daemon is the only one, and the image then records its host. A daemon
-        that died, or that of a failed host, would keep the image locked for half a minute; one on a host that is only
-        disconnected could continue to write. A host that was disconnected and restarts its daemons has only an older
-        decision of the portal: it first checks which host the image belongs to now.
+        The portal has decided that only this host's daemon may open the volume; the host is recorded as the image's
+        owner. The daemon that died, or that of a failed host, would keep the image locked for half a minute. A daemon
+        on a host that is only disconnected could continue to write. A disconnected host that restarts its daemons
+        (``again``) has only an older decision of the portal. Therefore it first checks that it is still the image's
+        owner.
         """
         descriptor, image = self._take(volume_id), _image(volume_id)
         try:
@@ -331,7 +340,9 @@ class RbdDriver(VolumeDriver):
             raise VolumeInUseError("Another host has the volume by now.")
 
     def _take(self, volume_id: str) -> int:
-        """Return what only one on this host has: a name for sockets.  Raises VolumeInUseError."""
+        """Return the descriptor of an abstract unix socket whose name only one process of this host can have at a time.
+        Raises VolumeInUseError.
+        """
         mark = socket.socket(socket.AF_UNIX)
         deadline = time.monotonic() + ENDS_WITHIN
         while True:
@@ -348,7 +359,7 @@ class RbdDriver(VolumeDriver):
     # ----- increments -----------------------------------------------------------------------------------------------
 
     def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
-        """Ask the cluster.  Of an encrypted volume only what was never written is left out."""
+        """Return the differences that the cluster reports. For an encrypted volume, discarded parts count as data."""
         with _missing("snapshot"):
             header = self._header(volume)
             found = self.images.differences(_image(volume.id), snapshot_id, since)
@@ -366,7 +377,9 @@ class RbdDriver(VolumeDriver):
     # ----- inside ---------------------------------------------------------------------------------------------------
 
     def _header(self, volume: VolumeSpec) -> int:
-        """Return the bytes that LUKS takes of the image: a volume is whole GiB."""
+        """Return the size of the LUKS header in bytes: the rest above whole GiB, because the size of a volume is whole
+        GiB.
+        """
         if volume.encryption is None:
             return 0
         found = self.images.size(_image(volume.id))
@@ -376,9 +389,7 @@ class RbdDriver(VolumeDriver):
 
     @contextlib.contextmanager
     def _whole(self, image: str) -> Iterator[str]:
-        """Return the temporary name under which the image is created before it is renamed; "" when it exists
-        already.
-        """
+        """Yield the temporary name under which the image is created before it is renamed; "" if it exists already."""
         if self.images.size(image) is not None:
             yield ""
             return
@@ -389,7 +400,7 @@ class RbdDriver(VolumeDriver):
             self.images.rename(new, image)
 
     def _format(self, volume: VolumeSpec, encryption: VolumeEncryption, image: str) -> None:
-        """Create an image with LUKS that has room for the volume beside its header."""
+        """Create an image with LUKS that has space for the volume in addition to the header."""
         location = self.images.location
         target = f"rbd:{location.pool}/{image}:conf={_escaped(str(location.conf))}:id={location.client}"
         algorithm, mode, vector = encryption.cipher.split("-")
@@ -442,7 +453,7 @@ def _opening(node: dict[str, Any], encryption: VolumeEncryption | None, name: st
 
 
 def _escaped(text: str) -> str:
-    """Escape what QEMU's names of Ceph images use."""
+    """Escape the characters that have a meaning in QEMU's names of Ceph images."""
     for character in "\\:=@":
         text = text.replace(character, "\\" + character)
     return text
