@@ -18,7 +18,7 @@ class Export(msgspec.Struct, frozen=True):
     """One export of a daemon."""
 
     name: str
-    size: int  # bytes of the volume when it was made
+    size: int  # bytes of the volume when the export was created
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,23 +32,23 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name_of(volume: VolumeSpec, clients: Sequence[VolumeClient], counter: int) -> str:
-    """Return what an export is called.
+    """Return the name of an export.
 
-    Where one guest alone may have the volume its attachment is part of the name: the guest before, which may run on
-    after it was taken from it by force, finds nothing under the name that it knows.  Where several may, each has one
-    under this name with its own attachment's after it (``client_export``).
+    For a volume that only one guest may have open, the attachment's id is part of the name. A guest from which the
+    volume was detached by force may still run; it knows only the old name, which no longer exists. For a multiattach
+    volume, each guest has its own export: this name, followed by the guest's attachment id (``client_export``).
     """
     whose = "" if volume.multiattach or not clients else f".{clients[0].attachment_id}"
     return f"{volume.id}{whose}.{counter}"
 
 
 def volume_of(export: str) -> str:
-    """Return the id of the volume that an export is of."""
+    """Return the volume's id from the name of an export."""
     return export.partition(".")[0]
 
 
 def is_of_others(before: Description, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> bool:
-    """Whether a volume for one guest alone is open for another one, whose connection must end."""
+    """Return whether a volume without multiattach is open for another guest, whose connection must end."""
     known = {client.attachment_id for client in before.clients}
     return bool(known) and not volume.multiattach and not known & {client.attachment_id for client in clients}
 
@@ -76,7 +76,7 @@ def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:
 
 
 def served(description: Description) -> dict[str, bool]:
-    """Return the names of all exports, and whether they are read-only."""
+    """Return the names of all exports, each with True if it is read-only."""
     clients = description.clients
     if description.volume.multiattach:
         each = [(export.name, client) for export in description.exports for client in clients]
@@ -86,7 +86,7 @@ def served(description: Description) -> dict[str, bool]:
 
 
 def follow(qmp: Qmp, description: Description, node: str) -> None:
-    """Add those exports that are described and not there, and end the others with their connections."""
+    """Add the missing exports of the description, and end other exports with their connections."""
     wanted = served(description)
     there = {each["id"] for each in qmp.execute("query-block-exports")}
     for name, read_only in wanted.items():
@@ -109,7 +109,7 @@ def _export_id(name: str) -> str:
 
 
 def authorize(qmp: Qmp, clients: Sequence[VolumeClient]) -> None:
-    """Let the certificates of these clients' hosts connect from now on, and no others."""
+    """Allow only hosts of these clients to connect from now on, identified by their certificates."""
     with contextlib.suppress(DaemonError):
         qmp.execute("object-del", id=AUTHORIZED)
     rules = [

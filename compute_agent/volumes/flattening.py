@@ -1,9 +1,9 @@
-"""Copying layers that are read through one layer alone into that layer, so that deleted volumes keep little data.
+"""Copies runs of layers that have only one reader into that reader, so that deleted volumes keep little data.
 
-A frozen layer takes the data of those below it (``block-stream``).  It reads the same at every moment, and the state
-changes when all of it has been copied and flushed: a crash loses nothing, and the next run continues with the rest.
-Layers above are never changed, so this is safe while a daemon of this host has the volume open.  Where another daemon
-reads the layer, QEMU's lock of the file refuses, and the layers wait until that one has ended.
+A frozen layer gets the data of the layers below it (``block-stream``). Its content does not change. The state is
+changed after all data has been copied and flushed: a crash loses nothing, and the next run copies the rest. Layers
+above are never changed, so this is safe while a daemon of this host has the volume open. If another daemon reads the
+layer, QEMU's lock on the file refuses the copy, which is repeated after that daemon has ended.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ LONE = 2
 
 @dataclass(frozen=True)
 class Run:
-    """Layers, from the top down, that are copied into the layer ``number`` of a volume, and what is below them."""
+    """Layers that are copied into the layer ``number`` of a volume, from the top down, and the layer below them."""
 
     number: int
     layers: tuple[str, ...]
@@ -32,13 +32,13 @@ class Run:
 
 
 def depth(layers: Layers, volume_id: str, state: State) -> int:
-    """Return how many other volumes, deleted ones included, the volume reads."""
+    """Return from how many other volumes, including deleted ones, the volume reads data."""
     chain = layers.chain(f"{volume_id}/{state.top}")
     return len({_owner(name) for name in chain if not name.startswith(IMAGE)}) - 1
 
 
 def all_below(layers: Layers, volume_id: str, state: State) -> Run | None:
-    """Return the layers of all other volumes that the volume reads."""
+    """Return the run of all layers that the volume reads from other volumes; None if there are none."""
     chain = layers.chain(f"{volume_id}/{state.top}")
     own = [name for name in chain if _owner(name) == volume_id]
     others = [name for name in chain[len(own) :] if not name.startswith(IMAGE)]
@@ -46,9 +46,11 @@ def all_below(layers: Layers, volume_id: str, state: State) -> Run | None:
 
 
 def lone_below(layers: Layers, volume_id: str, state: State, readers: Mapping[str, set[str]]) -> Run | None:
-    """Return layers that are read through one layer of the volume alone, when they are worth copying.
+    """Return a run of at least ``LONE`` layers below one of the volume's own layers, each read only by the layer above
+    it; None if there is none.
 
-    Own layers of which no other volume reads the upper ones are left to ``merging``.  ``readers``: of this pool.
+    A run that begins with the volume's own layer is returned only if another volume needs the layer above it. Otherwise
+    the run is left to ``merging``. ``readers``: layer → its readers in this pool.
     """
     chain = layers.chain(f"{volume_id}/{state.top}")
     own = [name for name in chain if _owner(name) == volume_id]
@@ -66,7 +68,9 @@ def lone_below(layers: Layers, volume_id: str, state: State, readers: Mapping[st
 
 
 def readers_of(layers: Layers) -> dict[str, set[str]]:
-    """Return for each layer that is needed the layers laid on it, and the volumes that write or name it."""
+    """Return the readers of each needed layer: the layers based on it, and the volume if the layer is its top or a
+    snapshot.
+    """
     states = layers.states()
     found: dict[str, set[str]] = {}
     for name in layers.needed():
@@ -83,7 +87,10 @@ def readers_of(layers: Layers) -> dict[str, set[str]]:
 
 
 def flatten(layers: Layers, volume_id: str, state: State, run: Run, daemon: OpenVolume, stopped: Stopped) -> None:
-    """Copy the layers, and save the state.  The layer must not be the top.  Raises DaemonError, StoppedError."""
+    """Copy the layers into the layer ``run.number``, which must not be the top, and save the state.
+
+    Raises DaemonError, StoppedError.
+    """
     job = f"{JOB}{run.number}"
     base = {"base_node": node_name(run.base), "backing_file": str(layers.path(run.base))} if run.base else {}
     node = node_name(f"{volume_id}/{run.number}")
@@ -98,16 +105,19 @@ def flatten(layers: Layers, volume_id: str, state: State, run: Run, daemon: Open
 
 
 def settle(daemon: OpenVolume) -> None:
-    """End what a killed agent has begun: the state is as it was, and a repetition finds most or all data copied."""
+    """End the jobs of a killed agent. The state is unchanged, and a repetition finds most or all data
+    already copied.
+    """
     for job in jobs_named(daemon, JOB):
         concluded(daemon, job["id"], lambda: True)
         dismissed(daemon, job["id"])
 
 
 def _save(layers: Layers, volume_id: str, state: State, run: Run, daemon: OpenVolume) -> None:
-    """Write down that the layer has the data; before, make sure that it was flushed: QEMU does so to freeze it.
+    """Save that the layer has the data of the layers below it. First check that the data was flushed: QEMU flushes a
+    layer before it is read-only again.
 
-    The job is dismissed by then: until it is, QEMU 7.2 crashes when it is asked for its nodes.
+    The caller has dismissed the job: QEMU 7.2 crashes if it is asked for its nodes before that.
     """
     node = node_name(f"{volume_id}/{run.number}")
     nodes = {each["node-name"]: each for each in daemon.execute("query-named-block-nodes", flat=True)}
@@ -119,7 +129,7 @@ def _save(layers: Layers, volume_id: str, state: State, run: Run, daemon: OpenVo
         if name in nodes:
             try:
                 daemon.execute("blockdev-del", node_name=name)
-            except DaemonError as error:  # it went with the layer above, or is a part of another node
+            except DaemonError as error:  # it was removed with the layer above, or is a part of another node
                 if not error.kind:
                     raise
 

@@ -1,7 +1,7 @@
-"""The descriptions of a host's storage daemons, kept over a restart of the machine: without keys.
+"""Copies of the descriptions of a host's storage daemons, without keys, that survive a restart of the machine.
 
-Guests are defined with the names of exports and the ports of daemons, here and on other hosts. The arguments of daemons
-are in memory only, so after a restart of the machine they are recreated from here.
+The definitions of guests, here and on other hosts, contain the names of exports and the ports of daemons. The
+descriptions themselves are in memory only, so after a restart of the machine they are recreated from these copies.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ from compute_agent.volumes.exports import Description
 
 
 class KeptDescriptions:
-    """A file for each open volume in a folder, which is created with the first one.
+    """A folder with a file for each open volume. The folder is created with the first file.
 
-    Root disks are left out: their servers open them.
+    Root disks have no file: their servers open them.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, description: Description) -> None:
-        """Keep what a daemon serves; it is on the disk then."""
+        """Store a daemon's description without its key. It is on the disk when the method returns."""
         volume = description.volume
         if volume.id.startswith(ROOT):
             return
@@ -45,14 +45,14 @@ class KeptDescriptions:
         part.replace(path)
 
     def of(self, volume_id: str) -> Description | None:
-        """Return what is kept of a volume, with an empty key if it is encrypted."""
+        """Return the stored description of a volume, with an empty key if it is encrypted; None if there is none."""
         try:
             return msgspec.json.decode(self._path(volume_id).read_bytes(), type=Description)
         except (OSError, msgspec.DecodeError):
             return None
 
     def all(self) -> list[Description]:
-        """Return all that is kept."""
+        """Return all stored descriptions."""
         found = (self.of(path.stem) for path in sorted(self._folder.glob("*.json")))
         return [each for each in found if each is not None]
 

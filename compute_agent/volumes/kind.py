@@ -1,4 +1,4 @@
-"""Volumes as the engine knows them: the handlers of their commands."""
+"""Volumes as subjects of the engine: the handlers of their commands."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -51,7 +51,7 @@ Work = Callable[[Volumes, V, Stopped], VolumeConnection | None]
 
 
 class VolumeHandler(CommandHandler[V]):
-    """Carries out a command by one call of the host's volumes; the result is reported as the volume's connection."""
+    """Executes a command by one call of ``Volumes``. The result is reported as the volume's connection."""
 
     def __init__(self, volumes: Volumes, work: Work[V], *, heavy: bool = False, removes: bool = False) -> None:
         self.heavy, self.removes = heavy, removes
@@ -71,15 +71,15 @@ class VolumeHandler(CommandHandler[V]):
 
 
 class CreateVolume(VolumeHandler[CreateVolumeRequest]):
-    """Creates a volume; a delete stops it."""
+    """Creates a volume. A delete command stops it."""
 
     makes = True
 
 
 class DeleteVolume(VolumeHandler[DeleteVolumeRequest]):
-    """Removes a volume that no guest of this host runs on, and waits a while for one that is about to let go.
+    """Removes a volume unless a guest of this host has it open. Waits a while for a guest that is about to close it.
 
-    The portal's records may be wrong about the guest, and nothing brings the data back.
+    The database may be wrong about the guest, and deleted data cannot be restored.
     """
 
     def __init__(self, volumes: Volumes, exports: Exports) -> None:
@@ -153,7 +153,9 @@ def _upload(volumes: Volumes, body: UploadVolumeRequest, stopped: Stopped) -> No
 
 
 class Fenced(CommandHandler[V]):
-    """Refuses commands of records that are older than what this host has seen, and lets another handler do the rest."""
+    """Refuses commands that are older than the newest that this host has seen, and passes other commands to
+    a handler.
+    """
 
     def __init__(self, handler: CommandHandler[V], memory: VolumeMemory) -> None:
         self.heavy, self.makes, self.removes = handler.heavy, handler.makes, handler.removes
@@ -179,7 +181,7 @@ class Fenced(CommandHandler[V]):
 
 
 class VolumeKind(SubjectKind):
-    """The volumes of one host, or the copies of their data."""
+    """The volumes of one host as one kind of subject, or the copies of their data as another kind."""
 
     def __init__(self, kind: str, handlers: dict[type, CommandHandler[Any]], volumes: Volumes) -> None:
         self.kind = kind
@@ -191,15 +193,17 @@ class VolumeKind(SubjectKind):
         return volume.pool_id if isinstance(volume, VolumeSpec) and self._volumes.remote(volume.pool_id) else ""
 
     async def sweep(self, record: SubjectRecord) -> bool:
-        """Say that nothing is left: pools are swept as a whole, and the portal repeats a delete."""
+        """Return True, as nothing is left to remove: pools are swept as a whole, and the portal repeats a delete."""
         return True
 
     def settled(self, subject_id: str) -> None:
-        """Nothing waits for it."""
+        """Do nothing: nothing waits for a volume's commands."""
 
 
 def volume_kinds(volumes: Volumes, memory: VolumeMemory, exports: Exports) -> list[VolumeKind]:
-    """Return the kinds of subjects of a host with volumes; ``exports`` lists those that its guests have open."""
+    """Return the kinds of subjects of a host with volumes. ``exports`` returns the exports that the host's guests have
+    open.
+    """
     moments = PoolCopies(volumes, volumes.staging)
     changes: dict[type, CommandHandler[Any]] = {
         CreateVolumeRequest: CreateVolume(volumes, _create),

@@ -1,28 +1,19 @@
 """A pool of qcow2 files in one folder: the common part of the drivers ``nbd`` and ``dir``.
 
-A volume is a chain of **layers**, each a qcow2 file that is based on another layer or on an image; the top one is
-written, those below are frozen. ``volumes/ID/state.json`` lists the layers of a volume, the base of each, and the
-layers that are its snapshots: it is replaced in one step, and a file that it does not name is garbage.
+A volume is a chain of **layers**. Each layer is a qcow2 file that is based on another layer or on an image. The top
+layer is written, the others are frozen. ``volumes/ID/state.json`` lists the layers of a volume, the base of each, and
+the layers that are its snapshots. It is replaced in one step; files that it does not name are garbage.
 
-- A snapshot adds a new top above the old one.  The state is written before the daemon switches to the new top: when
-
-the daemon dies between the two, it opens the new top and nothing is lost.
-
-- The first layer of a clone is based on a layer of its source.  A layer is needed while the state of any volume refers
-
-to it; the folder of a deleted volume whose layers are needed stays, marked as ``gone``.
-
-- A reference moves from one state to another only when a clone is created: that holds the lock of the pool shared, and
-
-a thread that removes files holds it exclusively from before it reads the states.  Locks are acquired in this order:
-
-volume, images, pool.
-
-- A live grow is a new, larger top.  Layers that are not snapshots are merged downwards (``block-commit``) once
-
-another is on top of them, unless clones need them: only frozen layers are merged, so no crash can lose a write.
-
-- Layers of deleted volumes that only one layer reads are copied into that one (``flattening``).
+- A snapshot adds a new top above the old one. The state is written before the daemon switches to the new top: if the
+  daemon dies in between, the next daemon opens the new top, and nothing is lost.
+- The first layer of a clone is based on a layer of its source. A layer is needed while the state of any volume refers
+  to it. The folder of a deleted volume is kept while its layers are needed, and is marked as ``gone``.
+- A state gets a reference to a layer of another volume only when a clone is created. Meanwhile the lock of the pool is
+  held shared. A thread that removes files holds this lock exclusively, from before it reads the states. Locks are
+  acquired in this order: volume, images, pool.
+- A live extension is a new, larger top. A layer that is not a snapshot is merged downwards (``block-commit``) once
+  another layer is above it, unless clones need it. Only frozen layers are merged, so no crash can lose a write.
+- Layers of deleted volumes that only one layer reads are copied into that layer (``flattening``).
 """
 
 import contextlib
@@ -52,14 +43,14 @@ TRIES, PAUSE = 25, 0.02
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One file of a volume."""
+    """One file of a volume, and the layer or image that it is based on."""
 
     below: str = ""
     encrypted: bool = False
 
 
 class State(msgspec.Struct, kw_only=True):
-    """One volume."""
+    """The layers and snapshots of one volume."""
 
     size: int  # bytes
     top: int = 1
@@ -73,7 +64,7 @@ class State(msgspec.Struct, kw_only=True):
         return max(self.layers) + 1
 
     def named(self) -> dict[int, list[str]]:
-        """Return the snapshots of each layer that is one."""
+        """Return the names of the snapshots, by the number of their layer."""
         found: dict[int, list[str]] = {}
         for name, number in self.snapshots.items():
             found.setdefault(number, []).append(name)
@@ -84,7 +75,7 @@ class Layers:
     """The folder of a pool: ``pool.json``, ``images/``, ``volumes/``."""
 
     def __init__(self, folder: Path, account: StorageAccount | None = None) -> None:
-        """``account``: that of the host's storage daemons."""
+        """``account``: the account of the host's storage daemons."""
         self.folder, self._account = folder, account
         self.volumes = folder / "volumes"
         self.images = folder / "images"
@@ -97,12 +88,12 @@ class Layers:
         return self.volumes / volume_id / f"{number}.qcow2"
 
     def lend(self, name: str) -> bool:
-        """Let storage daemons open a layer, which they may have to write, or an image, which is never written; return
-        whether they can.
+        """Grant the account of storage daemons access to a layer, which it may have to write, or to an image, which is
+        never written. Return whether it has access.
 
-        Permissions are granted when files are opened: another host, or an earlier agent, may have created them. An
-        image may be a link to a file of the image cache, whose group is that of guests: other accounts have no access
-        to its folders.
+        Permissions are granted when files are opened, because another host or an earlier agent may have created them.
+        An image may be a hard link to a file of the image cache. Its group is that of guests, and other accounts have
+        no access to the cache's folders.
         """
         if self._account is None:
             return True
@@ -124,7 +115,7 @@ class Layers:
     # ----- states ---------------------------------------------------------------------------------------------------
 
     def find(self, volume_id: str) -> State | None:
-        """Return the state of a volume, also of a deleted one; None when it does not exist."""
+        """Return the state of a volume, even of a deleted one; None if it does not exist."""
         try:
             return msgspec.json.decode((self.volumes / volume_id / STATE).read_bytes(), type=State)
         except FileNotFoundError:
@@ -140,7 +131,7 @@ class Layers:
         return state
 
     def save(self, volume_id: str, state: State) -> None:
-        """Replace the state in one step that a crash of the machine does not undo."""
+        """Replace the state in one step, durably: a crash of the machine does not undo it."""
         replace(self.volumes / volume_id / STATE, msgspec.json.encode(state))
 
     def states(self) -> dict[str, State]:
@@ -152,24 +143,24 @@ class Layers:
         return {name: state for name in names if (state := self.find(name)) is not None}
 
     def stored(self) -> list[StoredVolume]:
-        """Return every volume as it is listed."""
+        """Return every volume of the pool in the form of a pool's contents."""
         return [
             StoredVolume(id=volume_id, snapshots=sorted(state.snapshots), gone=state.gone)
             for volume_id, state in self.states().items()
         ]
 
     def kept(self) -> dict[str, int]:
-        """Return the bytes that the layers of each deleted volume take."""
+        """Return the bytes on the disk that each deleted volume's layers use: id → bytes."""
         return {
             volume_id: self.used(f"{volume_id}/{path.stem}" for path in (self.volumes / volume_id).glob("*.qcow2"))
             for volume_id, state in self.states().items()
             if state.gone
         }
 
-    # ----- what is needed -------------------------------------------------------------------------------------------
+    # ----- needed layers --------------------------------------------------------------------------------------------
 
     def chain(self, name: str) -> list[str]:
-        """Return ``name`` and all it is laid on, from the top down."""
+        """Return ``name`` and all layers below it, from the top down; an image can be the last one."""
         found = [name]
         while not (name := found[-1]).startswith(IMAGE):
             volume_id, _, number = name.partition("/")
@@ -197,7 +188,7 @@ class Layers:
         return found
 
     def used(self, names: Iterable[str]) -> int:
-        """Return the bytes that these layers take of the file system."""
+        """Return the bytes on the disk that these layers use."""
         found = 0
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -205,7 +196,7 @@ class Layers:
         return found
 
     def is_tidy(self, volume_id: str, needed: set[str]) -> bool:
-        """Whether ``collect`` would find nothing to remove, where these layers are needed."""
+        """Return whether ``collect`` would find nothing to remove from a volume, given the needed layers."""
         state, files = self.find(volume_id), list((self.volumes / volume_id).glob("*.qcow2"))
         if state is None or (state.gone and not files):
             return False
@@ -213,9 +204,9 @@ class Layers:
         return all(f"{volume_id}/{number}" in needed for number in there)
 
     def collect(self, volume_id: str) -> list[str]:
-        """Remove the unneeded files of a volume's folder, and with its last file the folder of a deleted volume.
+        """Remove the unneeded files of a volume's folder. The folder of a deleted volume is removed with its last file.
 
-        Call it with the volume's lock. Returns a line for each thing removed.
+        The caller holds the volume's lock. Returns a line for each removed file or folder.
         """
         if not (self.volumes / volume_id).is_dir():
             return []
@@ -242,7 +233,9 @@ class Layers:
         return removed
 
     def collect_images(self, *, wait: bool = True) -> list[str]:
-        """Remove unused images; returns a line for each. Raises VolumeInUseError without ``wait``."""
+        """Remove unused images, and return a line for each. Raises VolumeInUseError if ``wait`` is False and the lock
+        is held.
+        """
         removed = []
         with self.locked_images(wait=wait), self.removing():
             needed = self.needed()
@@ -256,9 +249,10 @@ class Layers:
 
     @contextlib.contextmanager
     def locked(self, volume_id: str, *, make: bool = False, wait: bool = True) -> Iterator[None]:
-        """Hold the volume's lock against other threads, processes and hosts.
+        """Lock the volume against other threads, processes and hosts while the block runs. With ``make``, create its
+        folder.
 
-        Raises VolumeNotFoundError, and VolumeInUseError without ``wait`` while the lock is held elsewhere.
+        Raises VolumeNotFoundError. Raises VolumeInUseError if ``wait`` is False and the lock is held elsewhere.
         """
         folder = self.volumes / volume_id
         if make:
@@ -284,23 +278,25 @@ class Layers:
 
     @contextlib.contextmanager
     def locked_images(self, *, wait: bool = True) -> Iterator[None]:
-        """Hold the lock of the pool's images. Raises VolumeInUseError without ``wait`` while it is held elsewhere."""
+        """Lock the pool's images. Raises VolumeInUseError if ``wait`` is False and the lock is held elsewhere."""
         with (self.images / LOCK).open("w") as file:
             _lock(file.fileno(), wait=wait)
             yield
 
     @contextlib.contextmanager
     def referring(self) -> Iterator[None]:
-        """Prevent the removal of files of the pool while a layer of another volume is added to a state.
+        """Prevent the removal of the pool's files while a state gets a reference to a layer of another volume.
 
-        Hold it from before the other volume's state is read until the new state is saved.
+        Enter the block before the other volume's state is read, and leave it after the new state is saved.
         """
         with self._pool_lock(fcntl.LOCK_SH):
             yield
 
     @contextlib.contextmanager
     def removing(self) -> Iterator[None]:
-        """Let no state be given a layer of another volume, here or on other hosts, until the files are removed."""
+        """Prevent states from getting references to layers of other volumes, here and on other hosts, while files are
+        removed.
+        """
         with self._pool_lock(fcntl.LOCK_EX):
             with contextlib.suppress(OSError):
                 os.utime(self.volumes)  # a client of NFS lists from its cache until it has changed the folder itself
@@ -319,9 +315,9 @@ class Layers:
             os.close(descriptor)
 
     def hold(self, volume_id: str, holder: str) -> int:
-        """Take the lock of the one daemon that has the volume open, and return its descriptor.
+        """Acquire the lock of the daemon that has the volume open, and return its descriptor.
 
-        Raises VolumeInUseError; the message says which host has it.
+        Raises VolumeInUseError, whose detail names the host that has the lock.
         """
         folder = self.volumes / volume_id
         try:
@@ -340,10 +336,10 @@ class Layers:
 
 
 def _take(descriptor: int) -> None:
-    """Lock a file for a daemon. Raises OSError when it is locked already.
+    """Lock a file for a daemon. Raises OSError if it is locked already.
 
-    A program that another thread is starting has a copy of each open descriptor until it is loaded: a released lock may
-    stay held for that moment.
+    A released lock can stay held for a moment: a program that another thread is starting has a copy of each open
+    descriptor until it is loaded. Therefore this is tried several times.
     """
     for _ in range(TRIES - 1):
         with contextlib.suppress(BlockingIOError):
@@ -361,12 +357,12 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 
 
 def node_name(name: str) -> str:
-    """Return the name of a layer's node: at most 31 characters."""
+    """Return the name of a layer's node in QEMU, which allows at most 31 characters."""
     return "l-" + hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Give a file new content in one step that outlives a crash of the machine."""
+    """Replace the content of a file in one step, durably: a crash of the machine does not undo it."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         part.chmod(0o600)
@@ -375,7 +371,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def keep(part: Path, path: Path) -> None:
-    """Give a finished file its name; neither its content nor its name is undone by a crash of the machine."""
+    """Rename a finished file to ``path``, durably: a crash of the machine undoes neither its content nor its name."""
     _sync(part)
     part.replace(path)
     _sync(path.parent)

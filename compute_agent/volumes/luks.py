@@ -1,4 +1,4 @@
-"""LUKS by QEMU's programs: the key of a volume for them, and headers that are created on a busy machine."""
+"""LUKS with QEMU's programs: files with the key of a volume, and the creation of headers on a busy machine."""
 
 import base64
 import contextlib
@@ -26,9 +26,9 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 
 @contextlib.contextmanager
 def key_file(encryption: VolumeEncryption, name: str, account: StorageAccount | None = None) -> Iterator[str]:
-    """Return QEMU's description of the secret ``name``, whose file is in memory only and is removed at the end.
+    """Yield QEMU's description of the secret ``name``. Its file is in memory only, and is removed after the block.
 
-    ``account``: the account that can read it as well as the agent.
+    ``account``: an account that can read the file in addition to the agent.
     """
     base64.b64decode(encryption.key, validate=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=_MEMORY if _MEMORY.is_dir() else None))
@@ -43,14 +43,14 @@ def key_file(encryption: VolumeEncryption, name: str, account: StorageAccount | 
 
 
 def sweep() -> None:
-    """Remove the keys of agents that were killed."""
+    """Remove the key files that killed agents have left."""
     for path in _MEMORY.glob(f"{_FOLDER}*"):
         if not Path("/proc", path.name.removeprefix(_FOLDER).partition("-")[0]).exists():
             shutil.rmtree(path, ignore_errors=True)
 
 
 def make_header(make: Callable[[], object]) -> None:
-    """Call the function that creates a LUKS header, again while the processor could not be measured.
+    """Call the function that creates a LUKS header. Repeat it if QEMU could not measure the processor's speed.
 
     Raises the errors of ``make``.
     """

@@ -1,4 +1,4 @@
-"""The newest changes of volumes that this host has seen: the fence against commands of older records."""
+"""The newest change of each volume that this host has seen. Commands from older states of the database are refused."""
 
 import msgspec
 from msgspec.structs import replace
@@ -22,13 +22,15 @@ _known = msgspec.json.Decoder(KnownVolume)
 
 
 class VolumeMemory:
-    """Keeps the newest version of each volume, and the result of its last command; for the event loop's thread."""
+    """Stores the newest version of each volume and the result of its last command. Used in the event loop's thread
+    only.
+    """
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
 
     def refuses(self, body: VolumeCommand) -> KnownVolume | None:
-        """Return what is known of the command's volume when the command is older; else None."""
+        """Return the known state of the command's volume if the command is older than it; otherwise None."""
         known = self._of(body.volume.id)
         if known is None or not body.volume.version or body.volume.version > known.version:
             return None
@@ -40,14 +42,14 @@ class VolumeMemory:
         return known if any(client.attachment_id not in named for client in known.clients or ()) else None
 
     def begin(self, body: VolumeCommand) -> None:
-        """Note the command's version before its work leaves traces."""
+        """Record the command's version before the command changes anything."""
         if body.volume.version:
             self._store.see(Subject(DATA, body.volume.id), body.volume.version)
 
     def end(self, volume_id: str, body: VolumeCommand) -> None:
-        """Note the result of a command for its volume."""
+        """Record the result of a command."""
         spec, subject = body.volume, Subject(DATA, body.volume.id)
-        if self._store.subject(subject) is None:  # of a portal that gives no versions
+        if self._store.subject(subject) is None:  # the portal sends no versions
             return
         if isinstance(body, DeleteVolumeRequest | UnmanageVolumeRequest):
             self._store.mark_removed(subject, spec.version)
@@ -73,7 +75,7 @@ class VolumeMemory:
         self._store.describe(subject, msgspec.json.encode(known))
 
     def listed(self) -> list[KnownVolume]:
-        """List what is known, the latest first."""
+        """List the known states of volumes, latest first."""
         return [_read(*row) for row in self._store.remembered(DATA, MOST_KNOWN)]
 
     def _of(self, data_id: str) -> KnownVolume | None:

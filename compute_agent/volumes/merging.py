@@ -1,7 +1,7 @@
-"""Merging frozen layers of an open volume that are not snapshots, so that chains stay short.
+"""Merges frozen layers of an open volume that are not snapshots, so that chains stay short.
 
-Only frozen layers are merged, into the layer below (``block-commit``): until the state changes, the earlier chain reads
-the same, so a crash at any moment loses nothing.
+Only frozen layers are merged, each into the layer below (``block-commit``). The earlier chain can be read with the same
+content until the state changes, so a crash at any moment loses nothing.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ Three = tuple[int, int, int]
 
 
 def merge(layers: Layers, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
-    """Merge what can be merged, and write the state after each.  Raises DaemonError, StoppedError."""
+    """Merge all layers that can be merged, and save the state after each. Raises DaemonError, StoppedError."""
     while (three := mergeable(layers, volume_id, state)) is not None:
         _merge(layers, volume_id, state, three, daemon, stopped)
 
 
 def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
-    """Return three layers of the volume, each laid on the next, of which the second can be merged into the third."""
+    """Return three consecutive layers of the volume, from the top down. The second can be merged into the third."""
     needed, named = layers.needed(but=volume_id), state.named()
     own = [
         int(name.partition("/")[2])
@@ -43,7 +43,7 @@ def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
 
 
 def settle(layers: Layers, volume_id: str, state: State, daemon: OpenVolume) -> None:
-    """Complete the merge that a killed agent began: its result is written to the state."""
+    """Complete the merges that a killed agent began, and save their results in the state."""
     for job in jobs_named(daemon, JOB):
         three = _three(job["id"])
         failed = concluded(daemon, job["id"], lambda: True).get("error")
@@ -85,7 +85,7 @@ def _write_down(layers: Layers, volume_id: str, state: State, three: Three) -> N
 
 
 def _forget(volume_id: str, state: State, three: Three, daemon: OpenVolume) -> None:
-    """Let the daemon forget a job that has ended and is written down, and the layer that is merged."""
+    """Dismiss a job that has ended and is saved in the state, and remove the node of the merged layer."""
     dismissed(daemon, JOB + "-".join(map(str, three)))
     if three[1] not in state.layers:
         try:
@@ -101,17 +101,17 @@ def _three(job: str) -> Three:
 
 
 def jobs_named(daemon: OpenVolume, prefix: str) -> list[dict[str, Any]]:
-    """Return the daemon's jobs whose names begin so."""
+    """Return the daemon's jobs whose ids begin with ``prefix``."""
     return [job for job in daemon.execute("query-jobs") if job["id"].startswith(prefix)]
 
 
 def dismissed(daemon: OpenVolume, job_id: str) -> None:
-    """Let the daemon forget a job that has ended and is written down."""
+    """Dismiss a job that has ended and is saved in the state."""
     daemon.execute("job-dismiss", id=job_id)
 
 
 def concluded(daemon: OpenVolume, job_id: str, stopped: Stopped) -> dict[str, Any]:
-    """Wait until a job has ended, which stays known until it is dismissed, and return it."""
+    """Wait until a job has ended, and return its status. The daemon keeps the job until it is dismissed."""
     watched = progress.Watched()
     while True:
         (job,) = [each for each in jobs_named(daemon, job_id) if each["id"] == job_id]

@@ -1,5 +1,5 @@
-"""The frozen snapshots of a volume during a copy: each has a name that identifies its host, so that the remnants of a
-killed agent are found at its next start.
+"""Temporary snapshots ("moments") of volumes for copies. The name of each contains a hash of its host, so that the
+agent finds the snapshots of interrupted copies at its next start.
 """
 
 import hashlib
@@ -12,12 +12,12 @@ CLONE, IMAGE, UNMANAGED = "clone", "image", "unmanaged"
 
 
 def moment(driver: VolumeDriver, what: str, copy_id: str) -> str:
-    """Return the name of the snapshot that a copy of this host is created from."""
+    """Return the name of the temporary snapshot for a copy. ``what``: the purpose of the copy, e.g. ``CLONE``."""
     return f"{what}-{copy_id}-{_of(driver)}"
 
 
 def left(driver: VolumeDriver) -> Iterator[tuple[str, str]]:
-    """Yield volume and snapshot of every moment of this host.  Raises HostError."""
+    """Yield the volume and the name of every temporary snapshot of this host. Raises HostError."""
     begins, end = tuple(f"{what}-" for what in (CLONE, IMAGE, UNMANAGED)), f"-{_of(driver)}"
     for stored in driver.contents():
         for name in stored.snapshots:
@@ -26,5 +26,5 @@ def left(driver: VolumeDriver) -> Iterator[tuple[str, str]]:
 
 
 def _of(driver: VolumeDriver) -> str:
-    """Return what stands for the host: a pool may be another's, too."""
+    """Return a hash of the host's name. It is needed because several hosts can share a pool."""
     return hashlib.sha256(driver.settings.host.encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Reads from an NBD export over a unix socket: the fixed newstyle handshake and simple reads, nothing else.
+"""Reads from an NBD export over a unix socket. Only the fixed newstyle handshake and simple reads are supported.
 
 https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 """
@@ -21,7 +21,7 @@ _READ, _DISCONNECT = 0, 2
 
 
 class NbdReadError(RetryableHostError):
-    """The export ended, or does not speak NBD."""
+    """The connection to the export failed, or the server does not follow the NBD protocol."""
 
     code = "volume_read_failed"
 
@@ -33,7 +33,7 @@ class NbdReader:
     """One connection; use it as a context manager."""
 
     def __init__(self, path: Path, export: str) -> None:
-        """Connect and ask for the export.  Raises NbdReadError."""
+        """Connect and select the export. Raises NbdReadError."""
         self.size = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(TIMEOUT)
@@ -65,7 +65,7 @@ class NbdReader:
                 return
 
     def read(self, offset: int, length: int, /) -> bytes:
-        """Return exactly so many bytes.  Raises NbdReadError."""
+        """Return exactly ``length`` bytes. Raises NbdReadError."""
         try:
             self._socket.sendall(_REQUEST.pack(_REQUEST_MAGIC, 0, _READ, offset, offset, length))
             magic, error, cookie = _REPLY.unpack(self._take(_REPLY.size))

@@ -1,4 +1,4 @@
-"""Storage daemons that work on volumes: the one that serves a volume, or one that is started for the work alone."""
+"""Work on volumes through storage daemons: the daemon that serves the volume, or one started only for this work."""
 
 import contextlib
 import logging
@@ -21,14 +21,14 @@ MERGE_SECONDS = 20.0
 
 
 class OpenVolumes:
-    """Works on volumes of one host by their daemons.  The caller holds the volume's lock (``Daemons.locked``)."""
+    """Works on volumes of one host through daemons. The caller holds the volume's lock (``Daemons.locked``)."""
 
     def __init__(self, daemons: Daemons) -> None:
         self._daemons = daemons
 
     @contextlib.contextmanager
     def opened(self, driver: VolumeDriver, volume_id: str) -> Iterator[Qmp | None]:
-        """Give the volume's daemon, started again if it has died; None when none serves it."""
+        """Yield the volume's daemon, which is started again if it has died; None if the volume is not served."""
         description = self._daemons.description(volume_id)
         if description is not None:
             self._daemons.mend(driver, description)
@@ -37,7 +37,9 @@ class OpenVolumes:
 
     @contextlib.contextmanager
     def alone(self, driver: VolumeDriver, volume: VolumeSpec) -> Iterator[Qmp]:
-        """Give a daemon that has a closed volume open and exports nothing."""
+        """Yield a daemon that is started only for this work: it opens a volume that no client uses, and exports
+        nothing.
+        """
         held = driver.hold(volume.id)
         try:
             with self._daemons.at_work(f"merge-{volume.id}", driver.opening(volume), held) as daemon:
@@ -47,7 +49,7 @@ class OpenVolumes:
                 os.close(descriptor)
 
     def merge(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped) -> None:
-        """Merge the unneeded layers of a closed volume, for a limited time; the rest waits for the next time."""
+        """Merge the unneeded layers of a closed volume, for a limited time. The rest is merged by a later call."""
         until = time.monotonic() + MERGE_SECONDS
         try:
             if driver.can_merge(volume.id):
@@ -57,7 +59,9 @@ class OpenVolumes:
             log.info("Layers of volume %s stay for now: %s %s", volume.id, error.message, error.detail)
 
     def flatten(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped, *, everything: bool = False) -> None:
-        """Copy into the volume what it reads of other volumes (``VolumeDriver.flatten``), whether it is open or not."""
+        """Copy into the volume the data that it reads from other volumes (``VolumeDriver.flatten``), whether it is open
+        or not.
+        """
         with self.opened(driver, volume.id) as daemon:
             if daemon is not None or driver.flattens_alone:
                 driver.flatten(volume, daemon, stopped, everything=everything)
@@ -66,11 +70,11 @@ class OpenVolumes:
             driver.flatten(volume, daemon, stopped, everything=everything)
 
     def flatten_lone(self, watch: PoolWatch) -> None:
-        """Copy the data that volumes of a pool are the only ones to read from several deleted volumes, each for a
-        limited time.
+        """Flatten the volumes of a pool that are the only readers of several deleted volumes, each for a limited time.
 
-        It stops early when a command wants to change the volume, and the next check continues. A volume that cannot be
-        opened waits for a later check: it is open on another host, or it is closed and its key is unknown here.
+        The work stops early when a command needs the volume, and the next check continues it. A volume that cannot be
+        opened waits for a later check: it is open on another host, or it is closed and encrypted, and its key is
+        unknown here.
         """
         watch.crowded = False
         for volume_id in watch.driver.crowded():

@@ -1,7 +1,8 @@
-"""The folder of a pool of files: created once, then found again or missed.
+"""The folder of a pool of files, and the check that it is still the same pool.
 
-Another disk or a share may be mounted there.  While it is not, the folder is empty, and a pool that was created in it
-would take volumes onto the disk below.  So the agent remembers outside of the pool which one it has seen there.
+The folder can be the mount point of another disk or a share. If that is not mounted, the folder is empty, and a pool
+created there would store volumes on the disk below. Therefore the agent stores the pool's id outside of the folder, and
+does not create a second pool.
 """
 
 import json
@@ -20,14 +21,16 @@ UNUSABLE = "The pool's folder cannot be used."
 
 
 class PoolFolder:
-    """``pool.json`` and the files beside it; ``remembered`` is the file that keeps the pool's id, None for none."""
+    """``pool.json`` and the files beside it. ``remembered`` is the file that stores the pool's id outside of the
+    folder, or None.
+    """
 
     def __init__(self, layers: Layers, remembered: Path | None) -> None:
         self._layers = layers
         self._remembered = remembered
 
     def prepare(self) -> str:
-        """Return the pool's id; the pool is created in a folder where none was ever seen."""
+        """Return the pool's id. The pool is created if none was ever seen in this folder."""
         folder = self._layers.folder
         try:
             known = self._known()
@@ -45,12 +48,12 @@ class PoolFolder:
         return found
 
     def check(self) -> None:
-        """Raise PoolUnavailableError when the pool is not in its folder now."""
+        """Raise PoolUnavailableError if the folder does not contain the pool now."""
         if not (self._layers.folder / POOL).exists():
             raise PoolUnavailableError(NOT_THERE, detail=str(self._layers.folder))
 
     def secret(self) -> str:
-        """Return the pool's secret, created the first time."""
+        """Return the pool's secret, which the first call creates."""
         try:
             self._create(POOL_SECRET, secrets.token_hex(SECRET_BYTES))
             return (self._layers.folder / POOL_SECRET).read_text().strip()
@@ -58,7 +61,7 @@ class PoolFolder:
             raise PoolUnavailableError(UNUSABLE, detail=str(error)) from error
 
     def capacity(self) -> PoolCapacity:
-        """Measure the file system."""
+        """Return the size and the free space of the file system."""
         self.check()
         try:
             room = os.statvfs(self._layers.volumes)
@@ -67,7 +70,7 @@ class PoolFolder:
         return PoolCapacity(room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize)
 
     def _create(self, name: str, text: str) -> None:
-        """Create a file unless another host or an earlier agent has."""
+        """Create a file unless it exists, because another host or an earlier agent has created it."""
         path = self._layers.folder / name
         if not path.exists():
             with self._layers.locked_images():
@@ -75,7 +78,7 @@ class PoolFolder:
                     replace(path, text.encode())
 
     def _known(self) -> str:
-        """Return the id of the pool that was in this folder; empty when none is known to have been."""
+        """Return the id of the pool that was seen in this folder; empty if there was none."""
         if self._remembered is None or not self._remembered.exists():
             return ""
         place, _, known = self._remembered.read_text().rpartition("\n")

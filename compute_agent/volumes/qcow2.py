@@ -1,4 +1,6 @@
-"""The volume driver of pools of qcow2 files; ``nbd`` and ``dir`` differ in who reaches the folder."""
+"""The common volume driver of pools of qcow2 files. ``nbd`` and ``dir`` differ in the hosts that can access
+the folder.
+"""
 
 import contextlib
 import functools
@@ -107,7 +109,9 @@ class Qcow2Driver(VolumeDriver):
                 self._make(volume, IMAGE + image.name)
 
     def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
-        """Add a new top on the image; earlier data is removed, except data that snapshots and clones need."""
+        """Add a new top layer that is based on the image. Earlier data is removed, unless snapshots or
+        clones need it.
+        """
         with self._changing(volume, None) as state:
             if image.stat().st_size > state.size:
                 raise ImageUnacceptableError(TOO_LARGE)
@@ -119,7 +123,9 @@ class Qcow2Driver(VolumeDriver):
         return True
 
     def _take_image(self, image: Path, stopped: Stopped) -> None:
-        """Let the pool have the image's file: a link where it can, else a copy (of references, where those can be)."""
+        """Store the image's file in the pool: as a hard link if possible, otherwise as a copy, with reflinks if
+        possible.
+        """
         target = self.layers.images / image.name
         if target.exists():
             return
@@ -178,7 +184,7 @@ class Qcow2Driver(VolumeDriver):
                 self._make(volume, f"{source_id}/{source.snapshots[snapshot_id]}")
 
     def _make(self, volume: VolumeSpec, below: str) -> None:
-        """Create the first layer of a missing volume, and then its state."""
+        """Create the first layer of a volume, and then its state. Does nothing if the volume exists."""
         if self.layers.find(volume.id) is not None:
             return
         state = State(
@@ -242,11 +248,11 @@ class Qcow2Driver(VolumeDriver):
             self._follow(volume, state, daemon)
 
     def _push(self, volume: VolumeSpec, state: State, size: int) -> None:
-        """Put an empty layer on top, and say so in the state."""
+        """Add an empty layer as the new top, based on the present top, and save the state."""
         self._lay(volume, state, f"{volume.id}/{state.top}", size)
 
     def _lay(self, volume: VolumeSpec, state: State, below: str, size: int) -> None:
-        """Create an empty layer on ``below`` as the top, and record it in the state."""
+        """Create an empty layer based on ``below``, which becomes the top, and save the state."""
         number = state.next
         self._make_layer(volume, number, below, size)
         state.layers[number] = Layer(below=below, encrypted=volume.encryption is not None)
@@ -254,9 +260,10 @@ class Qcow2Driver(VolumeDriver):
         self.layers.save(volume.id, state)
 
     def _follow(self, volume: VolumeSpec, state: State, daemon: OpenVolume | None) -> None:
-        """Let the daemon write to the top of the state: it may still have one that is frozen by now.
+        """Switch the daemon to the top of the state, because it may still write to a layer that is frozen now.
 
-        A layer that it has with nothing below is one that was not laid on the others before the agent was killed.
+        A node without a layer below it was opened by an agent that was killed before it based the node on the other
+        layers; such nodes are removed and opened again.
         """
         if daemon is None:
             return
@@ -346,7 +353,7 @@ class Qcow2Driver(VolumeDriver):
                 self.layers.collect(owner)
 
     def _merge(self, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
-        """Merge the layers that can be merged now; layers that are being read wait for another time."""
+        """Merge the layers that can be merged now. Layers that are being read are merged by a later call."""
         try:
             merging.merge(self.layers, volume_id, state, daemon, stopped)
         except DaemonError as error:
@@ -364,7 +371,9 @@ class Qcow2Driver(VolumeDriver):
 
     @contextlib.contextmanager
     def _changing(self, volume: VolumeSpec, daemon: OpenVolume | None) -> Iterator[State]:
-        """Return the state of a volume that is open only in ``daemon``. Raises VolumeInUseError."""
+        """Yield the state of a volume, with its lock. The volume is open in ``daemon``, or closed if that is None.
+        Raises VolumeInUseError.
+        """
         with self.layers.locked(volume.id):
             state = self.layers.get(volume.id)
             if daemon is not None:
@@ -461,7 +470,7 @@ class Qcow2Driver(VolumeDriver):
 
 
 def _extents(pieces: list[dict[str, Any]], depth: int, *, all_of_it: bool) -> Iterator[Extent]:
-    """Yield the pieces that come from less than ``depth`` layers down, neighbours joined."""
+    """Yield the pieces whose data is in one of the top ``depth`` layers, and join adjacent ones."""
     last: Extent | None = None
     for piece in pieces:
         progress.moved()
@@ -481,7 +490,9 @@ def _extents(pieces: list[dict[str, Any]], depth: int, *, all_of_it: bool) -> It
 
 @contextlib.contextmanager
 def _key(volume: VolumeSpec, account: StorageAccount | None = None) -> Iterator[tuple[str, ...]]:
-    """Give the words by which a program of QEMU gets the key of an encrypted volume; none for others."""
+    """Yield the arguments with which QEMU's programs get the key of an encrypted volume; none for an unencrypted
+    volume.
+    """
     if volume.encryption is None:
         yield ()
         return

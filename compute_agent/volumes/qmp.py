@@ -1,6 +1,6 @@
 """A small client of QMP, the protocol of QEMU's daemons: one command at a time over a unix socket.
 
-``qemu.qmp`` speaks it too, for event loops only; the drivers work in threads.
+``qemu.qmp`` is not used because it needs an event loop, and the drivers work in threads.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class Qmp:
     """One connection; use it as a context manager."""
 
     def __init__(self, path: Path, timeout: float = TIMEOUT) -> None:
-        """Connect and greet.  Raises DaemonError."""
+        """Connect and negotiate capabilities. Raises DaemonError."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
         try:
@@ -42,11 +42,11 @@ class Qmp:
             self._socket.close()
             raise DaemonError(f"QMP: {error}") from error
         except DaemonError:
-            self.close()  # a daemon speaks with one client at a time
+            self.close()  # a daemon serves one client at a time
             raise
 
     def execute(self, command: str, /, **arguments: object) -> Any:
-        """Carry out a command and return its result.  Raises DaemonError."""
+        """Execute a command and return its result. Raises DaemonError."""
         request = {"execute": command, "arguments": {key.replace("_", "-"): each for key, each in arguments.items()}}
         try:
             self._file.write(json.dumps(request).encode() + b"\n")
@@ -68,8 +68,8 @@ class Qmp:
         return found
 
     def close(self) -> None:
-        """End the connection: a daemon speaks with one client at a time."""
-        with contextlib.suppress(OSError):  # what was not sent any more
+        """Close the connection, so that another client can connect: a daemon serves one client at a time."""
+        with contextlib.suppress(OSError):  # flushing unsent data fails
             self._file.close()
         self._socket.close()
 

@@ -1,4 +1,6 @@
-"""The volumes of one host: its pools, its storage daemons, and what commands do with them, in worker threads."""
+"""The volumes of one host: its pools, its storage daemons, and the operations of commands, which run in
+worker threads.
+"""
 
 import contextlib
 import logging
@@ -49,28 +51,30 @@ UNFINISHED = ("restore-", REIMAGE)
 
 
 class CachedImage(Protocol):
-    """An image's bits on this host."""
+    """An image's data on this host."""
 
     @property
     def path(self) -> Path | None:
-        """The raw file; None in a fake cache."""
+        """The path of the raw file; None in a fake cache."""
 
 
 class Images(Protocol):
-    """The image cache, as volumes need it."""
+    """The part of the image cache that volumes need."""
 
     def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped) -> CachedImage:
-        """Return the image's bits, by the right of a command for a server or a volume."""
+        """Return the image. The portal permits the download because of a command for the server or volume
+        ``instance_uuid``.
+        """
 
 
 class Outlet(Protocol):
     """The connection for uploading images that are created here."""
 
     def file(self, name: str) -> AbstractContextManager[Path]:
-        """Give a place for a copy; whatever is there afterwards is removed."""
+        """Yield the path for a copy. The file is removed after the block."""
 
     def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
-        """Send a file as an image's data."""
+        """Upload a file as an image's data."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,12 @@ class Outside:
     outgoing: Outlet | None = None
     backups: BackupOutlet | None = None
     """None: this host sends no backups."""
-    staging: Path = Path("/var/tmp/novella")  # noqa: S108 - for hosts that say no other
-    """A folder with room for a volume that is put together from its backups."""
+    staging: Path = Path("/var/tmp/novella")  # noqa: S108 - the default
+    """A folder with space for a volume that is assembled from its backups."""
 
 
 class Volumes:
-    """The pools of one host.  Methods block and are called from worker threads; they raise HostError."""
+    """The pools of one host. The methods block, are called from worker threads, and raise HostError."""
 
     def __init__(self, drivers: Sequence[VolumeDriver], daemons: Daemons, outside: Outside) -> None:
         self.daemons = daemons
@@ -100,7 +104,9 @@ class Volumes:
     # ----- pools ----------------------------------------------------------------------------------------------------
 
     def driver(self, pool_id: str) -> VolumeDriver:
-        """Return the driver of a pool.  Raises PoolUnavailableError, also while the pool does not answer."""
+        """Return the driver of a pool. Raises PoolUnavailableError if the pool is not on this host or does
+        not answer.
+        """
         watch = self._watch(pool_id)
         if watch is None:
             self.states()
@@ -111,12 +117,12 @@ class Volumes:
         return watch.driver
 
     def remote(self, pool_id: str) -> bool:
-        """Return whether calls for the pool may wait long for other machines; without a query."""
+        """Return whether calls for the pool may wait long for other machines. Sends no query."""
         watch = self._watch(pool_id)
         return watch is not None and watch.driver.remote
 
     def pool_id(self, name: str) -> str:
-        """Return the id of the pool that the host's settings name so.  Raises PoolUnavailableError."""
+        """Return the id of the pool with this name in the host's settings. Raises PoolUnavailableError."""
         for ask in (False, True):
             if ask:
                 self.states()
@@ -126,16 +132,16 @@ class Volumes:
         raise PoolUnavailableError(f"The pool {name} cannot be used on this host now.")
 
     def known_state(self, name: str) -> PoolState | None:
-        """Return the last known state of the pool with this name in the host's settings; without a query."""
+        """Return the last known state of the pool with this name in the host's settings. Sends no query."""
         return next((watch.known for watch in self._watches if watch.driver.settings.name == name), None)
 
     def _watch(self, pool_id: str) -> PoolWatch | None:
         return next((watch for watch in reversed(self._watches) if watch.id == pool_id), None)
 
     def states(self) -> list[PoolState]:
-        """Say what every pool has; one that was never reached is left out, for its id is not known.
+        """Return the state of every pool. A pool that was never reached is left out, because its id is not known.
 
-        Those that do not answer are waited for a few seconds.
+        Waits a few seconds for pools that do not answer.
         """
         for watch in self._watches:
             watch.ask()
@@ -149,11 +155,13 @@ class Volumes:
         ]
 
     def warnings(self) -> list[str]:
-        """Say which pools were not reached since the start, as of the last call of ``states``."""
+        """Return a warning for each pool that has not been reached since the start, as of the last call of
+        ``states``.
+        """
         return [watch.trouble for watch in self._watches if watch.trouble]
 
     def contents(self, pool_id: str) -> PoolContents:
-        """List what a pool has, and which daemons run for it here."""
+        """List the volumes of a pool, and the daemons that run for it here."""
         driver = self.driver(pool_id)
         described = {each.volume.id: each for each in self.daemons.descriptions() if each.volume.pool_id == pool_id}
         listed = {each.id: each for each in driver.contents()}
@@ -161,7 +169,7 @@ class Volumes:
             listed[volume_id] = StoredVolume(id=volume_id, gone=True)
         found = []
         for volume_id, each in sorted(listed.items()):
-            if volume_id.startswith(ROOT):  # a guest's: the servers' part of the host looks after it
+            if volume_id.startswith(ROOT):  # a root disk: the part for servers manages it
                 continue
             description = described.get(volume_id)
             clients = description.clients if description is not None else driver.clients(volume_id)
@@ -173,7 +181,7 @@ class Volumes:
     # ----- commands -------------------------------------------------------------------------------------------------
 
     def create(self, volume: VolumeSpec, source: VolumeSource, stopped: Stopped) -> None:
-        """Create a volume; see ``CreateVolumeRequest``."""
+        """Create a volume (see ``CreateVolumeRequest``)."""
         driver = self.driver(volume.pool_id)
         if source.image is not None:
             if not driver.clone_image(volume, source.image):
@@ -191,21 +199,21 @@ class Volumes:
             driver.create(volume)
 
     def _clone(self, driver: VolumeDriver, volume: VolumeSpec, source_id: str, name: str, stopped: Stopped) -> None:
-        """Clone a snapshot; a volume that would read too many others gets a copy of all it reads."""
+        """Clone a snapshot. If the volume then reads from too many others, copy all of that data into it."""
         driver.create_from_snapshot(volume, source_id, name)
         if driver.depth(volume.id) > MOST_DEPTH:
             with self.daemons.locked(volume.id):
                 self._open.flatten(driver, volume, stopped, everything=True)
 
     def delete(self, volume: VolumeSpec) -> None:
-        """End the volume's daemon and remove it."""
+        """End the volume's daemon, and remove the volume."""
         with self.daemons.locked(volume.id):
             self.daemons.disconnect(volume.id)
             self.driver(volume.pool_id).delete(volume.id)
         self._look_for_layers(volume.pool_id)
 
     def kept_of(self, volume: VolumeSpec) -> int:
-        """Return the bytes of a deleted volume that others need; 0 also where the pool cannot say."""
+        """Return the bytes of a deleted volume that other volumes need; 0 if they are unknown."""
         try:
             return self.driver(volume.pool_id).kept().get(volume.id, 0)
         except HostError as error:
@@ -213,13 +221,13 @@ class Volumes:
             return 0
 
     def _look_for_layers(self, pool_id: str) -> None:
-        """Have the next check look for layers of deleted volumes that one volume alone reads."""
+        """Request that the next check looks for volumes that are the only readers of deleted volumes."""
         watch = self._watch(pool_id)
         if watch is not None:
             watch.crowded = True
 
     def flatten(self, pool_id: str) -> None:
-        """Copy what volumes alone read of several deleted volumes into them, each for a while."""
+        """Flatten volumes that are the only readers of several deleted volumes, each for a limited time."""
         watch = self._watch(pool_id)
         if watch is not None:
             self._open.flatten_lone(watch)
@@ -229,7 +237,7 @@ class Volumes:
         return self.driver(pool_id).unmanaged()
 
     def unmanage(self, volume: VolumeSpec, name: str, stopped: Stopped) -> None:
-        """Leave a closed volume's data in its pool as an unmanaged disk."""
+        """Turn a closed volume into an unmanaged disk of its pool."""
         driver = self.driver(volume.pool_id)
         if self.daemons.description(volume.id) is not None or driver.clients(volume.id):
             raise VolumeInUseError("The volume is in use.")
@@ -242,7 +250,7 @@ class Volumes:
         driver.leave(volume, name, write)
 
     def connect(self, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> VolumeConnection | None:
-        """Let exactly these clients open the volume; None when there are none."""
+        """Allow exactly these clients to open the volume, and return the connection; None if there are no clients."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
             if not driver.daemons_needed:
@@ -265,7 +273,7 @@ class Volumes:
         return VolumeConnection(export=export, port=SIMULATED_PORT, tls=True)
 
     def grow(self, volume: VolumeSpec) -> VolumeConnection | None:
-        """Extend the volume; return the export with the new size when it is open."""
+        """Extend the volume. If it is open, return the connection to the export with the new size; otherwise None."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
             with self._open.opened(driver, volume.id) as daemon:
@@ -276,7 +284,7 @@ class Volumes:
             return self.daemons.export_again(driver, volume)
 
     def snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
-        """Freeze what the volume has now."""
+        """Create a snapshot of the volume's current data."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id), self._open.opened(driver, volume.id) as daemon:
             driver.snapshot(volume, snapshot_id, daemon)
@@ -291,16 +299,16 @@ class Volumes:
         self._look_for_layers(volume.pool_id)
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
-        """Give a closed volume what its newest snapshot has."""
+        """Revert a closed volume to its newest snapshot."""
         with self.daemons.locked(volume.id):
             if self.daemons.description(volume.id) is not None:
                 raise VolumeInUseError("The volume is in use.")
             self.driver(volume.pool_id).revert(volume, snapshot_id)
 
     def fetch(self, volume: VolumeSpec, origin: VolumeConnection, stopped: Stopped) -> None:
-        """Create the volume as a copy of one that another host, or this one, exports for it.
+        """Create the volume as a copy of a volume that another host, or this host, exports for it.
 
-        Raises ConnectionRefusedByHostError for an export that is not for this very copy.
+        Raises ConnectionRefusedByHostError for an export that is not intended for this copy.
         """
         driver = self.driver(volume.pool_id)
         volume_connections.check(origin, client_id=volume.id, sockets=self.daemons.sockets)
@@ -311,7 +319,9 @@ class Volumes:
                 copying.fetch(origin, certificates, target, driver.size(volume.id), stopped, account)
 
     def reimage(self, volume: VolumeSpec, image: ImageRef, subject_id: str, stopped: Stopped) -> None:
-        """Replace the data of an unused volume with an image, which the command of ``subject_id`` can read."""
+        """Replace the data of an unused volume with an image. The portal permits its download because of a command for
+        ``subject_id``.
+        """
         driver, path = self.driver(volume.pool_id), self._outside.images.get(image, subject_id, stopped).path
         with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):
             if driver.reimage(volume, path or Path(os.devnull), stopped) or path is None:
@@ -337,7 +347,7 @@ class Volumes:
             outgoing.send(path, request.image_id, request.image_id, stopped)
 
     def copy_out(self, volume: VolumeSpec, snapshot_id: str, path: Path, disk_format: str, stopped: Stopped) -> None:
-        """Write what a snapshot has to a new file."""
+        """Write the data of a snapshot to a new file."""
         driver = self.driver(volume.pool_id)
         opening = driver.snapshot_opening(volume, snapshot_id)
         with self.daemons.serving(snapshot_id, opening, read_only=True) as socket:
@@ -347,7 +357,7 @@ class Volumes:
     # ----- between commands -----------------------------------------------------------------------------------------
 
     def check(self) -> list[str]:
-        """Start daemons again that have died; return a line for each that was found so by now."""
+        """Start daemons again that have died. Return a line for each that was started since the last call."""
         dead: dict[PoolWatch | None, list[Description]] = {}
         for description in self.daemons.descriptions():
             if not self.daemons.runs(description.volume.id):
@@ -374,9 +384,9 @@ class Volumes:
                 log.warning("Volume %s is not served: %s %s", volume_id, error.message, error.detail)
 
     def sweep(self) -> None:
-        """Remove what an agent that was killed has left; once, before commands are carried out.
+        """Remove the remnants of a killed agent. Call it once, before commands are executed.
 
-        A pool that other machines serve is swept beside them.
+        A pool on other machines is swept in a separate thread.
         """
         luks.sweep()
         self.daemons.remember()
@@ -387,13 +397,15 @@ class Volumes:
         self._clean(lambda driver: self._forget_moments(driver) + driver.sweep())
 
     def prune(self) -> None:
-        """Remove the images of pools that no volume has needed for long, and look for layers to copy."""
+        """Remove images from pools that no volume has needed for long, and have the next check look for volumes to
+        flatten.
+        """
         self._clean(lambda driver: driver.prune())
         for watch in self._watches:
             watch.crowded = True
 
     def _forget_moments(self, driver: VolumeDriver) -> list[str]:
-        """Remove the snapshots for interrupted copies: a repeated copy creates a new one."""
+        """Remove the temporary snapshots of interrupted copies. A repeated copy creates a new one."""
         removed, until = [], time.monotonic() + MERGE_SECONDS
         pool_id = next(watch.id for watch in self._watches if watch.driver is driver)
         for volume_id, name in list(moments.left(driver)):
@@ -402,7 +414,7 @@ class Volumes:
             volume = volume if description is None else description.volume
             try:
                 with self.daemons.locked(volume_id):
-                    if name in self._moments:  # it is made again by now
+                    if name in self._moments:  # a repeated copy has created it again
                         continue
                     with self._open.opened(driver, volume_id) as daemon:
                         driver.delete_snapshot(volume, name, daemon, lambda: time.monotonic() > until)
@@ -427,7 +439,7 @@ class Volumes:
 
     @contextlib.contextmanager
     def _moment(self, driver: VolumeDriver, volume: VolumeSpec, name: str, stopped: Stopped) -> Iterator[None]:
-        """Freeze the volume for the time of the block."""
+        """Keep a temporary snapshot of the volume while the block runs."""
         self._moments.add(name)
         try:
             self.snapshot(volume, name)
@@ -440,7 +452,7 @@ class Volumes:
 
     @contextlib.contextmanager
     def _written(self, driver: VolumeDriver, volume: VolumeSpec) -> Iterator[str]:
-        """Let a program of this host write a closed volume; give it the URI."""
+        """Export a closed volume for writing by a program of this host, while the block runs. Yields the URI."""
         held = driver.hold(volume.id)
         try:
             name = f"fetch-{volume.id}"

@@ -1,8 +1,8 @@
-"""Unmanaged disks in a pool of files: listed, managed as volumes, and left there by volumes.
+"""Unmanaged disks in a pool of files: they are listed, become volumes, and are created from volumes.
 
-They are the files of one folder of the pool, ``unmanaged/``; links are not followed and no path can be outside it. To
-manage a file, a second name is added, and the first one is removed when the volume's state names the file: the data
-stays wherever this is interrupted.
+They are the files of the pool's folder ``unmanaged/``. Links are not followed, and no path can be outside the folder.
+To manage a file, the volume's folder gets a hard link to it. The original name is removed after the volume's state
+names the file, so an interruption at any moment loses no data.
 """
 
 import os
@@ -38,7 +38,7 @@ class UnmanagedDisks:
         self.folder = pool / NAME
 
     def listed(self) -> list[UnmanagedDisk]:
-        """Return every file with a printable name, and the reason for those that cannot be managed."""
+        """Return every file with a printable name, with the reason if it cannot be managed."""
         try:
             names = sorted(path.name for path in self.folder.iterdir())
         except FileNotFoundError:
@@ -83,7 +83,7 @@ class UnmanagedDisks:
         return found
 
     def take(self, name: str, target: Path) -> None:
-        """Give a file the name ``target`` as well."""
+        """Create ``target`` as a hard link to a file."""
         target.unlink(missing_ok=True)
         try:
             os.link(self.folder / name, target, follow_symlinks=False)
@@ -91,7 +91,7 @@ class UnmanagedDisks:
             raise PoolUnavailableError("The pool could not manage the file.", detail=str(error)) from error
 
     def forget(self, name: str, target: Path) -> None:
-        """Remove the first name of a managed file, if it still refers to that file."""
+        """Remove the original name of a managed file, if it still refers to that file."""
         try:
             if (self.folder / name).lstat().st_ino == target.stat().st_ino:
                 (self.folder / name).unlink()
@@ -99,7 +99,7 @@ class UnmanagedDisks:
             return
 
     def put(self, name: str, write: Callable[[Path], None]) -> None:
-        """Leave a disk, which ``write`` writes to the file that it is given; in one step."""
+        """Create a disk in one step. ``write`` writes it to the path that it is called with."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         part = self.folder / f"{name}{PART}"
         part.unlink(missing_ok=True)

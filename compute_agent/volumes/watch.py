@@ -1,8 +1,8 @@
-"""Pools that may not answer: measured, swept and repaired in separate threads, so that nothing else waits for them.
+"""Pools that may not answer: they are measured, swept and repaired in separate threads, so that nothing else waits.
 
-A pool on this machine answers immediately or with an error, and is queried directly. One on other machines may be
-silent for minutes; an operation that only reads it waits a few seconds at most, and one that would change it is refused
-meanwhile.
+A pool on this machine answers or fails immediately, and is queried directly. A pool on other machines may not answer
+for minutes. An operation that only reads such a pool waits a few seconds at most. An operation that would change it is
+refused until it answers.
 """
 
 import logging
@@ -25,7 +25,7 @@ SILENT = "The pool does not answer."
 
 
 class Aside:
-    """One task at a time in a separate thread, without waiting for it."""
+    """Runs one task at a time in a separate thread, without waiting for it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -39,7 +39,7 @@ class Aside:
         return not self._ended.is_set()
 
     def start(self, work: Callable[[], object]) -> None:
-        """Begin ``work``, unless the last one is still running."""
+        """Start ``work``, unless the previous task is still running."""
         with self._lock:
             if self.busy:
                 return
@@ -59,12 +59,12 @@ class Aside:
         threading.Thread(target=run, name=self._name, daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end; say whether it has come."""
+        """Wait for the end of the task, for at most ``seconds``. Return whether it has ended."""
         return self._ended.wait(max(seconds, 0))
 
 
 class PoolWatch:
-    """The known state of one pool."""
+    """Watches one pool: its last known state, and its threads."""
 
     def __init__(self, driver: VolumeDriver) -> None:
         self.driver = driver
@@ -86,7 +86,7 @@ class PoolWatch:
 
     @property
     def away(self) -> bool:
-        """Whether the pool was asked and does not answer, or did not the last time."""
+        """Whether the pool has not answered the running query for some seconds, or did not answer the last one."""
         return self._silent or (self._measuring.busy and time.monotonic() - self._measuring.began > ANSWERS_WITHIN)
 
     def check(self) -> None:
@@ -96,21 +96,23 @@ class PoolWatch:
         self.driver.check()
 
     def ask_again(self) -> None:
-        """Ask a pool that other machines serve when that is due: often while it is away."""
+        """Query a pool on other machines if it is time: often while the pool is unavailable, otherwise at longer
+        intervals.
+        """
         due = self._silent or time.monotonic() - self._measuring.began > ASKED_EVERY
         if self.driver.remote and due:
             self.ask()
 
     def ask(self) -> None:
-        """Measure the pool; ``state`` says what came of it."""
+        """Measure the pool, in a thread if it is on other machines. ``state`` returns the result."""
         if self.driver.remote:
             self._measuring.start(self._measure)
         else:
             self._measure()
 
     def state(self, until: float) -> PoolState | None:
-        """Return what the pool has, waiting for an answer until that moment (``time.monotonic``); None for one that was
-        never reached: its id is not known.
+        """Return the state of the pool. Wait for an answer until ``until`` (``time.monotonic``). None if the pool was
+        never reached, because its id is not known.
         """
         answered = self._measuring.wait(until - time.monotonic())
         known = self.known
@@ -122,11 +124,11 @@ class PoolWatch:
         )  # fmt: skip
 
     def clean(self, work: Callable[[], object]) -> None:
-        """Run a task that may wait for the pool: immediately, or in a thread, unless the last one is still running."""
+        """Run a task that may wait for the pool: directly, or in a thread unless the previous task is still running."""
         self._do(self.cleaning, work)
 
     def mend(self, work: Callable[[], object]) -> None:
-        """Do what may wait for the pool, beside what cleans it."""
+        """Like ``clean``, but in the thread for repairs, which runs beside the one for ``clean``."""
         self._do(self.mending, work)
 
     def _do(self, aside: Aside, work: Callable[[], object]) -> None:
@@ -163,7 +165,7 @@ class PoolWatch:
         )  # fmt: skip
 
     def _learn_secret(self) -> None:
-        """Read the pool's secret once; without it the pool works, and only new hosts are not admitted by themselves."""
+        """Read the pool's secret once. Without it the pool works, but new hosts are not admitted automatically."""
         if not self._secret:
             try:
                 self._secret = self.driver.secret()
@@ -172,6 +174,6 @@ class PoolWatch:
 
 
 def _largest(kept: dict[str, int]) -> dict[str, int]:
-    """Leave out what a report has no room for, and the disks of guests."""
+    """Return the largest volumes, as many as a report may have, without the disks of guests."""
     order = sorted(kept.items(), key=lambda item: item[1], reverse=True)
     return dict([(name, size) for name, size in order if not name.startswith(ROOT)][:MOST_KEPT])

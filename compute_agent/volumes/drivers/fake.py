@@ -1,7 +1,8 @@
 """``fake``: a pool of a simulated host. Its volumes have no data and are recorded in one file. LOCATION is its folder.
 
 The clients that may open a volume are recorded as well, because a real storage daemon outlives the agent, too.
-``LOCATION?fault=OPERATION[:KIND]`` causes every call of the driver method OPERATION to fail. KIND is ``retryable`` or ``fatal``.
+``LOCATION?fault=OPERATION[:KIND]`` causes every call of the driver method OPERATION to fail.
+KIND is ``retryable`` or ``fatal``.
 """
 
 import json

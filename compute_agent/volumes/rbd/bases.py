@@ -1,9 +1,8 @@
-"""Images of the cloud in a pool of Ceph: each is imported once, by the first host that needs it, and volumes are
-clones.
+"""Images of the cloud in a pool of Ceph. The first host that needs an image imports it, and volumes are clones of it.
 
-Several hosts use one pool and coordinate only by Ceph: an unfinished image has a name of its host, and becomes shared,
-or is withdrawn, by a rename. Ceph allows two simultaneous renames to one name, and then both images are damaged:
-therefore renames hold a lock.
+Several hosts use one pool and coordinate only through Ceph. While an image is unfinished, its name contains that of its
+host. A rename shares a finished image, or withdraws a shared one. If two simultaneous renames have the same target,
+Ceph allows both, and both images are damaged: therefore a lock is held for renames.
 """
 
 import contextlib
@@ -28,12 +27,14 @@ KEPT_UNUSED = 24 * 3600.0
 
 
 def base_name(name: str) -> str:
-    """Return how an image is called in the pool that every host's cache calls ``name``, by the hash of its bits."""
+    """Return an image's name in the pool. ``name`` is its name in every host's image cache, which contains the hash of
+    its data.
+    """
     return f"{IMAGE}{uuid.uuid5(NAMESPACE, name)}"
 
 
 class ImageBases:
-    """The images of the cloud in one pool, as one host brings and removes them."""
+    """The images of the cloud in one pool, as one host imports and removes them."""
 
     def __init__(self, images: CephImages, host: str) -> None:
         self._images = images
@@ -44,10 +45,10 @@ class ImageBases:
         self._sizes: dict[str, int] = {}
 
     def size(self, base: str) -> int | None:
-        """Return the size of an image of the cloud; None when the pool does not have it.
+        """Return the size of an image of the cloud; None if the pool does not have it.
 
-        The size of an image that was seen before is returned without a query, because its bits determine its name: the
-        image may have been removed.
+        The size of an image that was seen before is returned without a query, even if the image has been removed
+        meanwhile. This is safe because its name is derived from its data.
         """
         if base not in self._sizes:
             found = self._images.size(base)
@@ -57,7 +58,8 @@ class ImageBases:
         return self._sizes[base]
 
     def bring(self, path: Path, stopped: Stopped) -> str:
-        """Return the image of the pool with the bits of a file of the image cache; it is imported if it is missing.
+        """Return the name of the pool's image with the data of ``path``, a file of the image cache. A missing image is
+        imported.
 
         Raises CephError, StoppedError.
         """
@@ -68,7 +70,9 @@ class ImageBases:
         return base
 
     def _freeze(self, base: str) -> bool:
-        """Add the snapshot that clones are created from to an image; return False when the image does not exist."""
+        """Create an image's snapshot ``BASE``, from which clones are created. Return False if the image
+        does not exist.
+        """
         try:
             if BASE not in self._images.snapshots(base):
                 self._images.snapshot(base, BASE)
@@ -89,7 +93,7 @@ class ImageBases:
             self._images.remove(new)
 
     def clone(self, base: str, image: str, size: int) -> bool:
-        """Create an image of ``size`` bytes from one of the cloud; return False when that was removed, or is
+        """Create a clone with ``size`` bytes of an image of the cloud. Return False if that image was removed or is
         incomplete.
         """
         try:
@@ -102,12 +106,12 @@ class ImageBases:
         return True
 
     def prune(self) -> list[str]:
-        """Remove the images that have no clones; return their names.
+        """Remove the images that have no clones, and return their names.
 
         1. The image is renamed to this host's unfinished name: no host finds it now, and a host that needs it imports
            it again.
-        2. If a clone was created until then, it gets its original name back; a clone that is created at this moment
-           keeps it in the trash.
+        2. If a clone was created before the rename, the image is renamed back. If a clone is created during the
+           removal, the image stays in the trash until the clone no longer needs it.
         """
         removed = []
         for image in self._images.names():

@@ -1,8 +1,8 @@
-"""Images and snapshots in a pool of a Ceph cluster, by its program ``rbd``.
+"""Images and snapshots in a pool of a Ceph cluster, managed with the program ``rbd``.
 
-``rbd`` is a process of its own with limits: the agent has no thread of Ceph, and the output is JSON. Clones are of
-version 2 (``ceph osd set-require-min-compat-client mimic``): a snapshot with clones can be removed, and Ceph keeps its
-data until they are deleted. Sizes in bytes.
+``rbd`` is run as a separate process with resource limits, so the agent has no threads of Ceph; its output is JSON.
+Clones have version 2 (``ceph osd set-require-min-compat-client mimic``): a snapshot with clones can be removed, and
+Ceph keeps its data until the clones are deleted. Sizes are in bytes.
 """
 
 import errno
@@ -34,17 +34,17 @@ NAMESPACE = uuid.UUID("0c9b1d0e-5d2c-4d0f-9a55-5a3f8d0c6b11")
 
 
 class CephError(PoolUnavailableError):
-    """The cluster refused or did not answer."""
+    """The cluster refused an operation or did not answer."""
 
     def __init__(self, detail: str, number: int | None = None) -> None:
-        """Keep what Ceph's program said, and its error number."""
+        """``detail``: the message of Ceph's program. ``number``: its error number."""
         super().__init__("The storage cluster did not do it.", detail=detail)
         self.number = number
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Bytes that a pool can hold, and those that are free, both after replication."""
+    """The size of a pool and its free space in bytes, both after replication."""
 
     total: int
     free: int
@@ -61,7 +61,7 @@ class Parent:
 
 
 class CephImages:
-    """The objects of one pool; ``image`` is a name in it, ``snapshot`` a name in an image."""
+    """The images of one pool. ``image`` is the name of an image, ``snapshot`` the name of a snapshot of that image."""
 
     def __init__(self, location: CephLocation) -> None:
         self.location = location
@@ -69,7 +69,7 @@ class CephImages:
     # --- the pool ---------------------------------------------------------------------------------------------------
 
     def unfit(self) -> str:
-        """Say in a sentence why this machine cannot use the pool; empty when it can."""
+        """Return a sentence that explains why this machine cannot use the pool; empty if it can."""
         for program in ("rbd", "ceph", "rados"):
             if shutil.which(program, path=SYSTEM_PATH) is None:
                 return f"{program} is not installed (apt install ceph-common qemu-block-extra)."
@@ -100,7 +100,7 @@ class CephImages:
         raise CephError(f"there is no pool {self.location.pool}", errno.ENOENT)
 
     def capacity(self) -> Capacity:
-        """Measure the pool.  Raises CephError, for some seconds after the pool was created, too."""
+        """Return the pool's size and free space. Raises CephError, also for some seconds after the pool was created."""
         for pool in json.loads(self._ceph("df", "--format", "json"))["pools"]:
             if pool["name"] == self.location.pool:
                 stats = pool["stats"]
@@ -115,7 +115,7 @@ class CephImages:
         return found
 
     def size(self, image: str) -> int | None:
-        """Return the image's size; None when there is none of this name."""
+        """Return the image's size; None if the image does not exist."""
         try:
             return int(json.loads(self._rbd("info", self._spec(image), "--format", "json"))["size"])
         except CephError as error:
@@ -128,14 +128,15 @@ class CephImages:
         self._unless(errno.EEXIST, "create", "--size", f"{size}B", self._spec(image))
 
     def clone(self, image: str, snapshot: str, clone: str) -> None:
-        """Create an image that begins as a copy of the snapshot, without copying, unless it exists."""
+        """Create a clone of a snapshot, without copying data, unless ``clone`` exists."""
         source, target = self._spec(image, snapshot), self._spec(clone)
         self._unless(errno.EEXIST, "clone", "--rbd-default-clone-format", "2", source, target)
 
     def import_file(self, path: Path, image: str, stopped: Stopped = never) -> None:
-        """Create an image with the content of a raw file; holes in it use no space.
+        """Create an image with the content of a raw file. Holes of the file use no space.
 
-        The remnants of an unfinished run are overwritten. Raises StoppedError when ``stopped`` returns True first.
+        An existing image, such as the remnant of an unfinished run, is removed first. Raises StoppedError if
+        ``stopped`` returns True before the end.
         """
         self.remove(image)
         self.create(image, path.stat().st_size)
@@ -143,22 +144,22 @@ class CephImages:
         self.qemu_img("convert", *COPY, "--target-is-zero", str(path), "--target-image-opts", target, stopped=stopped)
 
     def qemu_img(self, *words: str, stopped: Stopped = never) -> None:
-        """Run ``qemu-img``, which speaks to Ceph by itself.  Raises CephError, StoppedError."""
+        """Run ``qemu-img``, which connects to Ceph itself. Raises CephError, StoppedError."""
         self._program(stopped, "qemu-img", words[0], "-q", *words[1:])
 
     def grow(self, image: str, size: int) -> None:
-        """Give the image ``size`` bytes; a larger one is left as it is."""
+        """Extend the image to ``size`` bytes. A larger image is left unchanged."""
         try:
             self._rbd("resize", "--no-progress", "--size", f"{size}B", self._spec(image))
         except CephError as error:
-            if error.number != errno.EINVAL or (self.size(image) or 0) < size:  # it says so rather than shrink
+            if error.number != errno.EINVAL or (self.size(image) or 0) < size:  # rbd refuses to shrink
                 raise
 
     def rename(self, image: str, name: str) -> None:
         self._rbd("rename", self._spec(image), self._spec(name))
 
     def used(self, image: str) -> int:
-        """Return the bytes of the whole objects that an image has of its own, without its snapshots."""
+        """Return the bytes of the image's own objects, counted whole, without those of its snapshots."""
         try:
             listed = json.loads(self._rbd("du", self._spec(image), "--format", "json"))["images"]
         except CephError:  # without the feature fast-diff it takes long
@@ -166,10 +167,10 @@ class CephImages:
         return sum(int(each["used_size"]) for each in listed)
 
     def remove(self, image: str) -> int:
-        """Remove the image and its snapshots; one that clones still need is moved to the trash until ``sweep``.
+        """Remove the image and its snapshots. An image that clones still need is moved to the trash until ``sweep``.
 
-        Succeeds when it does not exist. Clients that have it open are fenced. Returns the bytes that were moved to the
-        trash.
+        Succeeds if the image does not exist. Clients that have the image open are fenced. Returns the bytes that were
+        moved to the trash.
         """
         if self.size(image) is None:
             return 0
@@ -192,12 +193,14 @@ class CephImages:
         return used
 
     def trash(self) -> dict[str, str]:
-        """Return the names of the images in the trash by their numbers."""
+        """Return the images in the trash: internal id → name."""
         listed = json.loads(self._rbd("trash", "ls", self.location.pool, "--format", "json"))
         return {entry["id"]: entry["name"] for entry in listed}
 
     def sweep(self, prefixes: Sequence[str]) -> list[str]:
-        """Remove permanently those images with such names in the trash that no clone needs; return the names."""
+        """Permanently remove images from the trash whose names begin with a prefix and that no clone needs. Return
+        their names.
+        """
         removed = []
         for number, name in self.trash().items():
             if not name.startswith(tuple(prefixes)):
@@ -214,7 +217,7 @@ class CephImages:
     # --- snapshots --------------------------------------------------------------------------------------------------
 
     def snapshots(self, image: str) -> list[str]:
-        """List the image's snapshots, oldest first; without those that only clones need."""
+        """List the image's snapshots, oldest first, without removed snapshots that only clones need."""
         listed = json.loads(self._rbd("snap", "ls", self._spec(image), "--format", "json"))
         return [entry["name"] for entry in listed]
 
@@ -226,7 +229,7 @@ class CephImages:
         self._unless(errno.EEXIST, "snap", "create", "--no-progress", self._spec(image, snapshot))
 
     def remove_snapshot(self, image: str, snapshot: str) -> None:
-        """Remove a snapshot; clones of it stay whole.  Succeeds when there is none."""
+        """Remove a snapshot. Its clones stay complete. Succeeds if the snapshot does not exist."""
         self._unless(errno.ENOENT, "snap", "rm", "--no-progress", self._spec(image, snapshot))
 
     def rollback(self, image: str, snapshot: str) -> None:
@@ -238,8 +241,8 @@ class CephImages:
         return bool(json.loads(self._rbd("children", "--all", self._spec(image), "--format", "json")))
 
     def parent(self, image: str, *, number: bool = False) -> Parent | None:
-        """Return the image that this one is a clone of; None when it is none.  ``number``: ``image`` is one of the
-        trash, by its number.
+        """Return the image that this image is a clone of; None if it is not a clone. ``number``: ``image`` is the
+        internal id of an image in the trash.
         """
         whose = ("--pool", self.location.pool, "--image-id", image) if number else (self._spec(image),)
         found = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
@@ -248,11 +251,11 @@ class CephImages:
         return Parent(found["image"], found.get("id", ""), deleted=bool(found.get("trash")))
 
     def flatten(self, image: str, stopped: Stopped = never) -> None:
-        """Copy into the image what it reads of others, in use or not.  Raises StoppedError."""
+        """Copy into the image all data that it reads from its parents. It may be in use. Raises StoppedError."""
         try:
             self._long(stopped, "flatten", "--no-progress", self._spec(image))
         except CephError as error:
-            if error.number != errno.EINVAL or self.parent(image) is not None:  # it says so of what is no clone
+            if error.number != errno.EINVAL or self.parent(image) is not None:  # not a clone
                 raise
 
     def all_snapshots(self) -> dict[str, list[str]]:
@@ -272,21 +275,23 @@ class CephImages:
     # --- what has changed -------------------------------------------------------------------------------------------
 
     def differences(self, image: str, snapshot: str, since: str = "") -> list[tuple[int, int, bool]]:
-        """List offset, length and whether there is data of what a snapshot has, or of what may differ since another."""
+        """List the parts of a snapshot, or with ``since`` the parts that may differ from that snapshot: offset, length,
+        and True if the part has data.
+        """
         earlier = ["--from-snap", since] if since else []
         listed = json.loads(self._rbd("diff", *earlier, self._spec(image, snapshot), "--format", "json"))
         return [(each["offset"], each["length"], each["exists"] == "true") for each in listed]
 
     def export_diff(self, image: str, snapshot: str, path: Path, since: str = "", stopped: Stopped = never) -> None:
-        """Write what a snapshot has to a file, or what has changed in it since an earlier one."""
+        """Write the data of a snapshot to a file, or with ``since`` only the changes since that snapshot."""
         earlier = ["--from-snap", since] if since else []
         self._long(stopped, "export-diff", "--no-progress", *earlier, self._spec(image, snapshot), str(path))
 
     def import_diff(self, path: Path, image: str, stopped: Stopped = never) -> None:
-        """Apply a file of ``export_diff`` to an image that has the earlier snapshot; the newer one is created."""
+        """Apply a file of ``export_diff`` to an image that has the earlier snapshot, and create the newer snapshot."""
         self._long(stopped, "import-diff", "--no-progress", str(path), self._spec(image))
 
-    # --- who has an image open --------------------------------------------------------------------------------------
+    # --- clients of an image ----------------------------------------------------------------------------------------
 
     def watchers(self, image: str) -> list[str]:
         """List the addresses of the clients that have the image open for writing, here or elsewhere."""
@@ -298,7 +303,7 @@ class CephImages:
         self._rbd("image-meta", "set", self._spec(image), OWNER, host)
 
     def owner(self, image: str) -> str:
-        """Return that host; empty when none was."""
+        """Return the host that the image was last assigned to (``set_owner``); empty if there was none."""
         listed: dict[str, str] = json.loads(
             self._rbd("image-meta", "list", self._spec(image), "--format", "json") or "{}"
         )
@@ -339,7 +344,7 @@ class CephImages:
             raise CephError(str(error), error.number) from error
 
     def _unless(self, number: int, *words: str) -> None:
-        """Run ``rbd``; the error with this number says that there is nothing left to do."""
+        """Run ``rbd``. Ignore the error with this number, which means that there is nothing left to do."""
         try:
             self._rbd(*words)
         except CephError as error:

@@ -1,6 +1,6 @@
-"""Where a pool of a Ceph cluster is and how its client signs in: ``POOL?conf=FILE&id=NAME``.
+"""The location of a pool of a Ceph cluster, and the client that connects to it: ``POOL?conf=FILE&id=NAME``.
 
-The client's key is where the configuration says (``keyring`` of ``[client.NAME]``), else in
+The client's key is in the file that the configuration names (``keyring`` of ``[client.NAME]``), by default in
 /etc/ceph/ceph.client.NAME.keyring.
 """
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True)
 class CephLocation:
-    """A pool, the cluster's configuration, and the client whose key opens it."""
+    """A pool, the path of the cluster's configuration, and the name of the client that has access."""
 
     pool: str
     conf: Path = DEFAULT_CONF
@@ -30,12 +30,12 @@ class CephLocation:
         return ["--conf", str(self.conf), "--id", self.client]
 
     def node(self, image: str) -> dict[str, str]:
-        """Return how QEMU's programs open an image (``BlockdevOptionsRbd``)."""
+        """Return the options with which QEMU's programs open an image (``BlockdevOptionsRbd``)."""
         return {"driver": "rbd", "pool": self.pool, "image": image, "conf": str(self.conf), "user": self.client}
 
 
 def parse(text: str) -> CephLocation:
-    """Read the location of a ``--volume-pool``; raises ValueError with a sentence."""
+    """Parse the location of a ``--volume-pool``. Raises ValueError with a sentence."""
     pool, _, query = text.partition("?")
     if not _NAME.fullmatch(pool):
         raise ValueError(f"{pool!r} is not the name of a Ceph pool")

@@ -1,4 +1,4 @@
-"""A lock that all hosts of a pool of Ceph share; one whose holder dies is free again by itself."""
+"""A lock that all hosts of a pool of Ceph share. It expires if its holder dies."""
 
 import contextlib
 import json
@@ -19,13 +19,13 @@ RETRY = 0.2
 
 @contextlib.contextmanager
 def pool_lock(location: CephLocation) -> Iterator[None]:
-    """Hold the lock of the pool for a call or two of Ceph's programs.  Raises CephError."""
+    """Hold the lock of the pool while the block runs a few of Ceph's programs. Raises CephError."""
     cookie = str(uuid.uuid4())
     _take(location, cookie)
     try:
         yield
     finally:
-        with contextlib.suppress(CephError, StopIteration):  # it ends by itself
+        with contextlib.suppress(CephError, StopIteration):  # the lock expires
             holders = json.loads(rados(location, "lock", "info", OBJECT, NAME))["lockers"]
             holder = next(each["name"] for each in holders if each["cookie"] == cookie)
             rados(location, "lock", "break", OBJECT, NAME, holder, "--lock-cookie", cookie)
@@ -38,7 +38,7 @@ def _take(location: CephLocation, cookie: str) -> None:
             duration = ("--lock-duration", str(int(LASTS)))
             rados(location, "lock", "get", OBJECT, NAME, "--lock-cookie", cookie, *duration)
         except CephError as error:
-            if "(16)" not in error.detail or time.monotonic() > deadline:  # EBUSY, which rados exits with 1 for
+            if "(16)" not in error.detail or time.monotonic() > deadline:  # EBUSY; the exit code is only 1
                 raise
             time.sleep(RETRY)
         else:
@@ -46,7 +46,7 @@ def _take(location: CephLocation, cookie: str) -> None:
 
 
 def rados(location: CephLocation, *words: str, stdin: bytes | None = None) -> bytes:
-    """Run Ceph's program for objects on the pool.  Raises CephError."""
+    """Run ``rados``, Ceph's program for objects, on the pool. Raises CephError."""
     try:
         command = ("rados", *location.arguments, "--pool", location.pool, *words)
         return run_program(*command, limits=QUICK, stdin=stdin)

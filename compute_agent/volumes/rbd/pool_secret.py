@@ -1,4 +1,4 @@
-"""The secret of a pool of Ceph, kept as an object in it: it gives access to the pool's data."""
+"""The secret of a pool of Ceph, stored as an object in the pool. It gives access to the pool's data."""
 
 import secrets
 
@@ -13,7 +13,7 @@ STREAM = "-"
 
 
 def pool_secret(location: CephLocation) -> str:
-    """Return the pool's secret; the first host that asks creates it.  Raises CephError."""
+    """Return the pool's secret. The first call of any host creates it. Raises CephError."""
     found = _read(location)
     if not found:
         with pool_lock(location):
@@ -25,7 +25,7 @@ def _read(location: CephLocation) -> str:
     try:
         return rados(location, "get", OBJECT, STREAM).decode().strip()
     except CephError as error:
-        if "(2)" in error.detail:  # ENOENT, which rados exits with 1 for
+        if "(2)" in error.detail:  # ENOENT; the exit code is only 1
             return ""
         raise
 
