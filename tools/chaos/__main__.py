@@ -77,14 +77,14 @@ def options() -> argparse.Namespace:
 def main() -> int:
     given = options()
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
-    os.environ["SQLITE_TMPDIR"] = str(folder)  # a process that is killed may leave a file there
+    os.environ["SQLITE_TMPDIR"] = str(folder)  # a killed process may leave temporary files
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
     database = tools.chaos.database.make(given.database, folder / "cloud", beside, standby=given.failover)
     ports = (free_port(), free_port())
     cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets, small=given.small)
     cloud.claim()
     django.setup()
-    whole = import_module("tools.chaos.whole")  # the plan consists of the cloud's actions, which need Django
+    whole = import_module("tools.chaos.whole")  # the plan reads the cloud's actions, which need Django
     clean: bool = whole.show(given) if given.plan else whole.run(given, cloud, folder)
     if clean and not given.keep:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The server actions that a run calls: those of the cloud's registry, with bodies from the API's own schemas.
+"""The server actions that a run calls: those of the cloud's registry, with bodies generated from the API's schemas.
 
-A new action is called without being named here.
+A new action is called without a change here.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from provisioning.identity.policies.base import ADMIN
 from tools.chaos.client import MICROVERSION
 
 FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
-"""Seeded flavors by name; ``large`` asks for more disk than any simulated host of a chaos run has."""
+"""Short names of the seeded flavors → their ids; ``large`` needs more disk than any simulated host has."""
 IMAGE = "$image"
-"""A placeholder in a plan for the id of the image, which the cloud assigns."""
+"""A placeholder for the id of the image: the cloud assigns the id after the plan is created."""
 MORE_OFTEN = {"unlock": 2}
-"""Weights of actions that are otherwise 1."""
+"""Weights of actions without a host command; the default is 1."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One key of ``POST /servers/{id}/action``; two actions may share it, as soft and hard reboots do."""
+    """One key of ``POST /servers/{id}/action``. Several actions may share a key, like soft and hard reboots."""
 
     name: str
     actions: tuple[ServerAction[Any], ...]
 
     @property
     def record(self) -> str:
-        """Return the name of the one action record that an accepted call leaves."""
+        """Return the name of the action record that an accepted call leaves."""
         return self.actions[0].record
 
     @property
@@ -42,8 +42,8 @@ class Call:
         return self.actions[0].rule_check == ADMIN
 
     def weight(self, state: str) -> int:
-        """Return how often it is called in a state, relative to the others: most often the actions that return from
-        there to active.
+        """Return the weight of the call for a server in this state. Actions that bring the server back to active have
+        the highest weight.
         """
         if not any(isinstance(action, HostAction) for action in self.actions):
             return MORE_OFTEN.get(self.name, 1)
@@ -54,7 +54,7 @@ class Call:
         return 24 if leads_back else 6
 
     def leads_to(self, state: str, body: Any = None) -> str:
-        """Return where a server should be afterwards."""
+        """Return the state that a server should have after the call."""
         if isinstance(body, dict) and "state" in body:
             return str(body["state"])
         ends = [end for action in self._beginning_in(state) for end in action.ends.values()]
@@ -64,13 +64,13 @@ class Call:
         return [each for each in self.actions if isinstance(each, HostAction) and state in each.from_states]
 
     def body(self, chance: random.Random) -> Any:
-        """Return what the API takes under the name."""
+        """Return a valid body for the key."""
         schema = ACTIONS[self.name].schema
         return example(schema(MICROVERSION) if callable(schema) else schema, chance)
 
 
 def example(schema: Mapping[str, Any], chance: random.Random, name: str = "") -> Any:
-    """Return a value that a JSON schema allows, with the fields that it requires; ``name`` is its own field's."""
+    """Return a value that a JSON schema allows, with its required fields; ``name`` is the name of the value's field."""
     if name == "imageRef":
         return IMAGE
     if name == "flavorRef":
@@ -101,4 +101,4 @@ def _calls() -> dict[str, Call]:
 
 CALLS = _calls()
 STATES = [state.value for state in VmState if any(call.leads_to(state) != state for call in CALLS.values())]
-"""The states from which an action can change to another one."""
+"""The states that at least one action can change."""

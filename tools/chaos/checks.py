@@ -1,4 +1,4 @@
-"""The conditions after a run has settled: no operation is running, the doctor finds nothing, and hosts match the
+"""The conditions after a run has settled: no operation is running, the doctor finds nothing, and the hosts match the
 records.
 """
 
@@ -43,24 +43,26 @@ POWER = {
     VmState.SUSPENDED: {PowerState.SHUTDOWN, PowerState.SUSPENDED},
     VmState.SHELVED: OFF,
 }
-"""vm_state → power states of its domain."""
+"""vm_state → possible power states of the domain."""
 OWN = Q(name__startswith=PREFIX)
-"""Networks that projects create."""
+"""A condition for the networks that the run's projects create."""
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
 
 
 def name_of(row: Instance) -> str:
-    """Return how a server is called in a sentence."""
+    """Return a server's name and states, for a sentence."""
     return f"{row.name} ({row.vm_state}/{row.task_state or '-'})"
 
 
 def settled(seen: Seen) -> list[Finding]:
-    """Return what is wrong in a cloud that has come to rest."""
+    """Return the errors of a cloud that is at rest."""
     return [*under_way(), *examined(seen), *domains(seen), *told(seen), *volume_checks.everywhere(seen)]
 
 
 def empty(seen: Seen) -> list[Finding]:
-    """Return what is left after everything was deleted: where all adds up, no server and no room means nothing."""
+    """Return the errors after all servers were deleted: remaining servers, allocations and resources on hosts, and all
+    errors of a cloud at rest.
+    """
     left = [wrong(str(row.id), f"{name_of(row)} is not deleted.") for row in _alive()]
     left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
@@ -68,12 +70,12 @@ def empty(seen: Seen) -> list[Finding]:
 
 
 def without_volumes(seen: Seen) -> list[Finding]:
-    """Return what is left after all volumes were deleted, too."""
+    """Return the errors after all servers and volumes were deleted."""
     return [*volume_checks.left(seen), *empty(seen)]
 
 
 def without_networks(seen: Seen) -> list[Finding]:
-    """Return what is left after the projects' networks were deleted, too: no host has to know of anything."""
+    """Return the errors after the projects' networks were deleted, too; no host may still have a network resource."""
     left = [
         wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.") for host, known in seen.told.items() if known
     ]
@@ -97,7 +99,7 @@ def _alive() -> Iterator[Instance]:
 
 
 def under_way() -> Iterator[Finding]:
-    """Yield the operations that are still running, which is right in a cloud that works and wrong in one at rest."""
+    """Yield the operations that are still running. They are errors only in a cloud that should be at rest."""
     for host in Host.objects.filter(connected=False):
         yield wrong(f"host {host.name}", "It is not connected.")
     for row in _alive():
@@ -122,7 +124,7 @@ def under_way() -> Iterator[Finding]:
 
 
 def examined(seen: Seen) -> Iterator[Finding]:
-    """Yield the doctor's errors except those that were caused manually; its notes are ignored."""
+    """Yield the doctor's findings except notes and except those that a reset of a server's state explains."""
     expected = {f"instance {uuid}" for uuid in called_active_and_never_built(seen)}
     for found in findings():
         if found.severity != "note" and not (found.check == "guests" and found.subject in expected):
@@ -139,8 +141,8 @@ def _by_hand() -> set[str]:
 
 
 def called_active_and_never_built(seen: Seen) -> set[str]:
-    """Return the servers whose build an operator's reset cut off, and that the cloud has found without a guest: the
-    doctor reports them, as it should.
+    """Return the servers whose build was aborted by an operator's reset of the state, and that have no guest. The
+    doctor reports them correctly.
     """
     builds = {kind.action for kind in BUILD_KINDS}
     cut_off = {str(row) for row in _actions(*builds).filter(message=BY_HAND).values_list("instance_id", flat=True)}
@@ -152,7 +154,7 @@ def called_active_and_never_built(seen: Seen) -> set[str]:
 
 
 def domains(seen: Seen) -> Iterator[Finding]:
-    """Compare the hosts' domains, interfaces and disks with the servers."""
+    """Compare the domains, interfaces and remaining resources on the hosts with the servers."""
     for uuid, where in seen.twice.items():
         yield wrong(uuid, f"It had a domain on {where}.")
     placed = {str(row) for row in Instance.objects.filter(PLACED | KEPT).values_list("id", flat=True)}
@@ -178,9 +180,9 @@ def domains(seen: Seen) -> Iterator[Finding]:
 def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -> str:
     """Describe the error in the domain of a server; empty when it is correct.
 
-    If an operator has set the state, it is enough that the records know the domain's power: a server that was set to
-    active may be paused, or may never have been built. The same is true of a pause, and of its end, that the host
-    completed after its command had timed out: as in Nova the server keeps its state and shows its power.
+    If an operator has set the state, only the power state in the records must match the domain: a server that was set
+    to active may be paused, or may never have been built. The same applies if the host completed a pause or unpause
+    after the command had timed out: as in Nova, the server keeps its state and shows the new power state.
     """
     wanted = row.host.name if row.host else "no host"
     if found is None:
@@ -204,7 +206,9 @@ MODELS: Mapping[str, Any] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: Floa
 
 
 def told(seen: Seen) -> Iterator[Finding]:
-    """Compare the hosts' state with the current records: it determines their guests' packets."""
+    """Compare the network specs that hosts have received with the current records: the specs determine which packets
+    pass.
+    """
     if not seen.told:
         return
     names = dict(Host.objects.values_list("id", "name"))
@@ -214,7 +218,7 @@ def told(seen: Seen) -> Iterator[Finding]:
             for key in model.objects.values_list("id", flat=True):
                 for host_id, request in documents.of(kind, key).items():
                     wanted[names[host_id]][kind, str(key)] = getattr(request, request.__struct_fields__[0])
-        transaction.set_rollback(True)  # a look changes nothing
+        transaction.set_rollback(True)  # the check must not change anything
     for host, known in seen.told.items():
         for kind, key in sorted(wanted[host].keys() | known.keys()):
             should, does = wanted[host].get((kind, key)), known.get((kind, key))

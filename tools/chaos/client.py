@@ -1,4 +1,4 @@
-"""A user of the cloud: sends a request once, and distinguishes an answer from a lost one."""
+"""A user of the cloud: sends each request once, and distinguishes an answer from a missing one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from up.credentials import token_request
 
 ANSWER_WITHIN = 20.0
 REACHED_WITHIN = 60.0
-"""Seconds to go on dialling a web that is being started again."""
+"""Seconds for which a client tries to connect to a web that is being restarted."""
 MICROVERSION = (2, 67)
 VOLUME_MICROVERSION = (3, 70)
 
 
 class UnreachableError(Exception):
-    """The web was not reachable for longer than a start needs."""
+    """The web was not reachable for longer than a restart takes."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer; ``status`` 0 when there was none, and the request may or may not have been carried out."""
+    """The answer to a request. ``status`` is 0 if there was none: the request may or may not have been carried out."""
 
     status: int
     body: Any
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the cloud said no, and so did nothing."""
+        """Whether the cloud refused the request (4xx) and changed nothing."""
         return 400 <= self.status < 500
 
     @property
@@ -50,13 +50,15 @@ class Answer:
 
 
 class Client:
-    """A signed-in user with a project; every call is a connection of its own, so threads may share it."""
+    """A signed-in user with a project. Threads may share a client, because every call opens its own connection."""
 
     def __init__(self, port: int, user: str, password: str, project: str) -> None:
         self._port, self._user, self._password, self._project = port, user, password, project
         self.token = ""
         self.patient = True
-        """Whether a request that a busy cloud answers with 503, and has not carried out, is sent again for a while."""
+        """Whether a request is repeated for a while after an answer of 503, with which a busy cloud does not carry it
+        out.
+        """
 
     def sign_in(self) -> None:
         """Get a token.  Raises UnreachableError."""
@@ -79,10 +81,10 @@ class Client:
         raise UnreachableError(f"{self._user} cannot sign in")
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
-        """Send a request.  Raises UnreachableError.
+        """Send a request. Raises UnreachableError.
 
-        After a refused connection, which the cloud has not noticed, it is sent again.  A patient client sends it again
-        after 503, too; in no other case.
+        The request is repeated only if the cloud cannot have carried it out: after a refused connection, after 401, and
+        by a patient client after 503.
         """
         answer = self._call(method, path, body, content_type)
         if answer.status == 401:
@@ -117,7 +119,7 @@ class Client:
 def dialled(port: int) -> http.client.HTTPConnection:
     """Return a connection to the web.
 
-    Raises UnreachableError when it is not reachable for longer than a start needs.
+    Raises UnreachableError if the web is not reachable for longer than a restart takes.
     """
     deadline = time.monotonic() + REACHED_WITHIN
     while True:

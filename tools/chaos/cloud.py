@@ -1,4 +1,4 @@
-"""The cloud of a chaos run: real processes under bin/up's supervisor, on a folder and a database of their own."""
+"""The cloud of a chaos run: real processes under bin/up's supervisor, with their own folder and database."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ READY_WITHIN = 120.0
 STEP = 0.05
 GROUPS = 2
 WEB = 2
-"""Web processes behind the one port."""
+"""Number of web processes that share the port."""
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
 FAILS, HANGS = BAD = ("chaos-fails", "chaos-hangs")
-"""Hosts on which every build fails, by name; each is an agent of its own."""
+"""Names of hosts on which every build fails or hangs; each has its own agent process."""
 _FAULTY = {FAILS: "fake:start_guest:retryable", HANGS: "fake:create_disk:hang"}
 CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
-"""vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place; of a few hosts with networks."""
+"""vCPUs, MiB of memory and GiB of disk of a simulated host: few enough that some launches find no host. Runs with
+packets have fewer hosts, and therefore larger ones.
+"""
 
 SETTINGS = {
     "NOVELLA_WORKERS": "2",
@@ -54,18 +56,18 @@ SETTINGS = {
     "NOVELLA_LOCKOUT_ATTEMPTS": "0",
     "NOVELLA_RATE_LIMITS": "none",
 }
-"""Deadlines short enough to pass within the run."""
+"""Settings of the cloud. Deadlines are short enough to pass within the run."""
 
 
 class CloudError(Exception):
-    """The cloud does not start; the text gives the reason."""
+    """The cloud does not start, or does not become ready again. The message gives the reason."""
 
 
 class _Supervisor(Supervisor):
-    """Stops services also for a while."""
+    """A supervisor that can also keep services stopped until they are released (``hold``, ``release``)."""
 
     def hold(self, order: Sequence[str]) -> None:
-        """Stop the services of these kinds, and do not start them."""
+        """Stop the services of these kinds, and do not restart them."""
         for kind in order:
             held = [each for each in self.services if each.name.startswith(kind)]
             self._stop([each for each in held if each.running])
@@ -73,14 +75,14 @@ class _Supervisor(Supervisor):
                 service.start_at = math.inf
 
     def release(self) -> None:
-        """Start what was held."""
+        """Start the services that ``hold`` has stopped."""
         for service in self.services:
             if service.start_at == math.inf:
                 service.start_at, service.ends = 0.0, 0
 
 
 class Cloud:
-    """All processes of the cloud.  Only the main thread calls ``step``; other threads give it work by ``do``."""
+    """All processes of the cloud. Only the main thread calls ``step``; other threads pass it work with ``do``."""
 
     def __init__(
         self,
@@ -92,9 +94,10 @@ class Cloud:
         packets: bool = False,
         small: bool = False,
     ) -> None:
-        """Plan the programs without starting any; ``ports`` are those of the web and of the proxy before it.
+        """Plan the programs without starting them.
 
-        With ``packets`` each host has a network of its own, with ``small`` there is one process of each kind.
+        ``ports`` are the port of the web and the port of the proxy in front of it. With ``packets`` each host has its
+        own network; with ``small`` there is one process of each kind.
         """
         self.folder, self.database = folder, database
         self.port, self.proxy_port = ports
@@ -106,7 +109,7 @@ class Cloud:
         self.hosts = [f"{name}-{at + 1}" for name, count in self._agents.items() for at in range(count)]
         self.data = DataFolder(folder, CHECKOUT / "var")
         self.wired = PacketHosts(Places(self.data.netns), self.hosts, folder / "hosts") if packets else None
-        """The hosts' networks, where packets are sent."""
+        """The hosts with their networks; None if the run does not send packets."""
         self.log: Callable[[str], None] = print
         self.seeded: dict[str, Any] = {}
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -130,7 +133,9 @@ class Cloud:
     # ----- making and running ---------------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Create the folder, and set this process's environment to that of every program; Django can be set up then."""
+        """Create the folder, and set the environment of this process to that of all programs, so that Django can be set
+        up.
+        """
         for name in [name for name in os.environ if name.startswith(("NOVELLA_", "DJANGO_", "OS_"))]:
             del os.environ[name]
         os.environ.update(SETTINGS)
@@ -140,7 +145,7 @@ class Cloud:
         self.data.claim()
 
     def prepare(self) -> None:
-        """Fill the folder and the database."""
+        """Create the database, the seed data and the list of programs."""
         hosts = Hosts(self.hosts, simulated=True, switched=self.wired is not None)
         preparation = Preparation(self.data, self.port, hosts, Progress(0, 2))
         preparation.database()
@@ -165,7 +170,7 @@ class Cloud:
         return programs
 
     def _agent(self, name: str, count: int) -> list[str]:
-        """Return the command of an agent with so many hosts."""
+        """Return the command of an agent with ``count`` hosts."""
         capacity = CAPACITY_WITH_PACKETS if self.wired is not None else CAPACITY
         options = ["--portal", f"http://127.0.0.1:{self.proxy_port}", "--fake-capacity", capacity]
         options += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
@@ -178,12 +183,12 @@ class Cloud:
         return tool("tools.chaos.packets.agent", *options)
 
     def _hear(self, line: str) -> None:
-        """Pass on the messages of the supervisor; programs write to their own logs."""
+        """Log the messages of the supervisor, but not the output of programs, which have their own logs."""
         if " | " not in line:
             self.log(f"supervisor: {line}")
 
     def step(self) -> None:
-        """Carry out the calls that other threads have queued, then one step of the supervisor."""
+        """Run the functions that other threads have queued, then one step of the supervisor."""
         if self._supervisor is None:
             return
         while not self._work.empty():
@@ -195,7 +200,7 @@ class Cloud:
         return self._supervisor is not None and self._supervisor.stopping
 
     def wait_until_ready(self) -> None:
-        """Step until web, worker groups and every host are ready. Raises CloudError."""
+        """Step until the web, the worker groups and all hosts are ready. Raises CloudError."""
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and not self.interrupted:
             self.step()
@@ -204,7 +209,7 @@ class Cloud:
         raise CloudError(f"the cloud is not ready: {health.ask(self.port)} of {len(self.hosts)} hosts")
 
     def stop(self) -> None:
-        """End every program, also those that a signal has stopped."""
+        """End all programs, including those that are stopped with SIGSTOP."""
         if self._supervisor is None:
             return
         for service in self._supervisor.services:
@@ -213,14 +218,14 @@ class Cloud:
         self._supervisor.stop([*(name for name in names if name != "web"), "web"])
 
     def remove_hosts(self) -> None:
-        """Remove the hosts' networks, where there are any.  Raises PacketsError."""
+        """Remove the hosts' networks if the run has any. Raises PacketsError."""
         if self.wired is not None:
             self.wired.remove()
 
     # ----- stopping and starting again ------------------------------------------------------------------------------
 
     def hold(self, *kinds: str) -> None:
-        """Stop the programs of these kinds in this order; they stay off until ``release``."""
+        """Stop the programs of these kinds, in this order; they are not restarted until ``release``."""
 
         def work() -> None:
             assert self._supervisor is not None  # noqa: S101 - as above
@@ -232,7 +237,7 @@ class Cloud:
         self.do(work)
 
     def release(self) -> None:
-        """Start the held services, and wait until all are ready. Raises CloudError."""
+        """Start the services that ``hold`` has stopped, and wait until the cloud is ready. Raises CloudError."""
 
         def work() -> None:
             assert self._supervisor is not None  # noqa: S101 - as above
@@ -250,7 +255,9 @@ class Cloud:
         return found is not None and found.ok and found.workers >= self._groups and found.hosts_up >= len(self.hosts)
 
     def answers(self, within: float) -> str:
-        """Wait until the portal works again by itself, and return the seconds that this needed. Raises CloudError."""
+        """Wait until the portal has recovered without intervention, and return a phrase with the seconds it took.
+        Raises CloudError.
+        """
         began = time.monotonic()
         while not ((found := health.ask(self.port)) and found.ok):
             if time.monotonic() - began > within or self.interrupted:
@@ -265,7 +272,7 @@ class Cloud:
     # ----- what faults do -------------------------------------------------------------------------------------------
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have the main thread call ``work``, and wait for its end."""
+        """Let the main thread call ``work``, and wait until it has returned, for at most a minute."""
         done = threading.Event()
 
         def run() -> None:
@@ -282,11 +289,11 @@ class Cloud:
         return [program.name for program in self._programs if program.name.startswith(kind)]
 
     def kill(self, name: str) -> None:
-        """SIGKILL the master of a program; the supervisor sees to the rest."""
+        """Send SIGKILL to the master process of a program; the supervisor restarts the program."""
         self.do(lambda: self._signal_master(name, signal.SIGKILL))
 
     def kill_everything(self) -> None:
-        """SIGKILL every program at one moment."""
+        """Send SIGKILL to the master processes of all programs at one moment."""
 
         def all_of_them() -> None:
             for program in self._programs:
@@ -300,15 +307,17 @@ class Cloud:
             service.process.send_signal(number)
 
     def stop_program(self, name: str) -> None:
-        """SIGSTOP all processes of a program."""
+        """Send SIGSTOP to all processes of a program."""
         self.do(lambda: _signal(self._service(name), signal.SIGSTOP))
 
     def go_on(self, name: str) -> None:
-        """SIGCONT all processes of a program."""
+        """Send SIGCONT to all processes of a program."""
         self.do(lambda: _signal(self._service(name), signal.SIGCONT))
 
     def one_process(self, name: str, pick: int, number: signal.Signals) -> int | None:
-        """Send a signal to one of a program's processes below its master; return which, None when there is none."""
+        """Send a signal to one of the processes below a program's master. Returns its process id, or None if there is
+        no such process.
+        """
         found: list[int] = []
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""Runs programs while the main thread, as a supervisor, collects the ends of all children."""
+"""Runs programs while the main thread, as their supervisor, collects the exit statuses of all child processes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ ENDED = "exit status "
 
 
 class CommandError(Exception):
-    """A program failed; the text is what it said."""
+    """A program failed. The message contains the end of its output."""
 
 
 def finished(command: Sequence[str], environment: Mapping[str, str] | None = None, within: float = 120) -> str:
     """Run a program to its end, and return its output. Raises CommandError, subprocess.TimeoutExpired.
 
-    A shell reports its exit status, which another thread may collect before this one waits for it.
+    A shell appends the program's exit status to the output, because the main thread may collect the status before this
+    thread can.
     """
     words = ["sh", "-c", f'"$@"; echo "{ENDED}$?"', "sh", *command]
     done = subprocess.run(

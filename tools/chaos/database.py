@@ -1,4 +1,4 @@
-"""The databases of a chaos run: a SQLite file, or a PostgreSQL server of its own."""
+"""The databases of a chaos run: a SQLite file, or a separate PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tools.postgresql import START_WITHIN, Server, programs
 
 Row = dict[str, Any]
 IMPATIENT = 1.0
-"""Seconds that a change waits for others: they may have been stopped in the middle of a transaction."""
+"""Seconds that a change waits for other transactions: their processes may have been stopped."""
 CHANNELS = ("queue", "events")
 STANDBY = "standby"
-"""A standby's folder, in that of its primary."""
+"""The name of a standby's folder within the folder of its primary."""
 
 
 class Database(ABC):
@@ -34,24 +34,24 @@ class Database(ABC):
 
     name: str
     url = ""
-    """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
+    """The value of NOVELLA_DATABASE_URL, empty for the file in the data folder."""
     errors: tuple[type[Exception], ...] = ()
-    """The errors of its driver."""
+    """The exceptions of the database's driver."""
 
     @abstractmethod
     def start(self) -> None:
-        """Prepare it."""
+        """Start the database."""
 
     @abstractmethod
     def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
-        """Start processes by a function that does something in the main thread, which runs a cloud from now on."""
+        """Start processes with ``in_main`` from now on, a function that calls its argument in the main thread."""
 
     @abstractmethod
     def stop(self, *, keep: bool) -> None:
-        """End what was started; with ``keep`` its files stay."""
+        """Stop the database; with ``keep`` its files are not removed."""
 
     def moment(self, when: datetime) -> object:
-        """Return a time as Django writes it into this database."""
+        """Return a time in the form in which Django writes it into this database."""
         return when
 
     @abstractmethod
@@ -60,9 +60,10 @@ class Database(ABC):
 
     @abstractmethod
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
-        """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``).
+        """Run statements in one transaction: ``work`` gets a function that takes a statement and its parameters
+        (``?``).
 
-        Raises an error of the driver when another transaction blocks it for longer than a moment.
+        Raises an exception of the driver if another transaction blocks it for longer than ``IMPATIENT`` seconds.
         """
 
     @abstractmethod
@@ -71,26 +72,28 @@ class Database(ABC):
 
     @abstractmethod
     def away(self, seconds: float, pick: int) -> str:
-        """Disconnect the database for ``seconds``; return a description of the method."""
+        """Disconnect the database for ``seconds``, with one of several methods. Returns a description of the method."""
 
     @abstractmethod
     def lose_wakes(self, seconds: float) -> None:
-        """Let wake-ups get lost for ``seconds``."""
+        """Lose wake-ups for ``seconds``."""
 
     @abstractmethod
     def wake(self, times: int) -> None:
-        """Wake every listener although there is no work."""
+        """Wake all listeners although there is no work."""
 
     @abstractmethod
     def copy(self, path: Path) -> None:
-        """Copy it as described in the operator's guide, while the cloud works.
+        """Back up the database to a file as described in the operator's guide, while the cloud is running.
 
-        Raises errors of the driver, CommandError.
+        Raises exceptions of the driver, CommandError.
         """
 
     @abstractmethod
     def put_back(self, path: Path) -> None:
-        """Restore a copy as described in the operator's guide; no other process uses it. Raises CommandError."""
+        """Restore a copy as described in the operator's guide. No other process may use the database. Raises
+        CommandError.
+        """
 
 
 class Sqlite(Database):
@@ -144,7 +147,7 @@ class Sqlite(Database):
         return "its file was locked for longer than anybody waits"
 
     def lose_wakes(self, seconds: float) -> None:
-        """Move the sockets away, so that listeners must look for work by themselves."""
+        """Rename the sockets, so that listeners have to look for work without a wake-up."""
         hidden = [(path, path.with_suffix(".hidden")) for path in self._sockets()]
         for path, aside in hidden:
             with contextlib.suppress(FileNotFoundError):
@@ -162,7 +165,7 @@ class Sqlite(Database):
                     sender.sendto(b"1", str(path))
 
     def copy(self, path: Path) -> None:
-        """Do as ``sqlite3 db.sqlite3 ".backup ..."``, which is the same function of SQLite."""
+        """Use the function of SQLite that ``sqlite3 db.sqlite3 ".backup ..."`` uses, too."""
         with closing(self._connect()) as connection, closing(sqlite3.connect(path)) as there:
             connection.backup(there)
 
@@ -176,13 +179,13 @@ class Sqlite(Database):
 
 
 class Postgresql(Database):
-    """A PostgreSQL server of its own that ends with the run; if wanted, with an asynchronous standby."""
+    """A separate PostgreSQL server that ends with the run, optionally with an asynchronous standby."""
 
     name = "postgresql"
     errors = (psycopg.Error, CommandError)
 
     def __init__(self, folder: Path, *, standby: bool = False) -> None:
-        """Choose a new folder for the server's files that its user may reach."""
+        """Use ``folder`` for the server's files; the user that the server runs as must have access to it."""
         self._server = Server(folder, durable=False)
         self._standby = Server(folder / STANDBY, durable=False) if standby else None
         self._all = [*filter(None, (self._standby, self._server))]
@@ -230,7 +233,7 @@ class Postgresql(Database):
             time.sleep(seconds)
 
     def away(self, seconds: float, pick: int) -> str:
-        """Stop every process of the server for a while, or shut it down immediately and start it again."""
+        """Stop all processes of the server for a while, or shut it down immediately and start it again later."""
         if pick % 2:
             self._server.signal(signal.SIGSTOP)
             time.sleep(seconds)
@@ -242,7 +245,7 @@ class Postgresql(Database):
         return "it was shut down immediately and recovered"
 
     def lose_wakes(self, seconds: float) -> None:
-        """End the connections of listeners again and again."""
+        """End the connections of listeners every half second."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with contextlib.suppress(psycopg.Error):
@@ -264,7 +267,7 @@ class Postgresql(Database):
     # ----- the standby ----------------------------------------------------------------------------------------------
 
     def fall_behind(self) -> None:
-        """Cut the standby off from the primary, which continues to work."""
+        """Disconnect the standby from the primary, which continues to work."""
         if self._standby is None:
             raise LookupError("there is no standby")
         with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
@@ -277,7 +280,7 @@ class Postgresql(Database):
                 time.sleep(0.05)
 
     def lose_primary(self) -> None:
-        """Kill every process of the primary: data that the standby did not receive is lost."""
+        """Kill all processes of the primary. Data that the standby has not received is lost."""
         self._server.kill()
 
     def promote(self) -> None:
@@ -294,5 +297,7 @@ def _libpq(url: str) -> str:
 
 
 def make(kind: str, data: Path, beside: Path, *, standby: bool = False) -> Database:
-    """Return a database of that kind, not started; ``beside`` is a folder for a server's files."""
+    """Return a database of a kind, not started. ``data`` is the folder of a SQLite file, ``beside`` that of a
+    PostgreSQL server.
+    """
     return Postgresql(beside, standby=standby) if kind == "postgresql" else Sqlite(data)

@@ -1,4 +1,6 @@
-"""The actions of clients by the EC2 API, in the same turns as by the others; and the check that its ids are stable."""
+"""The operations of clients with the EC2 API, which alternate with those of the other APIs; and the check that EC2 ids
+are stable.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,18 @@ from tools.chaos.plan import Operation
 from tools.chaos.world import Outcome, World
 
 TRIES = 3
-"""How often what has a client token is sent until there is an answer."""
+"""How often a request with a client token is sent at most until there is an answer."""
 PAUSE = 0.5
 DIGITS = 17
-"""Of a UUID: an instance's id in EC2 begins with these, as its guest knows it."""
+"""Number of digits of the UUID in an instance's EC2 id; the guest derives its id in the same way."""
 SHARED_NETWORK = "10.20.0.0/24"
 MOST_ADDRESSES, MOST_VOLUMES, MOST_INTERFACES = 4, 8, 1
-"""Of one project, whichever API created them: additional ones are changed or deleted."""
+"""Maximum per project, regardless of the API that created them: at the limit, an operation changes or deletes one."""
 TAG = "step"
 VOLUME, INTERFACE = "-volume by token", "-interface by token"
-"""End the names of volumes and interfaces that were asked for with a client token, of which there is one each."""
+"""Suffixes of the names of volumes and descriptions of interfaces that were requested with a client token, so that each
+must exist only once.
+"""
 LOOKS = (
     "DescribeVpcs",
     "DescribeSubnets",
@@ -41,17 +45,21 @@ LOOKS = (
     "DescribeInstanceStatus",
     "DescribeTags",
 )
-"""Records that are described while others change them: an answer may be old, but not an internal error."""
+"""Actions that list resources while other clients change them. The answer may be outdated, but must not be an internal
+error.
+"""
 RECORDS: Mapping[str, frozenset[str]] = {
     "ec2_start": frozenset({"start", "resume", "unpause", "unshelve"}),
     "ec2_stop": frozenset({"stop"}),
     "ec2_reboot": frozenset({"reboot"}),
 }
-"""Kind of operation → the action records that it may leave: one at most, none when it was refused."""
+"""Kind of operation → possible names of its action record. A request leaves at most one record, and none if it was
+refused.
+"""
 
 
 def instance_id(server: str) -> str:
-    """Return how EC2 calls a server."""
+    """Return the EC2 id of a server."""
     return f"i-{uuid.UUID(server).hex[:DIGITS]}"
 
 
@@ -59,9 +67,7 @@ def instance_id(server: str) -> str:
 
 
 def launch(world: World, operation: Operation) -> list[Answer]:
-    """Launch, and again while there is no answer: because of the client token there is one launch however often it is
-    sent.
-    """
+    """Send a launch until there is an answer. Because of its client token, it creates its servers only once."""
     details, name = operation.details, world.name(operation.number)
     answers = _until_answered(
         world,
@@ -83,7 +89,9 @@ def _once(world: World, operation: Operation, action: str, **arguments: Any) -> 
 
 
 def _until_answered(world: World, operation: Operation, action: str, **arguments: Any) -> list[Answer]:
-    """Ask for what has a client token: the first request may be cut, the others ask for the same thing."""
+    """Send a request with a client token until there is an answer. The client may disconnect from the first request
+    only.
+    """
     answers = [_once(world, operation, action, **arguments)]
     while not answers[-1].status and len(answers) < TRIES:
         if "cut" not in operation.details:
@@ -93,7 +101,9 @@ def _until_answered(world: World, operation: Operation, action: str, **arguments
 
 
 def same_answers(outcomes: Iterable[Outcome]) -> list[str]:
-    """Describe launches whose requests, which had one client token each, were answered with several instances."""
+    """Describe launches for which the answers name different instances, although all requests of a launch had one
+    client token.
+    """
     found: dict[int, set[tuple[str, ...]]] = defaultdict(set)
     for outcome in outcomes:
         if outcome.operation.kind == "launch ec2" and outcome.answer.accepted:
@@ -127,7 +137,7 @@ def _tags(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Look at all that the project sees, and at this instance."""
+    """List all resources that the project sees, then describe this instance."""
     face = world.by_ec2[operation.project]
     for action in LOOKS:
         face.ask(action)
@@ -138,9 +148,7 @@ def _show(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _address(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Associate an address with the server: a new one, or one of another server; or disassociate one; or release
-    one.
-    """
+    """Associate a new address or one of another server with the server, disassociate one, or release one."""
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeAddresses")
     if not listed.accepted:
@@ -167,7 +175,7 @@ def _address(world: World, client: Client, operation: Operation, server: str) ->
 
 
 def _volume(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Create a volume, once even with repeated requests; or delete one if there are enough."""
+    """Create a volume, with requests that are repeated and create only one; or delete one if the project has enough."""
     face = world.by_ec2[operation.project]
     found = _volumes(world, face)
     if len(found) >= MOST_VOLUMES:
@@ -200,7 +208,7 @@ def _detach(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
-    """Return the project's volumes; nothing when the cloud does not answer."""
+    """Return the project's volumes, or none if the request fails."""
     answer = face.ask("DescribeVolumes")
     found: list[dict[str, Any]] = answer.body["Volumes"] if answer.accepted else []
     for each in found:
@@ -211,7 +219,9 @@ def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
 
 
 def _interface(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Create an interface, once even with repeated requests; or attach one, detach it, or delete it."""
+    """Create an interface, with requests that are repeated and create only one; or attach one, detach it,
+    or delete it.
+    """
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
     if not listed.accepted:
@@ -233,7 +243,7 @@ def _interface(world: World, client: Client, operation: Operation, server: str) 
 
 
 def delete_interfaces(world: World) -> World:
-    """Delete the interfaces that the projects have created, after their servers."""
+    """Delete the interfaces that the projects have created; their servers are deleted before."""
     for face in world.by_ec2:
         listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
         for each in listed.body["NetworkInterfaces"] if listed.accepted else []:

@@ -1,4 +1,4 @@
-"""A user of the EC2 API: signs and sends requests, and notes what each id was shown for."""
+"""A user of the EC2 API: signs and sends requests, and records which resource each EC2 id was shown for."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tools.ec2_client import PATH, REQUEST_ID, Ec2Keys, read
 
 
 class Ec2:
-    """A user with a key pair; each request is signed when it is sent, on a connection of its own."""
+    """A user with EC2 credentials; each request is signed when it is sent, on its own connection."""
 
     def __init__(self, port: int, access: str, secret: str) -> None:
         self._port, self._keys = port, Ec2Keys(port, access, secret)
         self.broken: list[str] = []
-        """The requests answered 500, reads included."""
+        """Descriptions of the requests that were answered with 500, including reads."""
 
     def ask(self, action: str, *, cut: float | None = None, **arguments: Any) -> Answer:
-        """Send a request once; with ``cut`` be gone so many seconds later, whatever the answer.
+        """Send a request once. With ``cut``, disconnect that many seconds later without reading the answer.
 
         Raises UnreachableError.
         """
@@ -52,7 +52,9 @@ class Ec2:
 
 
 class Ids:
-    """With which thing each id was shown first, and the other way round: every later answer has to agree."""
+    """The first resource that each EC2 id was shown for, and the first id of each resource: later answers must agree
+    with them.
+    """
 
     def __init__(self) -> None:
         self._things: dict[str, str] = {}
@@ -61,7 +63,9 @@ class Ids:
         self.wrongs: list[str] = []
 
     def shown(self, ec2_id: str, thing: str, *, alone: bool = True) -> None:
-        """Take note of an answer; ``alone``: nothing else may ever be the same thing."""
+        """Record that an answer showed an EC2 id for a resource. With ``alone``, the resource must not be shown with
+        another id.
+        """
         with self._lock:
             before = self._things.setdefault(ec2_id, thing)
             if before != thing:
@@ -71,11 +75,11 @@ class Ids:
                 self.wrongs.append(f"{thing} was {other}, and is {ec2_id}.")
 
     def copy(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return what was shown so far."""
+        """Return a copy of the recorded ids."""
         with self._lock:
             return dict(self._things), dict(self._ids)
 
     def put_back(self, copy: tuple[dict[str, str], dict[str, str]]) -> None:
-        """Forget what was shown since the copy: its records are lost."""
+        """Restore a copy of the recorded ids, because the records of later ones are lost."""
         with self._lock:
             self._things, self._ids = (dict(each) for each in copy)

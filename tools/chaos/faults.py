@@ -22,16 +22,17 @@ from tools.chaos.restoring import Restoring
 from tools.chaos.world import World
 
 AT_ONCE = 2
-"""Faults that may go on at the same time."""
+"""Maximum number of simultaneous faults."""
 ALONE = (PUT_BACK, LOSE_PRIMARY)
-"""Faults beside which nothing else fails."""
+"""Faults during which no other fault happens."""
 TOPICS = ("scheduler",)
-"""Queues that lose messages: the reaper repeats the work of messages that are cast there."""
+"""Queues whose messages are deleted, copied and delayed: the reaper repeats the work of lost messages in these queues.
+"""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets of faults, and a log."""
+    """The cloud and the proxy, in which faults happen, and the log."""
 
     cloud: Cloud
     proxy: Proxy
@@ -39,12 +40,15 @@ class Targets:
 
 
 class FaultRunner:
-    """Threads that carry out the faults of a plan, each when its operation begins."""
+    """Threads that carry out the faults of a plan; each fault starts when its operation has begun."""
 
     def __init__(
         self, plan: Plan, world: World, targets: Targets, restoring: Restoring, stopping: threading.Event
     ) -> None:
-        """Queue the faults; ``start`` begins.  ``stopping`` is set when a loss of records did not end well."""
+        """Queue the faults; they are carried out after ``start``.
+
+        ``stopping`` is set if a loss of records fails, or if errors are found after it.
+        """
         self._plan, self._world, self._targets, self._restoring = plan, world, targets, restoring
         self._stopping = stopping
         self._waiting: queue.SimpleQueue[Fault] = queue.SimpleQueue()
@@ -70,7 +74,7 @@ class FaultRunner:
                 self._leave_out()
 
     def _leave_out(self) -> None:
-        """Remove the waiting faults from the queue, except a loss of records, which is the purpose of a run."""
+        """Remove the waiting faults from the queue. Losses of records stay, because they are the purpose of a run."""
         kept = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -105,7 +109,7 @@ class FaultRunner:
                     self._changed.notify_all()
 
     def _lose(self, fault: Fault) -> None:
-        """Lose records; when that fails, or something is wrong afterwards, the clients come to an end."""
+        """Lose records. If that fails, or errors are found afterwards, the clients are stopped."""
         before = len(self._world.troubles)
         self._make(fault)
         if self._restoring.wrongs or len(self._world.troubles) > before:
@@ -117,7 +121,7 @@ class FaultRunner:
         try:
             make = self._restoring.make if fault.kind in LOSSES else partial(MAKE[fault.kind], self._targets)
             how = make(fault)
-        except Exception as error:  # noqa: BLE001 - the database may be away while its rows should be changed
+        except Exception as error:  # noqa: BLE001 - the database may be down when its rows are to be changed
             how = f"not done: {type(error).__name__}: {str(error).strip()[:200]}"
             if fault.kind in LOSSES:
                 self._world.troubles.append(f"{fault}: {how}")
@@ -135,7 +139,7 @@ def _pick(names: list[str], fault: Fault) -> str:
 
 
 def _with_several(targets: Targets) -> list[str]:
-    """Return the programs with more than one process: some of these may end while the rest continues."""
+    """Return the programs with several processes: single ones can be killed or stopped while the others continue."""
     return [*targets.cloud.names("worker"), *targets.cloud.names("web")]
 
 
@@ -190,11 +194,13 @@ def _away(targets: Targets, fault: Fault) -> str:
 
 
 Run = Callable[..., list[Row]]
-"""Runs a statement with parameters."""
+"""A function that runs an SQL statement with parameters."""
 
 
 def _on_queue(mangle: Callable[[Run, list[int], Fault, Database], None]) -> Callable[[Targets, Fault], str]:
-    """Stop the workers until messages wait, change those that no worker has taken, and let the workers go on."""
+    """Return a fault that stops the workers until messages have queued up, changes the messages that no worker has
+    claimed, and resumes the workers.
+    """
 
     def make(targets: Targets, fault: Fault) -> str:
         groups = targets.cloud.names("worker")

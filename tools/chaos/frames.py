@@ -1,4 +1,4 @@
-"""Reads WebSocket frames (RFC 6455) so that a proxy can look into them and pass them on unchanged."""
+"""Reads WebSocket frames (RFC 6455), so that a proxy can inspect them and forward them unchanged."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Frame:
 
     @property
     def kind(self) -> str:
-        """Return the ``type`` of the message, empty for anything else."""
+        """Return the ``type`` of the message, empty if the frame has none."""
         return str(self._message().get("type", ""))
 
     @property
     def instance(self) -> str:
-        """Return the instance that a command is about, empty for anything else."""
+        """Return the id of the instance that a command is for, empty in all other frames."""
         return str(self._message().get("instance_id", ""))
 
     def _message(self) -> dict[str, object]:
@@ -40,7 +40,7 @@ class Frame:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:
-    """Read one frame.  Raises IncompleteReadError at the end and ValueError for one that is too long."""
+    """Read one frame. Raises IncompleteReadError at the end of the stream, and ValueError if the frame is too long."""
     raw = await reader.readexactly(2)
     opcode, masked, length = raw[0] & 0x0F, bool(raw[1] & 0x80), raw[1] & 0x7F
     if length >= 126:

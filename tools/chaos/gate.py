@@ -1,4 +1,4 @@
-"""Holds the clients back while records are put back and looked at."""
+"""Stops the clients while records are restored and checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Gate:
-    """Open at first; it waits for the clients inside when it closes."""
+    """A gate that clients pass for each operation. It is open at first; ``close`` waits for the clients inside."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -17,7 +17,7 @@ class Gate:
 
     @contextlib.contextmanager
     def passing(self) -> Iterator[None]:
-        """Wait until the gate is open, and be inside meanwhile."""
+        """Wait until the gate is open; the client counts as inside until the context ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._open)
             self._inside += 1
@@ -29,7 +29,9 @@ class Gate:
                 self._changed.notify_all()
 
     def close(self, within: float) -> bool:
-        """Admit no clients, and wait until none is inside; False when one stays for longer."""
+        """Close the gate, and wait until no client is inside. Returns False if one is still inside after ``within``
+        seconds.
+        """
         with self._changed:
             self._open = False
             return self._changed.wait_for(lambda: not self._inside, within)

@@ -1,4 +1,6 @@
-"""Follows the journals of the simulated hypervisors: which domains there are, and whether one was ever on two hosts."""
+"""Follows the journals of the simulated hypervisors: which domains exist, and whether one was ever on two hosts at the
+same time.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from compute_agent.network.documents import TYPES, Document, Documents
 
 JOURNAL = "fake-hypervisor.jsonl"
 POOL = "volumes/pool.json"
-"""A simulated host's pool, in its state folder."""
+"""The file of a simulated host's pool, within the host's state folder."""
 LOOK_EVERY = 0.02
 
 Domain = Mapping[str, Any]
-"""The hypervisor's data about a server: attempt, power, sizes, the MAC addresses of its interfaces."""
+"""A domain in a journal: attempt, power state, sizes, MAC addresses of its interfaces, volumes."""
 
 
 @dataclass
@@ -28,12 +30,14 @@ class Journal:
     path: Path
     guests: dict[str, dict[str, Any]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
-    """Instances of which it has anything, a disk without a domain too."""
+    """Ids of instances with a domain or a disk on the host."""
     _inode: int = 0
     _offset: int = 0
 
     def read(self) -> set[str]:
-        """Read the new lines, or the complete journal when it was rewritten; return the instances in the new lines."""
+        """Read the new lines, or the complete journal if it was rewritten. Returns the ids of the instances in these
+        lines.
+        """
         try:
             with self.path.open("rb") as file:
                 found = (self.path.stat().st_ino, self.path.stat().st_size)
@@ -52,7 +56,7 @@ class Journal:
         try:
             entry = json.loads(line)
         except ValueError:
-            return ""  # cut short by a kill, and never answered
+            return ""  # truncated by a kill, and never acknowledged
         uuid = str(entry["uuid"])
         if entry.get("guest"):
             self.guests[uuid] = entry["guest"]
@@ -64,32 +68,32 @@ class Journal:
 
 @dataclass(frozen=True)
 class Seen:
-    """The guests of the hypervisors, current and former, by the servers' ids."""
+    """The guests, networks and pools of all simulated hosts. Ids of guests are those of their servers."""
 
     domains: Mapping[str, tuple[str, Domain]]
-    """Name of its host, and the domain."""
+    """Server → name of the host, and the domain."""
     kept: Mapping[str, str]
-    """A host that has anything of it."""
+    """Server → a host that has a domain or a disk of it."""
     twice: Mapping[str, str]
-    """Servers that ever had domains on two hosts at one moment, and where."""
+    """Servers that had domains on two hosts at the same time, with hosts and time."""
     told: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
-    """The networks, routers, floating IPs and groups that each host knows: by its name, the kind and the id."""
+    """Name of a host → the networks, routers, floating IPs and groups it has received, by kind and id."""
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Volumes for one server alone that two ever had at one moment, and which."""
+    """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Pool → its volumes by their ids: size in bytes, snapshots, clients."""
+    """Pool → volume → its size in bytes, snapshots and clients."""
 
 
 class Hypervisors:
-    """All journals, followed by a thread."""
+    """The journals of all hosts, followed by a thread."""
 
     def __init__(self, folder: Path, hosts: list[str]) -> None:
         """Follow the hosts whose state folders are in ``folder``."""
         self.journals = {host: Journal(folder / host / JOURNAL) for host in hosts}
         self.twice: dict[str, str] = {}
-        """Instances that had domains on two hosts at one moment, and where."""
+        """Instances that had domains on two hosts at the same time, with hosts and time."""
         self.shared: dict[str, str] = {}
-        """Volumes for one server that two had at one moment, and which."""
+        """Volumes that are not shareable but were attached to two servers at the same time, with servers and time."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="journals", daemon=True)
@@ -109,7 +113,7 @@ class Hypervisors:
             self.look()
 
     def look(self) -> None:
-        """Read what is new and compare the hosts."""
+        """Read the new lines of all journals, and compare the hosts."""
         with self._lock:
             changed = set[str]()
             for journal in self.journals.values():
@@ -120,7 +124,9 @@ class Hypervisors:
                 self._compare_disks()
 
     def _compare(self, uuid: str) -> None:
-        """Note a domain on two hosts, after reading the first journal again: the domain may just have moved."""
+        """Record a domain that is on two hosts. All journals are read again before, because the domain may just have
+        moved.
+        """
         if len(self._where(uuid)) > 1:
             for journal in self.journals.values():
                 journal.read()
@@ -129,12 +135,14 @@ class Hypervisors:
                 self.twice[uuid] = f"{' and '.join(hosts)} at {time.strftime('%H:%M:%S')}"
 
     def _disks(self, uuid: str) -> list[str]:
-        """Return the volumes of a server that are for it alone."""
+        """Return the volumes of a server that are not shareable."""
         guests = [journal.guests[uuid] for journal in self.journals.values() if uuid in journal.guests]
         return [disk["id"] for guest in guests[:1] for disk in guest.get("volumes", []) if not disk.get("shareable")]
 
     def _compare_disks(self) -> None:
-        """Note a volume for one server that two have, after reading all journals again: it may just have moved."""
+        """Record volumes that are not shareable but are attached to two servers. All journals are read again before,
+        because a volume may just have moved.
+        """
         if not self._had_twice():
             return
         for journal in self.journals.values():
@@ -153,7 +161,7 @@ class Hypervisors:
         return [host for host, journal in self.journals.items() if uuid in journal.guests]
 
     def seen(self) -> Seen:
-        """Read what is new, and return all there is."""
+        """Read the new lines of all journals, and return the complete state."""
         self.look()
         with self._lock:
             journals = self.journals.items()

@@ -1,4 +1,4 @@
-"""Counts exceptions in the logs of a chaos run that no fault explains."""
+"""Counts the exceptions in a run's logs that are not explained by faults."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _LAST_LINE = re.compile(r"^(?:[\w]+\.)*\w*(?:Error|Exception)\b.*")
 _EXPECTED = re.compile(
     r"^(django\.db\.utils\.|sqlite3\.|psycopg(_pool)?(\.errors)?\.)\w+|^ConnectionResetError|^BrokenPipeError"
 )
-"""The effects of an outage of the database, or of the end of the other side, on a waiting process."""
+"""Exceptions that an outage of the database explains, or the end of the process at the other end of a connection."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|0x[0-9a-f]+|\d{2,}")
 LONGEST = 200
 
 
 def unexpected(folder: Path) -> Counter[str]:
-    """Return the last lines of tracebacks, without ids and numbers, and how often each occurs."""
+    """Count the last lines of tracebacks; ids and numbers in them are replaced."""
     found: Counter[str] = Counter()
     for path in sorted(folder.glob("*.log*")):
         with path.open(errors="replace") as lines:

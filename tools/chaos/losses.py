@@ -1,4 +1,4 @@
-"""Checks of a loss of records: nothing that ran or was stored is destroyed, and what differs is named."""
+"""Checks after a loss of records: no guest and no data is destroyed, and the doctor reports all differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}
     | {"leaving_ports", "guest_interfaces", "undecided_volumes"}
 )
-"""Checks of the doctor that find differences between records and hosts; all others have to find nothing."""
+"""The doctor's checks that find differences between records and hosts. All other checks must not find anything."""
 _ENDING = {TaskState.DELETING, TaskState.SOFT_DELETING}
 _GOING = {VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING}
 _COMING = {VolumeStatus.CREATING, VolumeStatus.DOWNLOADING}
@@ -33,7 +33,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class Server:
-    """A server of the records."""
+    """A server in the records."""
 
     vm_state: str
     task_state: str | None
@@ -50,21 +50,21 @@ class Records:
 
     servers: Mapping[str, Server]
     volumes: Mapping[str, str]
-    """Id of the data → status of its volume."""
+    """Id of the data → status of the volume."""
     snapshots: Mapping[str, str]
     attachments: Mapping[str, str]
     images: frozenset[str]
-    """Those that can be used."""
+    """Ids of active images."""
     leaving: frozenset[str]
-    """MAC addresses of interfaces that are being taken out of guests."""
+    """MAC addresses of interfaces that are being detached."""
     ids: frozenset[str]
-    """Of all volumes, their data, snapshots, attachments and backups."""
+    """Ids of all volumes, their data, snapshots, attachments and backups."""
     moving: Mapping[str, str] = field(default_factory=dict)
-    """Data of volumes in use that move → their new data."""
+    """Id of the data of a volume that is being migrated → id of its new data."""
 
     @classmethod
     def read(cls) -> Records:
-        """Read them now.  Raises DatabaseError."""
+        """Read the current records. Raises DatabaseError."""
         servers = {str(row.id): Server(row.vm_state, row.task_state, row.host_name) for row in _servers()}
         rows = list(Volume.objects.all())
         volumes = {data_id_of(row): str(row.status) for row in rows}
@@ -86,7 +86,7 @@ def _servers() -> Iterable[Instance]:
 
 @dataclass(frozen=True)
 class Loss:
-    """Records were lost: how all was before, and what the records are again."""
+    """A loss of records, with the state before it and the remaining records."""
 
     last: Records
     """The newest records before the loss."""
@@ -95,10 +95,10 @@ class Loss:
     seen: Seen
     """Guests and data of the hosts at rest."""
     files: frozenset[str]
-    """Names of the files of images."""
+    """Names of the image files before the loss."""
 
     def size(self) -> str:
-        """Describe the extent of the differences."""
+        """Describe how many records differ."""
         servers = sum(self.last.servers.get(key) != self.kept.servers.get(key) for key in self._servers())
         return f"{servers} servers and {len(self.last.ids ^ self.kept.ids)} things of volumes differed"
 
@@ -107,7 +107,9 @@ class Loss:
 
 
 def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
-    """Yield missing resources that the kept records did not delete."""
+    """Yield missing guests, volumes, snapshots and images that must not have been deleted according to the kept
+    records.
+    """
     for uuid, (host, domain) in loss.seen.domains.items():
         if _has_to_stay(loss, uuid, host):
             yield from _domain(loss, uuid, (host, domain), seen.domains.get(uuid))
@@ -122,7 +124,7 @@ def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
 
 
 def _has_to_stay(loss: Loss, uuid: str, host: str) -> bool:
-    """Return whether in the last records a server is on the host, at rest, and the kept ones do not end it."""
+    """Return whether the server was at rest on the host in the last records, and is not deleted in the kept records."""
     last, kept = loss.last.servers.get(uuid), loss.kept.servers.get(uuid)
     if last is None or last.host != host or last.task_state is not None or last.ends:
         return False
@@ -144,14 +146,14 @@ def _domain(loss: Loss, uuid: str, was: tuple[str, Domain], now: tuple[str, Doma
 
 
 def _has_moved(loss: Loss, key: str, seen: Seen) -> bool:
-    """Return whether data that was being moved was removed because its guest switched to the new data."""
+    """Return whether the data of a migrating volume was removed because the guest had switched to the new data."""
     new = loss.last.moving.get(key)
     used = {str(disk["attachment_id"]) for _, domain in seen.domains.values() for disk in domain.get("volumes", [])}
     return any(used & clients_of(volumes.get(new)) for volumes in seen.pools.values() if new)
 
 
 def clients_of(data: Mapping[str, Any] | None) -> set[str]:
-    """Return the attachments by which a volume's data may be opened."""
+    """Return the ids of the attachments that may open a volume's data."""
     return {str(client["attachment_id"]) for client in (data or {}).get("clients", [])}
 
 
@@ -177,9 +179,10 @@ def differences(seen: Seen) -> list[Finding]:
 
 
 def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield differences that the doctor did not report, and its wrong findings.
+    """Yield differences that the doctor did not report, and reports of the doctor that are wrong.
 
-    Simulated pools have no data, and the doctor does not read it: there the lost records explain it.
+    Differences of volumes whose records were lost need not be reported, because the doctor does not read the simulated
+    pools.
     """
     said = list(found)
     named = ids_in(said) | (loss.last.ids ^ loss.kept.ids)
@@ -188,5 +191,5 @@ def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Findin
 
 
 def ids_in(findings: Iterable[Finding]) -> set[str]:
-    """Return the ids that findings name."""
+    """Return the UUIDs in the findings."""
     return {key for finding in findings for key in _UUID.findall(f"{finding.subject} {finding.sentence}")}

@@ -1,4 +1,4 @@
-"""The actions of clients with networks, routers, floating IPs and security groups, and how all of it is deleted."""
+"""The operations of clients on networks, routers, floating IPs and security groups, and the deletion of all of them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ from tools.chaos.world import World
 NETWORK = "/network/v2.0"
 COMPUTE = "/compute/v2.1"
 RANGES = 250
-"""The number of ranges that the operations choose from; a few more are for networks that are created before packets are
-sent.
+"""The number of subnet ranges that the operations choose from. The ranges from this number on are for networks that are
+created before packets are sent.
 """
 PREFIX = "chaos-net-"
 """The prefix of the names of the projects' networks."""
 ROUTER = "chaos"
 """The name of each project's router."""
 MOST_NETWORKS, MOST_FLOATING, MOST_RULES = 3, 4, 6
-"""Of one project: additional ones are changed or deleted."""
+"""Maximum per project: at the limit, an operation changes or deletes one instead of creating one."""
 FIRST_PORT = 20_000
-"""The least port that a rule of ours opens."""
+"""The lowest port that a rule of the run opens."""
 OURS = "chaos"
-"""How our rules are described, and each project's group beside the default one is called."""
+"""The description of the run's rules, and the name of the additional security group of each project."""
 ACCEPTED_WITHIN = 60.0
-"""Seconds during which a call that is needed before packets are sent is repeated: a busy cloud may refuse it first."""
+"""Seconds for which a call that is required before packets are sent is repeated: a busy cloud may refuse it at first.
+"""
 SOME = "10.20.0.0/24"
-"""The source range of a rule that is not for all: the shared network of a new cloud."""
+"""The remote range of rules that do not allow all sources: the shared network of a new cloud."""
 
 
 def _floating_ip(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Associate a floating IP with the server: a new one, or one of another server; or disassociate one; or release
-    one.
-    """
+    """Associate a new floating IP or one of another server with the server, disassociate one, or release one."""
     ports = _listed(client, f"ports?device_id={server}")
     found = _listed(client, "floatingips")
     port = _pick(ports, operation)
@@ -52,7 +51,7 @@ def _floating_ip(world: World, client: Client, operation: Operation, server: str
 
 
 def _port_forwarding(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Forward a port of a floating IP to the server, or remove a forwarding."""
+    """Forward a port of a floating IP to the server, or delete a port forwarding."""
     free = [each for each in _listed(client, "floatingips") if each["port_id"] is None]
     ports = _listed(client, f"ports?device_id={server}")
     if not free or not ports or not ports[0]["fixed_ips"]:
@@ -70,7 +69,9 @@ def _port_forwarding(world: World, client: Client, operation: Operation, server:
 
 
 def _rule(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Open a port in one of the project's groups, to all, to some or to members, or allow pings; or close it."""
+    """Add a rule to one of the project's groups, for pings or for a port, with all sources, a range or a group; or
+    delete a rule.
+    """
     groups = _listed(client, "security-groups")
     rules = _own_rules(client)
     if len(rules) >= MOST_RULES:
@@ -88,7 +89,9 @@ def _rule(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _regroup(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Put an interface of the server into other groups or into none; where that is allowed, let it go unfiltered."""
+    """Change the security groups of one of the server's interfaces, also to none; in every seventh operation disable
+    its port security.
+    """
     port = _pick(_listed(client, f"ports?device_id={server}"), operation)
     groups = {each["name"]: each["id"] for each in _listed(client, "security-groups")}
     if OURS not in groups:
@@ -104,7 +107,9 @@ def _regroup(world: World, client: Client, operation: Operation, server: str) ->
 
 
 def _own_network(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Give the server an interface on a network of the project's own, made and joined to its router if need be."""
+    """Attach an interface on one of the project's networks to the server; create the network if the project has too
+    few.
+    """
     found = _own_networks(client)
     if len(found) >= MOST_NETWORKS:
         return _plug(client, server, _pick(found, operation)["id"])
@@ -113,7 +118,9 @@ def _own_network(world: World, client: Client, operation: Operation, server: str
 
 
 def _new_network(client: Client, router: str, number: int) -> Answer:
-    """Create a network with the range of this number, below 256, on a router; return the answer of its subnet."""
+    """Create a network with subnet 10.77.``number``.0/24, and connect it to a router. Returns the answer to the
+    creation of the subnet, or the first refusal.
+    """
     made = client.call("POST", f"{NETWORK}/networks", {"network": {"name": f"{PREFIX}{number}"}})
     if not made.accepted:
         return made
@@ -133,7 +140,7 @@ def _plug(client: Client, server: str, network: str) -> Answer:
 
 
 def _drop_network(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Delete a network of the project; the request is refused if it is in use."""
+    """Delete a network of the project. The cloud refuses the request if the network is in use."""
     network = _pick(_own_networks(client), operation)
     if network is None:
         return client.call("GET", f"{NETWORK}/networks")
@@ -142,7 +149,7 @@ def _drop_network(world: World, client: Client, operation: Operation, server: st
 
 
 def _router(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Switch the project's router off or on, or remove its external network, or set it again."""
+    """Enable or disable the project's router, or set or remove its external network."""
     path = f"{NETWORK}/routers/{world.routers[operation.project]}"
     changes: dict[str, Any] = {"admin_state_up": operation.number % 4 != 0}
     if operation.number % 3 == 0:
@@ -162,7 +169,9 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 
 
 def lead_in(world: World) -> World:
-    """Associate unassociated floating IPs with running servers of their project, if it has any; at least one."""
+    """Associate the unassociated floating IPs of each project with its running servers; a project without a floating IP
+    gets one.
+    """
     for client in world.clients:
         active = _listed(client, f"{COMPUTE}/servers?status=ACTIVE")
         ports = [port for server in active for port in _listed(client, f"ports?device_id={server['id']}")]
@@ -181,7 +190,7 @@ def lead_in(world: World) -> World:
 
 
 def lead_across(world: World) -> World:
-    """Connect running servers of each project to two networks that the project's router joins."""
+    """Attach running servers of each project to two networks that the project's router connects."""
     for client, router in zip(world.clients, world.routers, strict=True):
         servers = _listed(client, f"{COMPUTE}/servers/detail?status=ACTIVE")
         active = [each["id"] for each in servers]
@@ -202,7 +211,9 @@ def lead_across(world: World) -> World:
 
 
 def _repeat(*calls: Callable[[], Answer]) -> Answer:
-    """Call one after the other until an answer is accepted or ``ACCEPTED_WITHIN`` has passed; return the last one."""
+    """Call the functions in turn until an answer is accepted or ``ACCEPTED_WITHIN`` has passed. Returns the last
+    answer.
+    """
     deadline = time.monotonic() + ACCEPTED_WITHIN
     while True:
         for call in calls:
@@ -213,7 +224,7 @@ def _repeat(*calls: Callable[[], Answer]) -> Answer:
 
 
 def delete_all(world: World) -> World:
-    """Delete all network resources that the projects have created, after their servers."""
+    """Delete all network resources that the projects have created; their servers are deleted before."""
     for client, router in zip(world.clients, world.routers, strict=True):
         for floating in _listed(client, "floatingips"):
             client.call("DELETE", f"{NETWORK}/floatingips/{floating['id']}")
@@ -243,7 +254,9 @@ def _own_rules(client: Client) -> list[Any]:
 
 
 def _listed(client: Client, what: str) -> list[Any]:
-    """Return what a list has, by its path or its name among networks; nothing when the cloud does not answer."""
+    """Return the rows of a list, or nothing if the request fails. ``what`` is a path, or a name below the
+    Network API.
+    """
     answer = client.call("GET", what if what.startswith("/") else f"{NETWORK}/{what}")
     return list(next(iter(answer.body.values()))) if answer.accepted else []
 

@@ -19,11 +19,11 @@ COMPUTE = "/compute/v2.1"
 SETTLES_WITHIN = 4.0
 LOOK_EVERY = 0.25
 TOGETHER = 5
-"""The largest number of simultaneous calls of one operation."""
+"""Maximum number of simultaneous calls of one operation."""
 
 
 class Lane:
-    """A client that carries out its operations in a thread."""
+    """A client that carries out the operations of its lane in a thread."""
 
     def __init__(self, world: World, plan: Plan, number: int) -> None:
         self._world = world
@@ -39,7 +39,7 @@ class Lane:
                     with self._world.lock:
                         self._world.begun += 1
                     self._carry_out(operation)
-        except Exception as error:  # noqa: BLE001 - said at the end of the run
+        except Exception as error:  # noqa: BLE001 - reported at the end of the run
             self._world.troubles.append(f"a client broke off: {type(error).__name__}: {error}")
 
     def _carry_out(self, operation: Operation) -> None:
@@ -73,7 +73,7 @@ class Lane:
         return known[operation.index] if operation.index < len(known) else ""
 
     def _settle(self, server: str) -> None:
-        """Wait for a while until the server has no task."""
+        """Wait until the server has no task, for at most ``SETTLES_WITHIN`` seconds."""
         deadline = time.monotonic() + SETTLES_WITHIN
         while time.monotonic() < deadline:
             answer = self._client.call("GET", f"{COMPUTE}/servers/{server}")
@@ -112,14 +112,14 @@ class Lane:
 
 
 def wizard_form(world: World, operation: Operation) -> dict[str, str]:
-    """Return the wizard's fields; the idempotency key is the same each time the form is sent."""
+    """Return the fields of the wizard's form; the idempotency key is the same each time the form is sent."""
     name = world.name(operation.number)
     form = {"name": name, "image": world.image, "flavor": FLAVORS[operation.details["flavor"]]}
     return form | {"networks": world.network, "count": "1", "idempotency_key": f"chaos-{name}"}
 
 
 def launch_body(world: World, operation: Operation) -> dict[str, Any]:
-    """Return the body of a launch, valid or invalid according to the plan."""
+    """Return the body of a launch request, valid or invalid according to the plan."""
     details = operation.details
     server: dict[str, Any] = {
         "name": world.name(operation.number),

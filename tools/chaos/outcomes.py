@@ -1,4 +1,4 @@
-"""Compares what each request was answered with what came of it."""
+"""Compares the answer to each request with its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.chaos.wrongs import wrong
 
 
 def check(world: World) -> list[Finding]:
-    """Describe the requests that had no outcome, or more than one, and those that were answered 500."""
+    """Return errors for requests without a result, with several results, or with the answer 500."""
     kept = [each for each in world.outcomes if not world.may_be_lost(each)]
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
@@ -30,7 +30,7 @@ def check(world: World) -> list[Finding]:
 
 
 def _strange_ids() -> Iterable[str]:
-    """Describe instances whose id in EC2 is another than their guests know."""
+    """Describe instances whose stored EC2 id differs from the id that their guests derive from the UUID."""
     known = Ec2Id.objects.filter(kind="i", resource_id__in=Instance.objects.values("id"))
     for resource, ec2_id in known.values_list("resource_id", "ec2_id"):
         if ec2_id != ec2.instance_id(str(resource)):
@@ -38,7 +38,7 @@ def _strange_ids() -> Iterable[str]:
 
 
 def _untagged(world: World) -> Iterable[Finding]:
-    """Describe instances that were launched without the tag that was asked for in the same request."""
+    """Return errors for instances that lack the tag of their launch request."""
     numbers = {each.operation.number for each in world.outcomes if each.operation.kind == "launch ec2"}
     names = tuple(world.name(number) for number in numbers)
     tagged = set(Ec2Tag.objects.filter(kind="i", key="Name", value__in=names).values_list("resource_id", flat=True))
@@ -48,7 +48,7 @@ def _untagged(world: World) -> Iterable[Finding]:
 
 
 def _several_of_a_token() -> Iterable[str]:
-    """Describe volumes and interfaces that are there more than once, though each was asked for with a client token."""
+    """Describe volumes and interfaces that exist more than once, although their requests had a client token."""
     volumes = Volume.objects.filter(name__endswith=ec2.VOLUME).values_list("name", flat=True)
     interfaces = Port.objects.filter(description__endswith=ec2.INTERFACE).values_list("description", flat=True)
     for name, count in Counter([*volumes, *interfaces]).items():
@@ -81,8 +81,8 @@ def _first(servers: Sequence[Instance]) -> str:
 
 
 def launched(operation: Operation, answers: Sequence[Answer], reservations: Sequence[str]) -> Iterable[str]:
-    """Describe what is wrong with the servers of one launch, which may have been sent several times; of each server
-    its reservation.
+    """Describe the errors in the result of one launch, which may have been sent several times. ``reservations`` has the
+    reservation of each server.
     """
     least, most = operation.details.get("min_count", 1), operation.details.get("max_count", 1)
     accepted, refused = any(answer.accepted for answer in answers), all(answer.refused for answer in answers)
@@ -97,7 +97,9 @@ def launched(operation: Operation, answers: Sequence[Answer], reservations: Sequ
 
 
 def _actions(world: World) -> Iterable[Finding]:
-    """Describe accepted actions without exactly one record, and refused ones with a record of success."""
+    """Return errors for accepted actions that do not have exactly one record, and for refused actions that have a
+    record.
+    """
     rows = InstanceAction.objects.values_list("instance_id", "request_id", "action")
     records = Counter((str(instance), request, action) for instance, request, action in rows)
     for outcome in world.outcomes:
@@ -114,7 +116,9 @@ def _actions(world: World) -> Iterable[Finding]:
 
 
 def _by_ec2(outcome: Outcome, records: Counter[tuple[str, str, str]]) -> Iterable[Finding]:
-    """Describe a request whose records are more than one; EC2 accepts also what has nothing left to do."""
+    """Return an error for a request with too many records. An accepted request may have no record, because EC2 also
+    accepts requests that change nothing.
+    """
     names = ec2.RECORDS[outcome.operation.kind]
     count = sum(records[outcome.server, outcome.answer.request_id, name] for name in names)
     if (outcome.answer.refused and count) or (outcome.answer.accepted and count > 1):

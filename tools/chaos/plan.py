@@ -11,12 +11,12 @@ from provisioning.compute.states import VmState
 from tools.chaos.calls import CALLS, STATES
 
 LANES = 8
-"""Clients that work at the same time; each has servers of its own."""
+"""Number of clients that work at the same time; each launches its own servers."""
 PROJECTS = 4
 MOST_LIVE = 4
-"""Launches of one lane whose servers are kept at a time."""
+"""Maximum number of launches of one lane whose servers exist at the same time."""
 FAULT_EVERY = 13
-"""Operations between two faults, on average."""
+"""Average number of operations between two faults."""
 FIRST_FAULT = 5
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
@@ -24,9 +24,9 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @dataclass(frozen=True)
 class Operation:
-    """A call of the public API, or several simultaneous ones.
+    """A call of the public API, or several simultaneous calls.
 
-    ``target`` is the number of the launch that created the server, ``index`` selects one of its servers.
+    ``target`` is the number of the launch that created the server; ``index`` selects one of the launch's servers.
     """
 
     number: int
@@ -36,12 +36,12 @@ class Operation:
     index: int = 0
     times: int = 1
     settled: bool = True
-    """Whether to wait a moment until no operation of the server is running."""
+    """Whether to wait for a while until the server has no running task."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def project(self) -> int:
-        """Return the number of its project."""
+        """Return the number of the client's project."""
         return self.lane % PROJECTS
 
     def __str__(self) -> str:
@@ -52,7 +52,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that begins with operation ``at``; ``target`` picks among what can be hit then."""
+    """A fault that begins with operation ``at``; ``target`` selects one of the processes, hosts or links that exist
+    then.
+    """
 
     number: int
     at: int
@@ -102,7 +104,7 @@ FAULTS: Mapping[str, tuple[float, float]] = {
     "lose wake-ups": (2, 6),
     "wake for nothing": (1, 2),
 }
-"""Kinds of faults, and between how many seconds each lasts."""
+"""Kinds of faults, with the shortest and longest duration of each in seconds."""
 FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
     "pull a cable": (1, 6),
     "kill a DHCP server": (0, 0),
@@ -118,7 +120,7 @@ LOSSES: Mapping[str, tuple[int, int]] = {
     FALL_BEHIND: (75, 80),
     LOSE_PRIMARY: (90, 97),
 }
-"""Where records are lost: kinds of faults, and after how many hundredths of the operations each begins."""
+"""Kinds of faults that lose records, with the range, in percent of the operations, in which each begins."""
 COMMON = (
     "kill a worker process",
     "kill a worker group",
@@ -128,7 +130,7 @@ COMMON = (
     "delete queue messages",
     "copy queue messages",
 )
-"""Kinds that the deck holds twice."""
+"""Kinds of faults that are twice as frequent as the others."""
 
 
 def make(
@@ -140,8 +142,10 @@ def make(
     ec2: bool = False,
     losses: Sequence[str] = (),
 ) -> Plan:
-    """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them, with
-    ``ec2`` more by the EC2 API; ``losses`` are the kinds of ``LOSSES`` that happen, once each.
+    """Return the plan of a seed.
+
+    With ``packets`` there are more operations on networks, with ``volumes`` more on volumes, with ``ec2`` more requests
+    of the EC2 API. ``losses`` are the kinds of ``LOSSES`` that happen, once each.
     """
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
     often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes + OF_EC2 * ec2
@@ -216,8 +220,8 @@ OTHERS = {
     "ec2_detach": 1,
     "ec2_interface": 2,
 }
-"""Operations on a server in any state by addresses of its own, by the EC2 API, or on its networks and volumes, with
-weights.
+"""Operations that do not depend on the state of a server, with weights: calls with their own paths, calls of the EC2
+API, and operations on networks and volumes.
 """
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
 OF_VOLUMES = (
@@ -226,11 +230,11 @@ OF_VOLUMES = (
 )  # fmt: skip
 OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
 OFTEN = 5
-"""How many times as often these are asked where packets are sent, or more is asked of volumes or by EC2."""
+"""The factor for the weights of operations that are requested more often."""
 CUTS = (0.0, 0.02, 0.1, 0.4)
-"""Seconds after which a client of EC2 disconnects without an answer."""
+"""Seconds after which an EC2 client disconnects without reading the answer."""
 WAITING = 12
-"""How many times as likely a kind is that has not been chosen so far: a long run has every one."""
+"""The factor for the weights of kinds that were not chosen so far, so that a long run contains every kind."""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -262,7 +266,7 @@ _BY_EC2: Mapping[tuple[str, str], str] = {
     ("ec2_start", VmState.SUSPENDED): VmState.ACTIVE,
     ("ec2_start", VmState.PAUSED): VmState.ACTIVE,
 }
-"""Where a server is then."""
+"""(operation, state) → the server's state after the operation."""
 
 
 @dataclass
@@ -273,7 +277,7 @@ class _Server:
 
 
 class _Lane:
-    """Decides what one client does next, by what it should have by then."""
+    """Chooses the operations of one client according to the servers that it should have."""
 
     def __init__(
         self,
@@ -283,7 +287,7 @@ class _Lane:
         launches: Mapping[str, int],
         asked: set[str],
     ) -> None:
-        """Begin with nothing; ``asked`` is shared by all clients: the kinds that came up so far."""
+        """Start without servers. ``asked`` has the kinds of operations chosen so far, and is shared by all clients."""
         self._number, self._others, self._launches = number, others, launches
         self._chance, self._asked = chance, asked
         self._live: list[_Server] = []
@@ -326,19 +330,19 @@ class _Lane:
         return Operation(number, self._number, f"launch {kind}", details=details)
 
     def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
-        """Launch by the wizard with a form that is sent more than once and creates one server."""
+        """Launch with the wizard; the form is sent one to four times and creates one server."""
         self._live.append(_Server(number, 1))
         return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
 
     def _by_ec2(self, number: int, details: dict[str, Any]) -> Operation:
-        """Launch by EC2 with a client token, sent more than once."""
+        """Launch with the EC2 API and a client token; the request is sent one to four times."""
         least, more = self._chance.choice(((1, 0), (1, 0), (2, 0), (1, 2)))
         self._live.append(_Server(number, least + more))
         details |= {"min_count": least, "max_count": least + more, **self._cut()}
         return Operation(number, self._number, "launch ec2", times=self._chance.randint(1, 4), details=details)
 
     def _cut(self) -> dict[str, Any]:
-        """Decide whether the client disconnects before the answer, and how soon."""
+        """Choose whether the client disconnects before the answer, and after how many seconds."""
         return {"cut": self._chance.choice(CUTS)} if self._chance.random() < 0.25 else {}
 
     def _delete(self, number: int, server: _Server) -> Operation:

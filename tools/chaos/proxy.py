@@ -1,7 +1,7 @@
-"""A proxy between agents and web: forwards frames, and on demand cuts, stalls, doubles, delays and reorders them.
+"""A proxy between agents and web: forwards frames, and on demand cuts, stalls, duplicates, delays and reorders them.
 
-It simulates only faults that networks cause to TCP: no frame of a surviving connection is lost, and reports stay in
-their order. Commands of different instances may be reordered, because only those of one instance are ordered.
+It simulates only faults that networks cause to TCP: no frame of a surviving connection is lost, and reports keep their
+order. Commands of different instances may be reordered, because only the commands of one instance are ordered.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tools.chaos.frames import Frame, read_frame
 MOST_HEAD = 65_536
 CHUNK = 65_536
 DOUBLED = {"command", "command_ack", "events", "events_ack", "heartbeat", "resource_audit", "call_reply"}
-"""Kinds of messages that may come twice; a link begins only once."""
+"""Types of messages that may arrive twice. The first message of a link is not among them: a link begins only once."""
 HELD_FOR = 0.3
-"""Seconds a command waits for another one to overtake it."""
+"""Seconds for which a command is delayed, so that a later command can overtake it."""
 _HOST = re.compile(rb"^x-novella-host: *(\S+)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -32,23 +32,23 @@ class Link:
 
     host: str
     frames: bool
-    """Whether it is the agent's link and not a transfer."""
+    """Whether the connection is the agent's WebSocket link, not the transfer of a file."""
     writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
     chance: random.Random
     held: list[Frame] = field(default_factory=list)
     stalled_until: float = 0.0
     swallowing: str = ""
-    """The blocked direction: ``up``, ``down`` or ``both``."""
+    """The direction whose frames are dropped: ``up``, ``down`` or ``both``."""
 
     def cut(self) -> None:
-        """Break the connection and lose what is on its way."""
+        """Abort the connection; data in transit is lost."""
         for writer in self.writers:
             with contextlib.suppress(RuntimeError, OSError):
                 writer.transport.abort()
 
 
 class Proxy:
-    """The proxy, in a thread with an event loop of its own."""
+    """The proxy, in a thread with its own event loop."""
 
     def __init__(self, port: int, upstream: int, seed: int) -> None:
         """Listen on ``port`` and connect to ``upstream``, both on the loopback address."""
@@ -58,7 +58,7 @@ class Proxy:
         self._made = 0
         self._until = {"double": 0.0, "delay": 0.0, "reorder": 0.0}
         self.done: dict[str, int] = {}
-        """The faults of frames and links, counted."""
+        """Number of faults by their kind: ``doubled``, ``delayed``, ``reordered``."""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 
@@ -98,7 +98,7 @@ class Proxy:
         return sorted({link.host for link in list(self._links) if link.frames and link.host})
 
     def cut(self, host: str | None = None) -> None:
-        """Break the connections of a host, or all."""
+        """Break the connections of a host, or all connections."""
 
         def all_of_them() -> None:
             for link in self._of(host):
@@ -107,7 +107,7 @@ class Proxy:
         self._call(all_of_them)
 
     def stall(self, host: str, seconds: float) -> None:
-        """Hold all frames back for a while; they arrive afterwards."""
+        """Delay all frames of a host for a while; they arrive afterwards."""
         until = time.monotonic() + seconds
 
         def work() -> None:
@@ -117,7 +117,9 @@ class Proxy:
         self._call(work)
 
     def swallow(self, host: str, way: str) -> None:
-        """Drop what is sent ``up``, ``down`` or ``both`` ways from now on; the caller cuts the link later."""
+        """Drop all data of a host from now on, in one direction (``up``, ``down``) or in ``both``. The caller cuts the
+        link later.
+        """
 
         def work() -> None:
             for link in self._of(host):
@@ -126,7 +128,9 @@ class Proxy:
         self._call(work)
 
     def mangle(self, what: str, seconds: float) -> None:
-        """``double``, ``delay`` or ``reorder`` frames of all links for a while."""
+        """Duplicate, delay or reorder frames of all links for a while. ``what`` is ``double``, ``delay`` or
+        ``reorder``.
+        """
         until = time.monotonic() + seconds
 
         def work() -> None:
@@ -135,7 +139,7 @@ class Proxy:
         self._call(work)
 
     def calm(self) -> None:
-        """Pass everything on from now; cut the links that swallow."""
+        """End all faults, and cut the links whose frames are dropped."""
 
         def work() -> None:
             self._until = dict.fromkeys(self._until, 0.0)
@@ -183,7 +187,9 @@ class Proxy:
             out.transport.abort()
 
     async def _pump(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
-        """Carry one direction until it ends, which ends the other too, except for a transfer's."""
+        """Forward one direction until it ends. For a link this also ends the other direction; for a transfer it does
+        not.
+        """
         while True:
             if link.frames:
                 frame = await read_frame(reader)

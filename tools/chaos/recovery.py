@@ -1,5 +1,5 @@
-"""The work of an operator when records were lost, according to the guide: check, decide, remove manually the resources
-without an owner.
+"""The work of an operator after a loss of records, according to the guide: check, decide, and remove resources without
+an owner manually.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from tools.chaos.wrongs import wrong
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
 SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
-"""Seconds until all differences are resolved or reported, and until there are none after an operator's work."""
+"""Seconds within which all differences must be resolved or reported, and within which none must remain after the
+operator's work.
+"""
 LOOK_EVERY = 2.0
 
 
 @dataclass
 class Recovery:
-    """One recovery, in a thread of its own while the cloud works and its clients wait."""
+    """One recovery, in its own thread; the cloud is running and its clients are waiting."""
 
     cloud: Cloud
     hypervisors: Hypervisors
@@ -46,7 +48,9 @@ class Recovery:
     note: Callable[[str], None]
 
     def wrongs(self) -> list[Finding]:
-        """Wait until all differences are reported, follow the guide until there are none, and return the errors."""
+        """Wait until all differences are resolved or reported, follow the guide until there are none, and return the
+        remaining errors.
+        """
         found = self._until_none(self._unseen, SEEN_WITHIN)
         if found:
             return found
@@ -73,13 +77,13 @@ class Recovery:
     # ----- looking --------------------------------------------------------------------------------------------------
 
     def _unseen(self, seen: Seen) -> list[Finding]:
-        """Return what is destroyed, on its way, or differs and is not named."""
+        """Return destroyed resources, and running operations and differences that the doctor does not report."""
         lost = list(losses.destroyed(self.loss, seen, self.cloud.images))
         moving, said = list(checks.under_way()), list(findings())
         named = losses.ids_in(said)
         if found := [*lost, *(each for each in moving if not losses.ids_in([each]) & named)]:
             return found
-        # a host says nothing of the disks of builds that it still works on, and on this one they never end
+        # a host does not report the disks of running builds, and on this host builds never end
         still = f"Host {HANGS}-1 still has something"
         return [each for each in losses.unnamed(self.loss, seen, said) if still not in each.sentence]
 
@@ -99,7 +103,9 @@ class Recovery:
         return checks.settled(self.hypervisors.seen())
 
     def _decide(self) -> None:
-        """Let records follow guests that are left alone, or remove these; then take note, and decide on interfaces."""
+        """Decide on newer guests: adopt those that were left alone, or else discard them, and acknowledge the others.
+        Then decide on additional interfaces.
+        """
         for row in NewerGuest.objects.filter(acknowledged_at=None).select_related("instance", "host"):
             if row.outcome == NewerGuest.Outcome.OPEN:
                 try:
@@ -112,7 +118,9 @@ class Recovery:
             self._decide_interface(extra)
 
     def _decide_interface(self, row: InterfaceDifference) -> None:
-        """Let the server have an interface that only its guest has, or take it out where that cannot be."""
+        """Add an interface that only the guest has to the records, or remove it from the guest if that is
+        not possible.
+        """
         for decide in (interface_decisions.let_have, interface_decisions.take_out):
             try:
                 decide(system_context(), row)
@@ -131,7 +139,9 @@ class Recovery:
         self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
 
     def _let_go(self, finding: Finding) -> None:
-        """Delete attachments that no record knows, when no guest has them: one that is left over was removed before."""
+        """Delete attachments that were created without a record and that no guest uses: the guest that used one was
+        removed before.
+        """
         domains = self.hypervisors.seen().domains.values()
         used = {disk["attachment_id"] for _, domain in domains for disk in domain.get("volumes", [])}
         for row in Attachment.objects.filter(connector__has_key=HELD_BY):
@@ -139,7 +149,7 @@ class Recovery:
                 self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
 
     def _delete_without_data(self, seen: Seen) -> None:
-        """Delete volumes and snapshots whose data is lost."""
+        """Delete volumes and snapshots that have lost their data."""
         for volume in Volume.objects.exclude(pool=None):
             stored = seen.pools.get(str(volume.pool_id), {}).get(data_id_of(volume))
             if stored is None and volume.status in volume_checks.HALF:
@@ -154,7 +164,9 @@ class Recovery:
     # ----- by hand, on hosts that are off ---------------------------------------------------------------------------
 
     def _remove_by_hand(self, seen: Seen) -> None:
-        """Remove guests, disks and data that no record knows and no guest uses; the agents are off meanwhile."""
+        """Remove guests, disks and data that have no record and that no guest uses. The agents are stopped in the
+        meantime.
+        """
         known = with_used(losses.Records.read(), seen)
         guests = [(uuid, host) for uuid, host in seen.kept.items() if uuid not in known.servers]
         if not guests and not any(_strange(volumes, known) for volumes in seen.pools.values()):
@@ -178,7 +190,9 @@ _WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {
 
 
 def with_used(known: losses.Records, seen: Seen) -> losses.Records:
-    """Return the records with the data that guests have open: it is assigned to their servers, and is not removed."""
+    """Return the records, with the data that guests have open added to the volumes. Such data belongs to the guests'
+    servers and is not removed.
+    """
     domains = [domain for uuid, (_, domain) in seen.domains.items() if uuid in known.servers]
     used = {str(disk["attachment_id"]) for domain in domains for disk in domain.get("volumes", [])}
     pools = [volumes.items() for volumes in seen.pools.values()]
@@ -187,14 +201,16 @@ def with_used(known: losses.Records, seen: Seen) -> losses.Records:
 
 
 def _strange(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:
-    """Return the volumes that a pool has and no record knows, and such snapshots with their volumes."""
+    """Return the volumes of a pool without a record as (volume, ""), and the snapshots without a record as (volume,
+    snapshot).
+    """
     data = [(key, "") for key in volumes if key not in known.volumes]
     rest = {key: volume_checks.kept_snapshots(volumes[key]["snapshots"]) for key in volumes if key in known.volumes}
     return data + [(key, name) for key, names in rest.items() for name in sorted(names - known.snapshots.keys())]
 
 
 def _forget_guest(host: Path, uuid: str) -> None:
-    """Take a guest and its disk out of a simulated hypervisor."""
+    """Remove a guest and its disk from a simulated hypervisor."""
     with (host / JOURNAL).open("a") as journal:
         journal.write(json.dumps({"uuid": uuid}) + "\n")
     (host / "wires" / f"{uuid}.json").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Faults by which records are lost: a copy of the database is put back, the primary of PostgreSQL is lost."""
+"""Faults that lose records: a copy of the database is restored, or the primary of PostgreSQL is lost."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COPIED_WITHIN = 60.0
 POPULATED_WITHIN = 45.0
 STOPPED_FIRST, STOPPED_LAST = ("worker",), ("web",)
 FOUND_WITHIN = 60.0
-"""Seconds until the portal has found the new primary by itself."""
+"""Seconds within which the portal must find the new primary automatically."""
 
 
 @dataclass
 class Restoring:
-    """Carries them out, and afterwards the operator's work; the remaining errors are in ``wrongs``."""
+    """Carries out the losses of records, and the operator's work after them. ``wrongs`` has the remaining errors."""
 
     cloud: Cloud
     hypervisors: Hypervisors
@@ -41,7 +41,7 @@ class Restoring:
     _ids: object = None
 
     def make(self, fault: Fault) -> str:
-        """Carry one out, and return in words what happened."""
+        """Carry out one fault, and return a description of its result."""
         return _MAKE[fault.kind](self, fault)
 
     @property
@@ -51,7 +51,7 @@ class Restoring:
     # ----- a copy is put back ---------------------------------------------------------------------------------------
 
     def _take_copy(self, fault: Fault) -> str:
-        """Copy the database and then the files beside it, in the order of the guide."""
+        """Copy the database and then the files outside it, in the order of the guide."""
         self._populate()
         self._begin()
         self._copy.mkdir()
@@ -90,7 +90,9 @@ class Restoring:
         return "the standby gets nothing more"
 
     def _lose_primary(self, fault: Fault) -> str:
-        """Kill the primary while the portal works, promote the standby, and wait until the portal has found it."""
+        """Kill the primary and promote the standby while the portal is running, and wait until the portal has found the
+        standby.
+        """
         self._close()
         portal = [*self.cloud.names("web"), *self.cloud.names("worker")]
         for name in portal:
@@ -113,7 +115,7 @@ class Restoring:
     # ----- both -----------------------------------------------------------------------------------------------------
 
     def _populate(self) -> None:
-        """Let servers come to rest for a while, so that the kept records have some; then the clients go on."""
+        """Stop the clients for a while, so that the records that will be kept contain servers at rest."""
         self._close()
         until = time.monotonic() + POPULATED_WITHIN
         while time.monotonic() < until:
@@ -124,7 +126,7 @@ class Restoring:
         self.world.gate.open()
 
     def _begin(self) -> None:
-        """Remember from when on records may be lost."""
+        """Record the time from which records may be lost."""
         self._since, self._ids = time.time(), self.world.ids.copy()
 
     def _close(self) -> None:
@@ -139,7 +141,7 @@ class Restoring:
             connections.close_all()
 
     def _recover(self, loss: Loss, *held: str) -> str:
-        """Run the command of the guide, start the cloud, and have the operator bring all to an agreement."""
+        """Run the command of the guide, start the cloud, and let the operator resolve all differences."""
         said = self.cloud.command("after_restore")
         self.note(said)
         self.cloud.release()
@@ -160,7 +162,7 @@ _MAKE: dict[str, Callable[[Restoring, Fault], str]] = {
 
 
 def _bring_missing(copy: Path, folder: Path) -> None:
-    """Restore the missing files of a copy."""
+    """Copy the files that are missing in ``folder`` from ``copy``."""
     for path in copy.rglob("*"):
         there = folder / path.relative_to(copy)
         if path.is_file() and not there.exists():

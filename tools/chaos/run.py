@@ -1,4 +1,6 @@
-"""One chaos run: starts a cloud, clients and faults, waits for rest, checks, and deletes everything."""
+"""One chaos run: starts a cloud, clients and faults, waits until the cloud is at rest, checks it, and deletes
+everything.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +35,23 @@ from tools.chaos.wrongs import wrong
 T = TypeVar("T")
 
 SETTLES_WITHIN = 150.0
-"""Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
+"""Seconds until a cloud without faults is at rest: the sum of the longest deadlines."""
 GONE_WITHIN = 120.0
 LOOK_EVERY = 0.5
 SECONDS_PER_OPERATION = 1.5
 SECONDS_PER_LOSS = 400.0
-"""For the stop, the start and the operator's work where records are lost."""
+"""Seconds for each loss of records: stopping and starting the cloud, and the operator's work."""
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0
-"""Before the end, all errors are reported, also in a cloud that is not at rest."""
+"""Seconds before the timeout in which all errors are reported even if operations are still running."""
 VOLUMES_GO_IN = 2
-"""Turns until every volume is deleted: a failed delete is repeated once."""
+"""Number of attempts to delete all volumes: a failed deletion is repeated once."""
 STORIES = 6
 """The number of servers whose events are reported when there are errors."""
 
 
 class Log:
-    """Writes lines with the seconds since the start to a file and, if asked for, to the terminal."""
+    """Writes lines with the seconds since the start to a file and, if ``loud``, to the terminal."""
 
     def __init__(self, path: Path, *, loud: bool) -> None:
         self._file = path.open("a", buffering=1)
@@ -66,7 +68,7 @@ class Log:
                 print(text, flush=True)
 
     def say(self, line: str) -> None:
-        """Write a line and show it in any case."""
+        """Write a line to the file and to the terminal."""
         if not self._loud:
             print(line, flush=True)
         self(line)
@@ -74,7 +76,7 @@ class Log:
 
 @dataclass
 class Run:
-    """A run; ``result`` returns what is wrong, empty when nothing is."""
+    """A run; ``result`` returns the errors."""
 
     plan: Plan
     cloud: Cloud
@@ -85,7 +87,7 @@ class Run:
     hypervisors: Hypervisors = field(init=False)
 
     def result(self) -> list[Finding]:
-        """Carry out the run; the cloud is stopped at the end in any case."""
+        """Carry out the run, and return the errors. The cloud is always stopped at the end."""
         self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
         self.cloud.log = self.log
         try:
@@ -177,7 +179,7 @@ class Run:
     # ----- rest -----------------------------------------------------------------------------------------------------
 
     def _rest(self, world: World) -> None:
-        """Wait until there are no errors, or until that cannot be expected."""
+        """Wait until the cloud is at rest without errors, or ``SETTLES_WITHIN`` has passed, and log the errors."""
         began = time.monotonic()
         wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
         wrongs += outcomes.check(world)
@@ -207,7 +209,7 @@ class Run:
         return wrongs
 
     def _tell(self, wrongs: Sequence[Finding]) -> None:
-        """Log what is wrong, with the history of the servers concerned."""
+        """Log errors, with the events of the servers concerned."""
         self.wrongs += wrongs
         for found in wrongs:
             self.log.say(f"WRONG: {_line(found)}")
@@ -220,7 +222,7 @@ class Run:
                 self.log.say(f"    {line}")
 
     def _send(self, world: World, hosts: Hosts) -> None:
-        """Send packets between the guests that there are, and compare with the records what passes."""
+        """Send packets between the running guests, and compare the ones that arrive with the records."""
         world.operator.patient = True
         self._stepping(lambda: networks.lead_across(world))
         self._stepping(lambda: networks.lead_in(world))
@@ -238,7 +240,7 @@ class Run:
     # ----- the end --------------------------------------------------------------------------------------------------
 
     def _delete(self, world: World) -> None:
-        """Delete all servers and their images, as their users."""
+        """Delete all resources of the users, with the users' own requests."""
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
@@ -279,6 +281,6 @@ def _line(found: Finding) -> str:
 
 
 def _shape() -> str:
-    """Return how many servers are in which state, in words."""
+    """Return the number of servers in each state as text."""
     states = Instance.objects.values_list("vm_state").annotate(Count("id")).order_by("vm_state")
     return ", ".join(f"{count} {state}" for state, count in states) or "no servers"

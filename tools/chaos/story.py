@@ -13,7 +13,7 @@ SHOWN = (
 
 
 def story(seen: Seen, instance: str) -> list[str]:
-    """Return what is known of a server, in lines: its row, actions, steps, faults, commands and domain."""
+    """Return lines about a server: its row, actions, steps, faults, commands and domain."""
     lines: list[str] = []
     for row in Instance.objects.filter(id=instance).values(*SHOWN):
         lines.append(" ".join(f"{name}={value}" for name, value in row.items()))

@@ -1,4 +1,4 @@
-"""Creates the users of a chaos run: one in each project, beside the operator."""
+"""Creates the users of a chaos run: one in each project, in addition to the operator."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tools.chaos.wizard import Wizard
 from tools.chaos.world import World
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
-"""Of each project: reached now and then."""
+"""The quota of each project, low enough to be reached now and then."""
 HAS_AGENT = [{"op": "add", "path": "/hw_qemu_guest_agent", "value": "yes"}]
-"""Properties of the image, so that its guests do operations that need an agent inside them."""
+"""A property that is added to the image, so that guests support operations that need a guest agent."""
 PATCH = "application/openstack-images-v2.1-json-patch"
 
 
 class UsersError(Exception):
-    """The cloud refused to create them; the text gives the reason."""
+    """The cloud did not accept a request for users or their resources. The message gives the reason."""
 
 
 def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[str], None]) -> World:
-    """Create projects, users, quotas and server groups, and sign all users in. Raises UsersError."""
+    """Create projects, users, quotas and server groups, and sign in all users. Raises UsersError."""
     operator = Client(port, "admin", seeded["passwords"]["admin"], "admin")
     operator.sign_in()
     found = _asked(operator.call("GET", "/identity/v3/roles?name=member"))
@@ -54,7 +54,9 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
 
 
 def _prepare_ec2(world: World, port: int, image: str) -> None:
-    """Give each user a key pair, and find what EC2 calls what they launch."""
+    """Create EC2 credentials for each user, and find the EC2 ids of the image and subnet, and the names of
+    the flavors.
+    """
     for client in world.clients:
         token = _asked(client.call("GET", "/identity/v3/auth/tokens"))["token"]
         path = f"/identity/v3/users/{token['user']['id']}/credentials/OS-EC2"
@@ -70,7 +72,7 @@ def _prepare_ec2(world: World, port: int, image: str) -> None:
 
 
 def _lead_out(world: World) -> None:
-    """Add a router to the external network to each project, as the shared network has one."""
+    """Create a router in each project and connect it to the external network; the shared network already has one."""
     external = _asked(world.operator.call("GET", f"{NETWORK}/networks?router:external=true"))["networks"]
     world.external = external[0]["id"]
     router = {"name": ROUTER, "external_gateway_info": {"network_id": world.external}}

@@ -1,5 +1,5 @@
-"""The conditions for volumes after a run has settled: the records, the pools, the permissions to open them, and the
-guests' disks match.
+"""The conditions for volumes after a run has settled: the records, the pools, the clients of volumes in the pools, and
+the guests' disks match.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ GIB = 1 << 30
 ON_THE_WAY = (AttachStatus.ATTACHING, AttachStatus.DETACHING)
 COPYING = (BackupStatus.CREATING, BackupStatus.RESTORING, BackupStatus.DELETING)
 HALF = (VolumeStatus.ERROR, VolumeStatus.ERROR_DELETING)
-"""Statuses of volumes whose data may be there or not."""
+"""Statuses of volumes whose data may or may not exist."""
 OF_BACKUPS = "backup-"
-"""The prefix of the snapshots that backups keep for the next ones."""
+"""The prefix of the names of snapshots that are kept as the base of the next incremental backup."""
 
 
 def under_way() -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def under_way() -> Iterator[Finding]:
 
 
 def everywhere(seen: Seen) -> Iterator[Finding]:
-    """Compare records, pools, and guests."""
+    """Compare the records with the pools and the guests."""
     for volume_id, where in seen.shared.items():
         yield wrong(f"volume {volume_id}", f"It is for one server, and two had it: {where}.")
     known: dict[str, dict[str, Volume]] = {}
@@ -57,7 +57,7 @@ def everywhere(seen: Seen) -> Iterator[Finding]:
 
 
 def left(seen: Seen) -> Iterator[Finding]:
-    """Yield what is left after every volume was deleted."""
+    """Yield the records and data that remain after all volumes were deleted."""
     for model in (Attachment, Snapshot, Volume, Backup):
         for row in model._default_manager.all():
             status = getattr(row, "status", "")
@@ -83,13 +83,13 @@ def _pool(pool_id: str, known: Mapping[str, Volume], stored: Mapping[str, Any]) 
 
 
 def snapshots_of(volume: Volume) -> set[str]:
-    """Return the snapshots that there have to be."""
+    """Return the ids of the snapshots that the volume's data must have."""
     rows = Snapshot.objects.filter(volume=volume).exclude(status__in=[SnapshotStatus.ERROR])
     return {str(key) for key in rows.values_list("id", flat=True)}
 
 
 def kept_snapshots(snapshots: Mapping[str, Any]) -> set[str]:
-    """Return the snapshots of a volume's data that must have a record."""
+    """Return the snapshots in a volume's data that must have a record: not those of failed snapshots and of backups."""
     failed = {str(key) for key in Snapshot.objects.filter(status=SnapshotStatus.ERROR).values_list("id", flat=True)}
     backups = {f"{OF_BACKUPS}{key}" for key in Backup.objects.values_list("id", flat=True)}
     return set(snapshots) - failed - backups
@@ -102,7 +102,7 @@ def _using(volume: Volume) -> set[str]:
 
 
 def _guests(seen: Seen) -> Iterator[Finding]:
-    """Compare the disks of each domain with the server's attachments."""
+    """Compare the volumes of each domain with the server's attachments."""
     for row in Instance.objects.filter(vm_state__in=AT_A_HOST).order_by("id"):
         found = seen.domains.get(str(row.id))
         if found is None:

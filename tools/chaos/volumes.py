@@ -1,4 +1,4 @@
-"""The actions of clients with volumes, snapshots and backups, and how all of it is deleted."""
+"""The operations of clients on volumes, snapshots and backups, and the deletion of all of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.chaos.world import World
 VOLUME = "/volume/v3"
 COMPUTE = "/compute/v2.1"
 MOST_VOLUMES, MOST_SNAPSHOTS, MOST_BACKUPS = 8, 5, 3
-"""Of one project: additional ones are deleted."""
+"""Maximum per project: at the limit, an operation deletes one instead of creating one."""
 SHARED = "chaos-shared"
-"""The type whose volumes several servers may have."""
+"""The volume type whose volumes can be attached to several servers."""
 
 
 def _create(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Create a volume: empty, from an image, a snapshot or another volume, or one that several servers may have."""
+    """Create a volume: empty, from an image, from a snapshot, from another volume, or of the multiattach type."""
     found = _volumes(client)
     if len(found) >= MOST_VOLUMES:
         return _delete(world, client, operation, server)
@@ -37,7 +37,7 @@ def _create(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Attach a volume to the server: an unattached one, or (now and then) any."""
+    """Attach a volume to the server: an available one or, in every fourth operation, any."""
     found = _volumes(client)
     free = [each for each in found if each["status"] == "available"]
     volume = _pick(found if operation.number % 4 == 0 else free, operation)
@@ -57,7 +57,7 @@ def _detach(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _swap(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Let the server have another volume in the place of one that it has."""
+    """Replace one of the server's volumes with the largest available volume."""
     path = f"{COMPUTE}/servers/{server}/os-volume_attachments"
     answer = client.call("GET", path)
     free = [each for each in _volumes(client) if each["status"] == "available"]
@@ -77,7 +77,7 @@ def _extend(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _snapshot(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Freeze a volume, or delete a snapshot."""
+    """Create a snapshot of a volume, or delete a snapshot."""
     found, volume = _listed(client, "snapshots"), _pick(_volumes(client), operation)
     if found and (len(found) >= MOST_SNAPSHOTS or operation.number % 4 == 0):
         return client.call("DELETE", f"{VOLUME}/snapshots/{_pick(found, operation)['id']}")
@@ -98,7 +98,7 @@ def _revert(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _backup(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Back a volume up, completely or incrementally; restore a backup; or delete one."""
+    """Create a full or incremental backup of a volume, restore a backup, or delete one."""
     found, volume = _listed(client, "backups"), _pick(_volumes(client), operation)
     backup = _pick(found, operation)
     if backup and (len(found) >= MOST_BACKUPS or operation.number % 5 == 0):
@@ -112,7 +112,9 @@ def _backup(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _delete(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Delete a volume, with its snapshots or (now and then) without; the request is refused if it is in use."""
+    """Delete a volume, in two of three cases with its snapshots. The cloud refuses the request if the
+    volume is in use.
+    """
     volume = _pick(_volumes(client), operation)
     if volume is None:
         return client.call("GET", f"{VOLUME}/volumes")
@@ -145,7 +147,9 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
 
 
 def boot_disks(world: World, operation: Operation) -> list[dict[str, Any]]:
-    """Return the disks of a server that boots from a volume of the image, with an additional empty one."""
+    """Return the block device mappings of a server that boots from a new volume of the image and has an empty second
+    volume.
+    """
     goes = operation.number % 2 == 0
     new = {"destination_type": "volume", "volume_size": 1, "delete_on_termination": goes}
     root = {"boot_index": 0, "source_type": "image", "uuid": world.image, **new}
@@ -153,14 +157,14 @@ def boot_disks(world: World, operation: Operation) -> list[dict[str, Any]]:
 
 
 def prepare(operator: Client) -> Answer:
-    """Create the type whose volumes several servers may have."""
+    """Create the volume type whose volumes can be attached to several servers."""
     body = {"name": SHARED, "extra_specs": {"multiattach": "<is> True"}}
     return operator.call("POST", f"{VOLUME}/types", {"volume_type": body})
 
 
 def delete_all(world: World) -> World:
-    """Delete every backup and volume of the projects, after their servers; incremental backups are deleted before the
-    ones that they are based on.
+    """Delete all backups and volumes of the projects; their servers are deleted before. Incremental backups are deleted
+    before the backups that they are based on.
     """
     for client in world.clients:
         for backup in reversed(_listed(client, "backups?sort=created_at:asc")):
@@ -175,7 +179,7 @@ def _volumes(client: Client) -> list[Any]:
 
 
 def _listed(client: Client, what: str) -> list[Any]:
-    """Return what a list has; nothing when the cloud does not answer."""
+    """Return the rows of a list, or nothing if the request fails."""
     answer = client.call("GET", f"{VOLUME}/{what}")
     return list(next(iter(answer.body.values()))) if answer.accepted else []
 

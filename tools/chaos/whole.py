@@ -39,7 +39,7 @@ def show(given: argparse.Namespace) -> bool:
 
 
 def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
-    """Carry the plan out, and return whether there were no errors."""
+    """Carry out the plan, and return whether there were no errors."""
     plan, database = _plan(given), cloud.database
     log = Log(folder / "chaos.log", loud=given.loud)
     proxy = Proxy(cloud.proxy_port, cloud.port, plan.seed)
@@ -52,7 +52,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
         trouble = str(error)
     except KeyboardInterrupt:
         trouble = "interrupted"
-    except Exception as error:  # noqa: BLE001 - whatever it is, the seed is said
+    except Exception as error:  # noqa: BLE001 - the seed is reported after any exception
         trouble = f"the run itself failed: {type(error).__name__}: {error}"
         log(traceback.format_exc())
     clean = not wrongs and not trouble

@@ -1,4 +1,4 @@
-"""A user of the dashboard's launch wizard, who sends the same form several times."""
+"""A user of the dashboard's launch wizard, who submits the same form several times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Wizard:
         raise UnreachableError(f"{self._user} cannot sign in to the dashboard")
 
     def launch(self, form: Mapping[str, str]) -> Answer:
-        """Send the form, again when there was no answer. A redirect is a yes, 422 a no."""
+        """Submit the form, and again if there was no answer. A redirect counts as accepted (202), 422 as
+        refused (403).
+        """
         status = 0
         for _ in range(TRIES):
             status, _ = self._post("/instances/launch/", form)
@@ -47,7 +49,7 @@ class Wizard:
         return Answer(status if status >= 500 else 0, "the wizard did not answer", "")
 
     def _post(self, path: str, form: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-        """Return the status, 0 for none, and the cookies that were set."""
+        """Return the status (0 without an answer) and the cookies that the answer sets."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN)
         cookies = {CSRF: self._csrf} | ({SESSION: self._session} if self._session else {})
         headers = {

@@ -1,4 +1,4 @@
-"""The shared state of a run's clients: users, what they launch from, and the answers so far."""
+"""The shared state of a run's clients: users, the image and network for launches, and the answers so far."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome:
 
 @dataclass
 class World:
-    """The shared state of the clients: users, what they launch from, and the answers so far."""
+    """The shared state of the clients: users, the image and network for launches, and the answers so far."""
 
     clients: list[Client]
     operator: Client
@@ -44,31 +44,31 @@ class World:
     prefix: str
     note: Callable[[str], None]
     external: str = ""
-    """The network that floating IPs are taken from."""
+    """The id of the external network, from which floating IPs are allocated."""
     routers: list[str] = field(default_factory=list)
-    """Each project's way there."""
+    """The id of each project's router to the external network."""
     by_ec2: list[Ec2] = field(default_factory=list)
-    """The clients' users, by the EC2 API."""
+    """The clients' users, as users of the EC2 API."""
     ec2_launch: dict[str, str] = field(default_factory=dict)
-    """Image and subnet as RunInstances takes them."""
+    """The arguments of RunInstances that specify image and subnet."""
     types: dict[str, str] = field(default_factory=dict)
-    """Names of the flavors."""
+    """Short name of a flavor in the plan → its name in the cloud."""
     ids: Ids = field(default_factory=Ids)
     outcomes: list[Outcome] = field(default_factory=list)
     servers: dict[int, list[str]] = field(default_factory=dict)
-    """Launch → ids of its servers, as far as its client knows them."""
+    """Number of a launch → ids of its servers, as far as the client knows them."""
     begun: int = 0
     troubles: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     gate: Gate = field(default_factory=Gate)
-    """Every operation passes it."""
+    """Clients enter the gate before each operation, and leave it afterwards."""
     lost: list[tuple[float, float]] = field(default_factory=list)
-    """Between which moments, in Unix time, the records of what was answered may be lost."""
+    """Intervals in Unix time; records of requests that were answered in them may be lost."""
 
     def may_be_lost(self, outcome: Outcome) -> bool:
-        """Return whether the records of the result of a request may be lost."""
+        """Return whether a loss of records may include the result of the request."""
         return any(outcome.began < ended and outcome.began + outcome.seconds > began for began, ended in self.lost)
 
     def name(self, launch: int) -> str:
-        """Return the name that all servers of a launch have."""
+        """Return the common prefix of the names of a launch's servers."""
         return f"{self.prefix}-{launch:05d}"

@@ -1,1 +1,3 @@
-"""Hosts of a chaos run with real networks: the delivery of their guests' packets is compared with the API's records."""
+"""Hosts of a chaos run with real networks, so that the packets their guests receive can be compared with the API's
+records.
+"""

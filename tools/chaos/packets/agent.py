@@ -1,6 +1,6 @@
 """The agent of a host whose guests are simulated and whose network is real.
 
-It takes the options of ``novella-agent``, with the fake driver and the namespaces of the host's machine.
+It accepts the options of ``novella-agent``; the driver has to be ``fake``, and ``--machine-netns`` is required.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tools.chaos.packets.wires import WiredDriver
 
 
 def make_ready(options: Options) -> Machine:
-    """Lock the state folder and move into the host's namespaces."""
+    """Lock the state folder and enter the host's namespaces."""
     (settings,) = options.hosts
     lock(settings.state_dir)
     return Machine(enter_network(settings), "")
 
 
 def wired_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
-    """Create a host of simulated guests with the network of a real one."""
+    """Create the services of a host with simulated guests and a real network."""
     if settings.machine_netns is None:
         raise HostUnfitError("A host with simulated guests and a real network needs --machine-netns.")
     metadata = MetadataService()
@@ -45,4 +45,4 @@ if __name__ == "__main__":
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # a thread that hangs in the hypervisor does not keep it alive
+    os._exit(code)  # a thread that hangs in the hypervisor's driver does not keep it alive

@@ -1,4 +1,4 @@
-"""Damage to hosts' networks from outside of the agents, which have to repair it."""
+"""Damage to hosts' networks that is not caused by the agents, which must repair it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from up.switch import Switch, processes_in
 T = TypeVar("T")
 
 MENDED_WITHIN = 12.0
-"""Seconds: an agent checks every five, and its repair may need a while on a busy machine."""
+"""Seconds within which agents must repair damage: they check every five seconds, and a repair takes a while on a busy
+machine.
+"""
 
 
 def pull_a_cable(hosts: Hosts, pick: int, seconds: float) -> str:
@@ -33,7 +35,7 @@ def pull_a_cable(hosts: Hosts, pick: int, seconds: float) -> str:
 
 
 def kill_a_server(hosts: Hosts, pick: int, seconds: float) -> str:
-    """Kill a DHCP server.  Raises LookupError when there is none."""
+    """Kill a DHCP server. Raises LookupError if there is none."""
     spaces = namespace.listed(f"{hosts.places.name}-")
     pid = _picked([each for each in sorted(processes_in(spaces)) if "dnsmasq" in words_of(each)], pick)
     with contextlib.suppress(ProcessLookupError):
@@ -42,7 +44,7 @@ def kill_a_server(hosts: Hosts, pick: int, seconds: float) -> str:
 
 
 def delete_a_bridge(hosts: Hosts, pick: int, seconds: float) -> str:
-    """Delete a network's bridge on a host that has any.  Raises LookupError."""
+    """Delete a network's bridge on one of the hosts. Raises LookupError if there is none."""
     bridges = [(space, name) for space in _guests(hosts) for name in _in(space, links.names) if name.startswith("br")]
     space, bridge = _picked(bridges, pick)
     _in(space, lambda: links.delete(bridge))
@@ -50,7 +52,7 @@ def delete_a_bridge(hosts: Hosts, pick: int, seconds: float) -> str:
 
 
 def delete_a_filter(hosts: Hosts, pick: int, seconds: float) -> str:
-    """Delete a table of guests' filters.  Raises LookupError."""
+    """Delete the nftables table with the filters of a host's guests. Raises LookupError if there is none."""
     tables = [(space, *each) for space in _guests(hosts) for each in sorted(_in(space, nft.tables)) if each[1] == TABLE]
     space, family, table = _picked(tables, pick)
     _in(space, lambda: nft.load(f"delete table {family} {table}\n"))
@@ -58,7 +60,7 @@ def delete_a_filter(hosts: Hosts, pick: int, seconds: float) -> str:
 
 
 def _guests(hosts: Hosts) -> list[str]:
-    """List the namespaces that agents have created for bridges and guests."""
+    """Return the existing namespaces that agents have created for bridges and guests."""
     wanted = [hosts.places.guests(number) for number in range(1, len(hosts.names) + 1)]
     return [space for space in wanted if (namespace.FOLDER / space).exists()]
 

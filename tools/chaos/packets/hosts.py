@@ -1,4 +1,4 @@
-"""The hosts of a run with packets: network namespaces at a switch, and what is found in them."""
+"""The hosts of a run with packets: network namespaces connected to a switch, and their remaining state."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from up.switch import processes_in
 PROGRAMS = ("ip", "nft", "dnsmasq", "nsenter")
 REMOVED_WITHIN = 60.0
 CHANGING = re.compile(r"packets \d+ bytes \d+|expires \S+|# handle \d+|valid_lft \S+ preferred_lft \S+")
-"""Values that differ between two checks of the kernel."""
+"""Values that change without a cause between two readings of the kernel's state."""
 EMPTY = (b"", b"{}", b"[]")
-"""Empty files of state."""
+"""Contents of state files that have no entries."""
 OWN = re.compile(r"fe80::|ff00::")
-"""Entries that the kernel adds to each interface by itself, after a while."""
+"""Entries that the kernel adds to each interface automatically, after a while."""
 
 
 class PacketsError(Exception):
-    """Hosts with networks are impossible here; the text gives the reason."""
+    """This machine does not support hosts with networks. The message gives the reason."""
 
 
 def lacks() -> str:
-    """Return what this machine lacks, in a sentence; empty when there is all."""
+    """Return a sentence with the missing requirements of ``--packets``, empty if there are none."""
     if os.geteuid() != 0:
         return "--packets needs root: its hosts are network namespaces with bridges, tunnels and filters of their own."
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -42,19 +42,19 @@ def lacks() -> str:
 
 @dataclass
 class Hosts:
-    """Hosts 1, 2 and so on, by their names in the cloud."""
+    """The hosts of a run; the first one in ``names`` is host 1."""
 
     places: Places
     names: list[str]
     folder: Path
-    """Has their state folders."""
+    """The folder with the hosts' state folders."""
     _keeper: subprocess.Popen[str] | None = None
     _clean: dict[str, Mapping[str, set[str]]] = field(default_factory=dict)
 
     # ----- making and removing --------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """Create the namespaces; they are removed with this process. Raises PacketsError."""
+        """Create the namespaces; they are removed when this process ends. Raises PacketsError."""
         command = tool("tools.chaos.packets.keeper", self.places.name, str(self.folder), *self.names)
         self._keeper = subprocess.Popen(
             command,
@@ -71,7 +71,7 @@ class Hosts:
             raise PacketsError(f"This machine does not allow network namespaces: {said.strip()[-600:]}")
 
     def remove(self) -> None:
-        """Remove the namespaces with all in them.  Raises PacketsError when some are left."""
+        """Remove the namespaces with everything in them. Raises PacketsError if some remain."""
         if self._keeper is None:
             return
         try:
@@ -88,7 +88,7 @@ class Hosts:
         return self.places.agent_options(self._number(name))
 
     def space(self, host: str, port: str) -> str:
-        """Return the namespace of a guest's interface, by the id of its port."""
+        """Return the namespace of a guest's interface; ``port`` is the id of its port."""
         return space_of(self.places.machine(self._number(host)), f"tap{port[:11]}")
 
     def _number(self, name: str) -> int:
@@ -97,11 +97,13 @@ class Hosts:
     # ----- what is there --------------------------------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Store the state of the hosts before they have networks."""
+        """Store the state of the hosts before they have networks, for ``left``."""
         self._clean = {name: self._found(name) for name in self.names}
 
     def left(self) -> Iterator[tuple[str, str]]:
-        """Yield the names of hosts and what is there that was not, or is not there that was."""
+        """Yield pairs of a host's name and a sentence, one for each difference from the state that ``remember`` has
+        stored.
+        """
         for name in self.names:
             now, before = self._found(name), self._clean[name]
             for what in sorted(now.keys() | before.keys()):
@@ -111,7 +113,7 @@ class Hosts:
                     yield name, f"It has lost {what}: {line}"
 
     def _found(self, name: str) -> Mapping[str, set[str]]:
-        """Return all that the kernel and the disk have of a host's networks, in lines by kind."""
+        """Return the state of a host's networks in the kernel and on disk: kind of state → lines."""
         machine = self.places.machine(self._number(name))
         spaces = [machine, *namespace.listed(f"{machine}-")]
         found = {"network namespaces": set(spaces)}
@@ -125,7 +127,7 @@ class Hosts:
         return found
 
     def describe(self, folder: Path) -> None:
-        """Write what the kernel has for each host into a folder, for a person."""
+        """Write the kernel's network state of each host to a text file in a folder."""
         folder.mkdir(exist_ok=True)
         for name in self.names:
             machine = self.places.machine(self._number(name))
@@ -147,7 +149,7 @@ SHOWN = (
 
 
 def _kernel(space: str) -> dict[str, set[str]]:
-    """Return what the kernel has in a namespace."""
+    """Return the kernel's network state in a namespace: kind of state → lines."""
     links = json.loads(_run(space, "ip", "-j", "link") or "[]")
     return {
         "interfaces": {link["ifname"] for link in links},

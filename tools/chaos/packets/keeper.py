@@ -1,6 +1,6 @@
-"""Keeps the hosts' network namespaces while its standard input is open; then all of them are removed.
+"""Keeps the hosts' network namespaces until its standard input is closed, then removes them.
 
-It is a process of its own: however a run ends, the kernel closes the run's files.
+It is a separate process: however the run ends, the kernel closes the pipe to this process's standard input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def main() -> None:
 
 
 def remove(switch: Switch, states: Sequence[Path]) -> None:
-    """End every process in the namespaces, and remove everything that agents have created in them and on the disk."""
+    """End all processes in the namespaces, and remove everything that agents have created in the namespaces and on
+    disk.
+    """
     kill(namespace.listed(f"{switch.name}-"))
     for number, state in enumerate(states, 1):
         settings = AgentSettings(host=state.name, state_dir=state, netns=switch.guests(number))

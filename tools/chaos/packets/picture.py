@@ -1,6 +1,6 @@
-"""The networks of the cloud, as an operator reads them by the API, and the packets that must pass accordingly.
+"""The networks of the cloud, as an operator reads them from the API, and the packets that must pass according to them.
 
-The terms of Neutron's API have their documented meaning; the product's own logic is not used. IPv4 only.
+The records are interpreted as Neutron's API documents them; none of the product's own logic is used. IPv4 only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 LISTS = ("networks", "subnets", "ports", "routers", "floatingips", "security-groups", "security-group-rules")
 INTERFACE, GATEWAY, GUEST = "network:router_interface", "network:router_gateway", "compute:"
 HOSTS_OWN = "network:floatingip_agent_gateway"
-"""A host's own port on the external network: its guests without floating IPs are seen with its address."""
+"""The owner of a host's own port on the external network. Guests without a floating IP are seen outside with its
+address.
+"""
 NUMBERS = {"icmp": "1", "tcp": "6", "udp": "17"}
 ANYWHERE = {None, "", "0.0.0.0/0"}
 
@@ -22,7 +24,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Flow:
-    """A way to begin to speak: TCP or UDP to a port, or ICMP (port 0)."""
+    """The protocol and destination port of a new connection: TCP or UDP, or ICMP (port 0)."""
 
     protocol: str
     port: int = 0
@@ -51,10 +53,10 @@ class End:
 
 
 class Picture:
-    """The records of one moment, by their lists in the API."""
+    """The records of one moment, by the names of their lists in the API."""
 
     def __init__(self, records: Mapping[str, Sequence[Row]]) -> None:
-        """``records`` has a list for each of ``LISTS``; floating IPs have their port forwardings."""
+        """``records`` has a list for each name in ``LISTS``; floating IPs contain their port forwardings."""
         self.networks = {row["id"]: row for row in records["networks"]}
         self.subnets = {row["id"]: row for row in records["subnets"]}
         self.ports = {row["id"]: row for row in records["ports"]}
@@ -75,11 +77,11 @@ class Picture:
                 )
 
     def end(self, port: str, address: str) -> End | None:
-        """Return the end of a port at an address."""
+        """Return a port's end with this address."""
         return next((each for each in self.ends() if (each.port["id"], each.address) == (port, address)), None)
 
     def subnet(self, end: End) -> Row:
-        """Return the range that the address is of."""
+        """Return the subnet of the end's address."""
         return next(
             self.subnets[each["subnet_id"]] for each in end.port["fixed_ips"] if each["ip_address"] == end.address
         )
@@ -87,7 +89,7 @@ class Picture:
     # ----- ways -----------------------------------------------------------------------------------------------------
 
     def way_out(self, end: End) -> Row | None:
-        """Return the router that an end's packets to other networks go to, None when none works there."""
+        """Return the router that forwards an end's packets to other networks, None if there is none or it is down."""
         gateway = self.subnet(end)["gateway_ip"]
         for leg in self.ports.values():
             here = leg["device_owner"] == INTERFACE and leg["network_id"] == end.network
@@ -97,14 +99,14 @@ class Picture:
         return None
 
     def joined(self, network: str) -> set[str]:
-        """Return the networks that routers in service join to one, with itself."""
+        """Return the networks that routers in service connect to a network, including the network itself."""
         legs = [each for each in self.ports.values() if each["device_owner"] == INTERFACE]
         near = {each["device_id"] for each in legs if each["network_id"] == network}
         near = {each for each in near if each in self.routers and self.routers[each]["admin_state_up"]}
         return {network} | {each["network_id"] for each in legs if each["device_id"] in near}
 
     def leads(self, source: End, target: End) -> bool:
-        """Return whether there is a route for packets from one end to the other, and back, regardless of the groups."""
+        """Return whether packets are routed from one end to the other and back; security groups are not considered."""
         if not self._up(source) or not self._up(target):
             return False
         if source.network == target.network:
@@ -116,7 +118,7 @@ class Picture:
         return bool(end.port["admin_state_up"] and self.networks[end.network]["admin_state_up"])
 
     def passes(self, source: End, target: End, flow: Flow) -> bool:
-        """Return whether a guest must be able to open a connection to another one, at its own address."""
+        """Return whether the source must be able to open a connection to the target at its fixed address."""
         return (
             self.leads(source, target)
             and self.permits(source, "egress", flow, target.address)
@@ -126,7 +128,7 @@ class Picture:
     # ----- outside --------------------------------------------------------------------------------------------------
 
     def led_outside(self, end: End) -> Row | None:
-        """Return the router that connects an end to the external network, None when there is none."""
+        """Return the router that connects an end to the external network, None if there is none."""
         router = self.way_out(end)
         return router if router is not None and router["external_gateway_info"] and self._up(end) else None
 
@@ -138,7 +140,9 @@ class Picture:
         return None
 
     def enters(self, floating: Row, target: End, flow: Flow, outside: str) -> bool:
-        """Return whether an external client must reach ``flow`` of a guest by its floating IP."""
+        """Return whether a client with the external address ``outside`` must reach ``flow`` of a guest by its floating
+        IP.
+        """
         router = self.led_outside(target)
         return (
             router is not None
@@ -147,7 +151,9 @@ class Picture:
         )
 
     def leaves(self, end: End, flow: Flow, outside: str) -> set[str]:
-        """Return the addresses with which a guest has to be seen outside; empty: it must not get there."""
+        """Return the addresses that a guest may have as a source in the external network. If the set is empty, its
+        packets must not arrive there.
+        """
         router = self.led_outside(end)
         if router is None or not self.permits(end, "egress", flow, outside):
             return set()
@@ -171,7 +177,7 @@ class Picture:
     # ----- rules ----------------------------------------------------------------------------------------------------
 
     def permits(self, end: End, direction: str, flow: Flow, remote: str) -> bool:
-        """Return whether the groups of an end allow a flow from or to an address."""
+        """Return whether the security groups of an end allow a flow from or to a remote address."""
         if not end.port["port_security_enabled"]:
             return True
         rules = [rule for group in end.port["security_groups"] for rule in self.rules[group]]
@@ -190,7 +196,9 @@ class Picture:
         return prefix in ANYWHERE or ipaddress.ip_address(remote) in ipaddress.ip_network(prefix)
 
     def members(self, group: str, end: End) -> set[str]:
-        """Return the addresses of a group's members that count for an end: those on networks near to it."""
+        """Return the addresses of a group's members, as far as a rule of ``end`` matches them: only members on its
+        network and on networks connected to it.
+        """
         near = self.joined(end.network)
         return {
             each.address

@@ -1,6 +1,6 @@
-"""Single packets and connections from and to network namespaces, in a few lines each.
+"""Sends and receives single packets and connections in network namespaces.
 
-A socket belongs to the namespace that it was opened in, and is used from anywhere.
+A socket stays in the namespace in which it was opened, so it can be used from any thread.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def opened(space: str, family: int, kind: int, protocol: int = 0) -> socket.sock
 
 
 def sniffing(space: str) -> socket.socket:
-    """Open a socket that sends and receives complete frames at a guest's interface."""
+    """Open a socket that sends and receives complete Ethernet frames at a guest's interface."""
     raw = opened(space, socket.AF_PACKET, socket.SOCK_RAW, 0)
     raw.bind((INSIDE, ETH_P_ALL))
     return raw
 
 
 def hears(raw: socket.socket, wanted: Callable[[bytes], bool], patience: float) -> bytes | None:
-    """Return the first frame that arrives and is wanted, within ``patience`` seconds."""
+    """Return the first received frame that ``wanted`` accepts, None if there is none within ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while (left := deadline - time.monotonic()) > 0:
         if select.select([raw], [], [], left)[0]:
@@ -91,7 +91,7 @@ class Offer:
 
 
 def offer(space: str, mac: str, patience: float, tries: int = 3) -> Offer | None:
-    """Request an address as the guest's interface does when it starts; None without an offer."""
+    """Request an address from DHCP as a guest does when it starts. Returns None if there is no offer."""
     body = BOOTP.pack(1, 1, 6, 0, 0x4E4F5641, 0, 0x8000, b"", b"", b"", b"", _mac(mac), b"")
     body += COOKIE + bytes([53, 1, DISCOVER, 55, 2, ROUTES_OPTION, ROUTER_OPTION, 255])
     nobody = str(ipaddress.IPv4Address(0))
@@ -106,7 +106,7 @@ def offer(space: str, mac: str, patience: float, tries: int = 3) -> Offer | None
 
 
 def _is_offer(frame: bytes, mac: str) -> bool:
-    """Return whether a frame comes from a DHCP server and is for this interface: offers to others are broadcast,
+    """Return whether a frame is an offer of a DHCP server to this interface: offers to other interfaces are broadcast,
     too.
     """
     if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_UDP or frame[34:36] != struct.pack("!H", 67):
@@ -142,14 +142,14 @@ def _routes(option: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def configure(space: str, addresses: Iterable[str], routes: Iterable[tuple[str, str]]) -> None:
-    """Give a guest's interface exactly these addresses (with prefix lengths) and routes."""
+    """Configure exactly these addresses (with prefix lengths) and routes on a guest's interface."""
     with namespace.inside(space), IPRoute() as route:
         (index,) = route.link_lookup(ifname=INSIDE)
         route.flush_addr(family=socket.AF_INET, index=index)
         for each in map(ipaddress.ip_interface, addresses):
             route.addr("replace", index=index, address=str(each.ip), prefixlen=each.network.prefixlen)
         for network, gateway in routes:
-            # A gateway of 0.0.0.0 is a network on the link itself.
+            # With the gateway 0.0.0.0 the destination is on the link itself.
             way = {"gateway": gateway} if gateway != "0.0.0.0" else {"scope": "link"}  # noqa: S104
             route.route("replace", dst=network, oif=index, **way)
 
@@ -159,8 +159,8 @@ def configure(space: str, addresses: Iterable[str], routes: Iterable[tuple[str, 
 
 @dataclass
 class Listeners:
-    """Answers TCP connections in many namespaces with a line that names the owner of the socket, and the client's
-    address.
+    """Accepts TCP connections in many namespaces, and answers each with a line: the word of the listener and the
+    client's address.
     """
 
     _sockets: dict[socket.socket, str] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Listeners:
     _thread: threading.Thread | None = None
 
     def add(self, space: str, address: str, port: int, word: str) -> None:
-        """Listen there."""
+        """Listen on an address of a namespace; ``word`` is sent in the answers."""
         listening = opened(space, socket.AF_INET, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address, port))
@@ -202,7 +202,9 @@ class Listeners:
 
 
 def dial(space: str, source: str | None, target: tuple[str, int], patience: float) -> tuple[str, str] | None:
-    """Connect; return the owner of the socket that answered and the address that it saw, None without an answer."""
+    """Connect; return the word of the listener that answered and the client's address as the listener saw it, None
+    without an answer.
+    """
     with opened(space, socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(patience)
         try:
@@ -216,7 +218,7 @@ def dial(space: str, source: str | None, target: tuple[str, int], patience: floa
 
 
 def asked(space: str, path: str, patience: float) -> bytes:
-    """Return the body of the answer of the metadata service, empty when there is none."""
+    """Return the body of the metadata service's answer, empty if there is no answer or an error."""
     with opened(space, socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(patience)
         try:

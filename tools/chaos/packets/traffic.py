@@ -1,4 +1,6 @@
-"""Sends packets that must pass and packets that must not, and reports the differences."""
+"""Sends packets between guests and the outside, and reports those that pass against the rules and those that do not
+pass although they should.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +31,24 @@ COMPUTE = "/compute/v2.1"
 MOST_GUESTS, MOST_PAIRS, MOST_SPOOFING = 16, 60, 12
 AT_ONCE = 24
 CLOSED = 19_999
-"""A port that no rule of ours opens."""
+"""A TCP port that is not opened by any rule of the run."""
 SSH = 22
 MOST_PORTS = 3
-"""Open ports of a guest that are tried."""
+"""Maximum number of open ports of a guest that are tried."""
 SOON, LATE = 0.8, 30.0
-"""Seconds until what must not pass counts as stopped, and within which has to pass what must: a busy machine takes
-several seconds to answer.
+"""Seconds after which a packet that must not pass counts as blocked, and seconds within which a packet that must pass
+has to arrive: a busy machine takes several seconds to answer.
 """
 OUTSIDE_PORT = 80
 MOST_CALLERS = 2
-"""Guests that try a floating IP."""
+"""Maximum number of guests that try one floating IP."""
 ELSEWHERE = "198.51.100.7"
-"""An address without a rule."""
+"""An external address that no rule of the run names."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """A running guest's interface: where it is, and who its owner is."""
+    """An address of a running guest, with the host, the namespace of the interface, and the server's project."""
 
     end: End
     host: str
@@ -59,7 +61,7 @@ class Guest:
 
 @dataclass
 class Traffic:
-    """One round: the packets between the guests of one moment."""
+    """One round of packets between the guests that are running at its beginning."""
 
     operator: Client
     hosts: Hosts
@@ -67,10 +69,10 @@ class Traffic:
     chance: random.Random
     note: Callable[[str], None]
     sent: dict[str, int] = field(default_factory=dict)
-    """How many things were tried, by their names."""
+    """Name of a kind of attempt → number of attempts."""
 
     def wrongs(self) -> list[Finding]:
-        """Send everything, and return the differences from the records."""
+        """Send all packets, and return the differences from the records."""
         self._picture = Picture(self._records())
         self._outside = str(ipaddress.ip_interface(self.hosts.places.outside[0]).ip)
         guests = self._sample()
@@ -92,7 +94,7 @@ class Traffic:
         return found
 
     def _works(self, guests: Sequence[Guest]) -> Iterator[Callable[[], Iterator[Finding]]]:
-        """Yield what is to be tried, each as a function that yields what is wrong."""
+        """Yield the attempts as functions; each function yields the errors that it finds."""
         pairs = self._pairs(guests)
         for pair in pairs:
             yield partial(self._between, *pair)
@@ -104,7 +106,9 @@ class Traffic:
             yield partial(self._spoofed, *pair)
 
     def _leading_in(self, guests: Mapping[tuple[str, str], Guest]) -> Iterator[Callable[[], Iterator[Finding]]]:
-        """Yield the checks of the floating IPs that are associated with the guests, by port and address."""
+        """Yield the attempts to reach guests by floating IPs and port forwardings. The keys of ``guests`` are port and
+        address.
+        """
         for floating in self._picture.floating:
             leads_to = guests.get((floating["port_id"], floating["fixed_ip_address"]))
             if leads_to is not None:
@@ -134,8 +138,8 @@ class Traffic:
         return rows
 
     def _sample(self) -> list[Guest]:
-        """Return some interfaces of running guests: of every network, host and project, with and without a connection
-        to the outside.
+        """Return a sample of the addresses of running guests: from every network, host and project, with and without a
+        floating IP.
         """
         servers = {row["id"]: row for row in self._listed(f"{COMPUTE}/servers/detail?all_tenants=1&status=ACTIVE")}
         leading = {row["port_id"] for row in self._picture.floating if row["port_id"]}
@@ -159,7 +163,9 @@ class Traffic:
         return found + _in_turn(of_networks, MOST_GUESTS - len(found), found)
 
     def _pairs(self, guests: Sequence[Guest]) -> list[tuple[Guest, Guest]]:
-        """Return whom to let speak to whom: as many that a router joins, and on one network, as there are others."""
+        """Return pairs of source and target: in equal numbers on one network, connected by a router, and
+        not connected.
+        """
         pairs = [(one, other) for one in guests for other in guests if one.space != other.space]
         self.chance.shuffle(pairs)
         kinds: dict[tuple[bool, bool], list[tuple[Guest, Guest]]] = {}
@@ -169,7 +175,9 @@ class Traffic:
         return _in_turn([kinds[kind] for kind in sorted(kinds)], MOST_PAIRS)
 
     def _ports_of(self, guest: Guest) -> list[int]:
-        """Return the ports that a guest listens on: closed ones, forwarded ones, and those that its rules open."""
+        """Return the TCP ports that a guest listens on: a closed one, SSH, ports of its port forwardings, and ports
+        that its rules open.
+        """
         rules = [rule for group in guest.end.port["security_groups"] for rule in self._picture.rules[group]]
         opened = {int(rule["port_range_max"]) for rule in rules if rule["protocol"] == "tcp" and rule["port_range_max"]}
         forwarded = {
@@ -183,7 +191,7 @@ class Traffic:
     # ----- DHCP and metadata ----------------------------------------------------------------------------------------
 
     def _configured(self, guests: Sequence[Guest]) -> Iterator[Finding]:
-        """Let every guest ask DHCP for its address and routes, and take what it is offered."""
+        """Let every guest request its address and routes from DHCP, and configure its interface with the offer."""
 
         def configure(guest: Guest) -> Iterator[Finding]:
             port, subnet = guest.end.port, self._picture.subnet(guest.end)
@@ -217,11 +225,11 @@ class Traffic:
     # ----- between guests -------------------------------------------------------------------------------------------
 
     def _between(self, source: Guest, target: Guest) -> Iterator[Finding]:
-        """Try ICMP, ports that the target's rules open, and one that none does."""
+        """Try ICMP, two of the ports that the target's rules open, and a closed port."""
         for flow in (PING, *(Flow("tcp", port) for port in {CLOSED, *self._ports_of(target)[-2:]})):
             should = self._picture.passes(source.end, target.end, flow)
             if flow == PING and not should and self._is_elsewhere(source, target):
-                continue  # the address has another owner, too: only TCP shows which one answers
+                continue  # another guest has the same address: only TCP shows which of them answers
             routed = should and source.end.network != target.end.network
             self._count("flows through routers" if routed else "flows that pass" if should else "flows that do not")
             does = self._reaches(source.space, source.end.address, target.end, target.end.address, flow, should=should)
@@ -229,7 +237,7 @@ class Traffic:
                 yield self._finding(target, f"{flow} from {source} to {target}", should=should)
 
     def _is_elsewhere(self, source: Guest, target: Guest) -> bool:
-        """Return whether the source may have a neighbour with the target's address."""
+        """Return whether another guest with the target's address may be reachable from the source."""
         return any(
             each.address == target.end.address and each != target.end and self._picture.leads(source.end, each)
             for each in self._picture.ends()
@@ -250,7 +258,9 @@ class Traffic:
         return same and source.end.port["port_security_enabled"] and self._picture.passes(source.end, target.end, flow)
 
     def _spoofed(self, source: Guest, target: Guest) -> Iterator[Finding]:
-        """Send with another's address, with another's hardware address, and then as it should be, which has to come."""
+        """Send frames with another guest's IP address, with another MAC address, and with the guest's own addresses.
+        Only the last frame must arrive.
+        """
         self._count("spoofed frames", 2)
         other_mac = "fa:16:3e:00:00:01"
         to = (target.end.port["mac_address"], target.end.address, CLOSED)
@@ -313,7 +323,9 @@ class Traffic:
                 yield self._finding(guest, f"{flow} from outside to {address} of {guest}", should=should)
 
     def _from_a_guest(self, source: Guest, floating: Row, target: Guest) -> Iterator[Finding]:
-        """Try a floating IP from a guest, which is seen with an address of the outside: no member of any group."""
+        """Try a floating IP from a guest. The target sees the guest's external address, so rules that name a remote
+        group do not match.
+        """
         address = floating["floating_ip_address"]
         for flow in (PING, *(Flow("tcp", port) for port in self._ports_of(target)[:1] + self._ports_of(target)[-1:])):
             self._count("flows to floating IPs")
@@ -351,7 +363,9 @@ class Traffic:
 
     @staticmethod
     def _soon(work: Callable[[float], T]) -> T:
-        """Try again, each time for twice as long, until the answer is true or time is up."""
+        """Call ``work`` until its result is true or ``LATE`` seconds have passed; each call may take twice as long as
+        the previous one.
+        """
         deadline, patience = time.monotonic() + LATE, SOON
         while not (answer := work(patience)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -360,6 +374,6 @@ class Traffic:
 
 
 def _in_turn(among: Sequence[Sequence[T]], most: int, without: Sequence[T] = ()) -> list[T]:
-    """Take one of each in turn, until there are enough."""
+    """Return up to ``most`` elements of the sequences, one of each sequence in turn, except those in ``without``."""
     taken = [one for each in zip_longest(*among) for one in each if one is not None and one not in without]
     return taken[:most]

@@ -1,6 +1,7 @@
-"""A simulated hypervisor whose guests are interfaces: each in a network namespace of its own, at a tap of its host.
+"""A simulated hypervisor whose guests have real interfaces, each in its own network namespace and connected to a tap of
+its host.
 
-The interface has the port's hardware address and nothing else: addresses come from DHCP, as a guest's do.
+At first an interface has only the port's MAC address: it gets IP addresses from DHCP, as in a real guest.
 """
 
 from __future__ import annotations
@@ -21,26 +22,28 @@ from compute_agent.virt.fake_state import FakeGuest
 INSIDE = "eth0"
 """An interface's name in its namespace."""
 WIRED = {PowerState.RUNNING, PowerState.PAUSED}
-"""A guest has its taps while there is a process of it."""
+"""Power states in which a guest has taps: those with a QEMU process."""
 
 
 def space_of(machine: str, tap: str) -> str:
-    """Return the namespace of the interface that is at a tap of a machine."""
+    """Return the namespace of the interface that is connected to a tap of a machine."""
     return f"{machine}-{tap}"
 
 
 class WiredDriver(FakeDriver):
-    """Creates a guest's taps when it starts, as QEMU does, and removes them when it ends."""
+    """Creates a guest's taps when the guest starts, as QEMU does, and removes them when it ends."""
 
     def __init__(self, state_dir: Path, *, machine: str, vcpus: int, memory_mb: int, disk_gb: int) -> None:
-        """``machine`` is the network namespace that stands for the host's machine."""
+        """``machine`` is the network namespace that represents the host."""
         super().__init__(state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
         self._machine = machine
         self._wires = state_dir / "wires"
-        """The interfaces of each domain, as it was defined."""
+        """A file with the ports of each defined domain."""
 
     def init_host(self) -> None:
-        """Adjust taps to the journal: the process may have been killed between the two."""
+        """Plug and unplug taps so that they match the saved guests: the process may have been killed after it saved a
+        change and before it changed the taps.
+        """
         super().init_host()
         self._wires.mkdir(mode=0o700, exist_ok=True)
         with self._changed:
@@ -112,7 +115,9 @@ class WiredDriver(FakeDriver):
         return port.tap in links.names() and bool(namespace.listed(space_of(self._machine, port.tap)))
 
     def _plug(self, ports: Sequence[PortRef]) -> None:
-        """Add an interface at each tap to the bridge of its network, which has to exist."""
+        """Create an interface and its tap for each port, and add the tap to the bridge of the network, which has to
+        exist.
+        """
         for port in ports:
             self._cut(port.tap)
             name = space_of(self._machine, port.tap)
