@@ -15,7 +15,9 @@ from portal.client.errors import FAILED, FORBIDDEN, NOT_FOUND, NOT_SIGNED_IN, UN
 from portal.client.links import Link, tunnel_url
 
 FRESH = 600
-"""Minimum remaining lifetime of a token for a new connection, which ends with it, in seconds."""
+"""Minimum remaining lifetime in seconds of the token of a new connection: the connection ends when the
+token expires.
+"""
 DEFAULT_LOGIN = "root"
 _ID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
@@ -24,7 +26,7 @@ class Cloud:
     """A connection to a cloud."""
 
     def __init__(self, name: str | None) -> None:
-        """Authenticate with the cloud of this name in clouds.yaml, by default that of the environment.
+        """Authenticate with the cloud of this name in clouds.yaml, by default the one that the environment specifies.
 
         Raises ClientError.
         """

@@ -6,10 +6,12 @@ from dataclasses import asdict, dataclass
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 ENVIRONMENT = "NOVELLA_TUNNEL"
-"""Variable with which ``novella ssh`` passes a link to the program that ssh starts; only the user can read it."""
+"""Environment variable in which ``novella ssh`` passes a link to the program that ssh starts; only the user can read
+it.
+"""
 SCHEMES = {"http": "ws", "https": "wss"}
 COMPUTE = "/compute"
-"""Path of the Compute API in the catalog's address; the paths of the WebSockets are next to it."""
+"""Path of the Compute API in the catalog. The paths of the WebSockets have the same prefix."""
 
 
 @dataclass(frozen=True, slots=True)

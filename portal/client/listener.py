@@ -34,7 +34,8 @@ class _Local:
 
 
 async def listen(address: str, port: int, new_link: NewLink, leads_to: str) -> None:
-    """Accept connections until the program is stopped; the failure of one is printed and does not affect others.
+    """Accept connections until the program is stopped. The failure of a connection is printed and does not affect other
+    connections.
 
     Raises ClientError.
     """

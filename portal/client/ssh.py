@@ -26,9 +26,9 @@ class SshWish:
 def ssh_command(wish: SshWish) -> list[str]:
     """Return the program and its arguments.
 
-    The host key is accepted at the first contact and stored under the server's id, as names and addresses are reused by
-    other servers. The host argument is the server's name if ssh accepts it, so that the user's configuration for it
-    applies.
+    The host key is accepted at the first contact and stored under the server's id, because names and addresses are
+    reused by other servers. The host argument is the server's name if ssh accepts it, so that the user's configuration
+    for this name applies.
     """
     proxy = shlex.join([sys.executable, "-m", "portal.client.standard_streams"]).replace("%", "%%")
     found = ["ssh", "-o", f"ProxyCommand={proxy}", "-o", f"HostKeyAlias=novella-{wish.server_id}"]

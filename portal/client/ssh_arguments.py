@@ -16,7 +16,7 @@ LONG_FLAGS = frozenset({"--help"})
 
 @dataclass(slots=True)
 class SshArguments:
-    """The options of novella, those of ssh, and the command for the server."""
+    """The options of novella, the options of ssh, and the command for the server."""
 
     own: list[str] = field(default_factory=list)
     passed_on: list[str] = field(default_factory=list)
@@ -24,7 +24,7 @@ class SshArguments:
 
 
 def divided(arguments: Sequence[str]) -> SshArguments:
-    """Split the arguments of ``novella ssh``; the last one of ``own`` is the server, if there is one."""
+    """Split the arguments of ``novella ssh``. If a server is given, it is the last element of ``own``."""
     found, left, server = SshArguments(), list(arguments), ""
     while left:
         each = left.pop(0)
@@ -47,7 +47,9 @@ def divided(arguments: Sequence[str]) -> SshArguments:
 
 
 def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
-    """Read one argument of short options, ``-vL``, whose value follows it or is the next argument."""
+    """Read an argument with short options, like ``-vL``. A value follows its option in the same argument, or is the
+    next argument.
+    """
     while letters:
         letter, letters = letters[0], letters[1:]
         if letter in WITH_VALUE:

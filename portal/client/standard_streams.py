@@ -1,6 +1,6 @@
 """A connection on standard input and output, for ssh's ``ProxyCommand``.
 
-``python -m portal.client.standard_streams`` takes its link from the environment, as ``novella ssh`` has already
+``python -m portal.client.standard_streams`` reads its link from the environment, because ``novella ssh`` has already
 authenticated.
 """
 
@@ -62,7 +62,7 @@ async def carry_standard_streams(link: Link) -> None:
 
 
 def main() -> int:
-    """Run the link in the environment; return the exit code."""
+    """Forward the standard streams over the link in the environment; return the exit code."""
     try:
         asyncio.run(carry_standard_streams(Link.load(os.environ[ENVIRONMENT])))
     except ClientError as error:

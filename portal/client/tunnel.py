@@ -1,7 +1,7 @@
 """One connection to a port of a server, between the portal's WebSocket and the caller's bytes.
 
-Binary frames contain bytes, and an empty one ends the data of its side (docs/api.md). Each side waits for the
-other, so that no buffer grows while one of them is slow.
+Binary frames contain data, and an empty frame marks the end of the data in its direction (docs/api.md). Each side waits
+until the other has read its data, so that no buffer grows while one side is slow.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ CODES = {
     4502: (NOT_READY, "The server takes no connection at this port."),
     4504: (UNREACHABLE, "The server's host does not answer."),
 }
-"""The portal's close codes, with messages for those that come without one."""
+"""The portal's close codes → exit code, and the message for a close frame without a reason."""
 
 
 class Ends(Protocol):

@@ -12,7 +12,7 @@ from provisioning.events.selectors import EVERYBODY, LoggedEvent
 logger = logging.getLogger(__name__)
 
 LONGEST_PAGE = 1000
-"""Characters of a page's name, which includes the filter of a list."""
+"""Maximum characters of a page's name, which includes the filter of a list."""
 
 
 class BrowserConsumer(Follower):
@@ -25,7 +25,7 @@ class BrowserConsumer(Follower):
     rule = "novella:events:follow"
 
     def __init__(self, *, renders: Renders) -> None:
-        """``renders`` is shared by all of these sockets."""
+        """``renders`` is shared by all sockets of this class."""
         super().__init__()
         self._renders = renders
 
@@ -38,7 +38,7 @@ class BrowserConsumer(Follower):
 
     @property
     def topics(self) -> Sequence[str]:
-        """Include records of other projects that are visible to all projects."""
+        """Add the topic of events about resources that are visible to all projects."""
         return (self.topic, EVERYBODY)
 
     async def serve(self) -> None:
@@ -48,7 +48,9 @@ class BrowserConsumer(Follower):
             await self._show(await self.news())
 
     async def _show(self, events: list[LoggedEvent] | None, *, caught_up: bool = False) -> None:
-        """Send one frame; None requests a reload."""
+        """Send one frame: the changed partials, or a request to reload the page if ``events`` is None or rendering
+        fails.
+        """
         if events == []:
             return
         number = self.cursor

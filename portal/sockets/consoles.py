@@ -81,8 +81,8 @@ class ConsoleConsumer(JoinedSocket):
         return JoinEndedError(NO_HOST, "The server's host could not open the console.")
 
     async def refuse(self, error: NovellaError) -> None:
-        """Close the connection of a program with an invalid token without sending data, as Nova's proxies do: the
-        program would use it as the guest's.
+        """If the token of a program is invalid, close the connection without sending data, as Nova's proxies do: the
+        program would treat the data as the guest's.
 
         Pages get the reason.
         """

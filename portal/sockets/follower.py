@@ -1,5 +1,5 @@
-"""Base of the sockets of browsers and scripts: a token that is checked again when it may be invalid, and the project's
-events in order from a given one.
+"""Base class of the sockets of browsers and scripts. The token is checked again when it may have become invalid. The
+project's events are sent in order, after a given id.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class Follower(Consumer):
             self._leave()
 
     async def connect(self) -> None:
-        """Authorize the caller, or close with the reason's code."""
+        """Authorize the caller, or close the socket with the code of the error."""
         self._pending: list[LoggedEvent] = []
         self._replayed: set[int] = set()
         self._seen = 0
@@ -92,7 +92,7 @@ class Follower(Consumer):
             expires_at = await SOCKETS.run(self._admit)
             self._places = self.take_place()
             await SOCKETS.run(self._subscribe, asyncio.get_running_loop())
-            self._recheck.set()  # rights revoked between the two
+            self._recheck.set()  # rights may have been revoked before the subscription
         except REFUSALS as error:
             await self.accept()
             await self.refuse(error)
@@ -130,7 +130,7 @@ class Follower(Consumer):
         return error.message if isinstance(error, TooManySocketsError) else None
 
     async def refuse(self, error: NovellaError) -> None:
-        """Close a refused socket with the reason's code."""
+        """Close a refused socket with the code of the error."""
         await self.close(code_of(error), self.reason_of(error))
 
     def rules_changed(self) -> None:
@@ -145,7 +145,7 @@ class Follower(Consumer):
         return min(tailer().cursor, self._seen)
 
     async def begin(self) -> list[LoggedEvent] | None:
-        """Send the hello; return the events since the reader's id, or None if some are no longer stored."""
+        """Send the hello message. Returns the events since the reader's id, or None if some are no longer stored."""
         await self.send_json({"hello": self._seen})
         after = handshake.number(self.scope, "since")
         if after is None:
@@ -180,7 +180,7 @@ class Follower(Consumer):
 
     @property
     def where(self) -> dict[str, Any]:
-        """Condition on the payloads of stored events, as Django look-ups; ``concerns`` filters new ones."""
+        """Condition on the payloads of stored events, as Django look-ups; ``concerns`` filters new events."""
         return {}
 
     def concerns(self, event: LoggedEvent) -> bool:
@@ -232,7 +232,7 @@ class Follower(Consumer):
         self._news.set()
 
     def _concerns_me(self, payload: dict[str, Any]) -> bool:
-        """Whether a revocation may concern the caller or the trustor for whom it acts."""
+        """Whether a revocation may concern the caller, or the trustor on whose behalf the caller acts."""
         if self.context.trust_id is not None:
             return True
         return all(
@@ -285,8 +285,8 @@ def fits(reason: str) -> str:
 
 
 def _missed(topics: Sequence[str], after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
-    """Return the topics' events after an id that match the condition; None if some may no longer be stored, or if they
-    are too many.
+    """Return the topics' events after an id that match the condition; None if there are too many, or if some may no
+    longer be stored.
     """
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None

@@ -26,13 +26,15 @@ MOST_AT_ONCE = 65_536
 """Maximum bytes of a chunk for a follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
-"""Seconds for the host to answer, and then to connect."""
+"""Seconds within which the host must answer, and then within which it must connect."""
 AGAIN = 1.0
 """Seconds until a retry for a guest that is not running yet, or has just stopped."""
 RETRY = 5.0
 """Seconds until a retry after a failure."""
 CATCH_UP = 2.0
-"""Seconds in which a log that ends before a follower's offset may reach it; after that it is a different log."""
+"""Seconds within which a log that ends before a follower's offset must reach the offset. If it does not, it is a
+different log.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +73,8 @@ class GuestLog:
         return self._start + len(self._kept)
 
     async def after(self, offset: int | None) -> LogText:
-        """Return text after the offset, once there is any; None: the last lines, immediately if they are known.
+        """Wait for text after the offset, and return it. If ``offset`` is None, return the last lines as soon as the
+        log is known.
 
         A follower that is too slow resumes at the start of the stored text. Raises LogEndedError.
         """

@@ -19,8 +19,8 @@ from provisioning.compute.services import tunnels
 
 SUBPROTOCOL = "novella.tunnel"
 TOKEN_PREFIX = "novella.token."  # noqa: S105 - what stands before a token
-"""Prefix of a token passed as subprotocol, for pages, which cannot set headers; without trailing ``=``, which is not
-allowed there.
+"""Prefix of the subprotocol in which a page passes its token, because pages cannot set headers. The token has no
+trailing ``=``, which a subprotocol must not contain.
 """
 REFUSED = 4502
 """The guest refuses connections at the port, or does not answer."""
@@ -32,9 +32,9 @@ class GuestPortConsumer(JoinedSocket):
     """``/ws/servers/<id>/tunnel?port=<number>[&address=<fixed address>]``: data of one TCP connection to the guest, as
     binary frames, in both directions.
 
-    An empty frame ends the data of its side; the other direction stays open. The token is in ``X-Auth-Token``,
-    in ``Authorization: Bearer`` or in a subprotocol. The socket is closed when the token, the permission, the address
-    or the guest no longer exists.
+    An empty frame marks the end of the data in its direction; the other direction stays open. The token is in
+    ``X-Auth-Token``, in ``Authorization: Bearer`` or in a subprotocol. The socket is closed when the token, the
+    permission, the address or the guest no longer exists.
     """
 
     rule = tunnels.RULE
@@ -84,7 +84,7 @@ class GuestPortConsumer(JoinedSocket):
             tunnels.check_still_allowed(self.context, self._target)
 
     def take_place(self) -> Sequence[int]:
-        """Count it as a tunnel of its user instead of as a live page, as one program may need many."""
+        """Count the socket as a tunnel of its user, not as a live page: a program may need many tunnels."""
         taken = shares.take({f"tunnels of user {self.context.user_id}": settings.TUNNELS_PER_USER})
         if taken is None:
             raise TooManySocketsError("You have too many tunnels open. Close some of them first.")
@@ -92,7 +92,7 @@ class GuestPortConsumer(JoinedSocket):
 
     @property
     def target(self) -> tunnels.TunnelTarget:
-        """The target, after authorization."""
+        """The target of the tunnel. Raises RuntimeError before the caller is authorized."""
         if self._target is None:
             raise RuntimeError("the socket is not authorized yet")
         return self._target

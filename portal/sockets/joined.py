@@ -25,9 +25,9 @@ OVER, IDLE, NO_GUEST, TAKEN, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4410, 4423, 4
 """Close codes in addition to those of Follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
-"""Seconds for the host to answer, and then to connect."""
+"""Seconds within which the host must answer, and then within which it must connect."""
 LEAVE_WITHIN, LOOK_AGAIN = 5.0, 0.05
-"""Seconds for another window to release its console to this socket, and between checks."""
+"""Seconds within which another window must release its console to this socket, and seconds between two attempts."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class JoinEndedError(Exception):
 
 
 class JoinedSocket(Follower):
-    """Base of these sockets. Cookies are ignored, so that programs without an origin are accepted and pages of other
-    sites are not.
+    """Base class of these sockets. Programs without an ``Origin`` header are accepted, which is safe because cookies
+    are ignored; pages of other sites are refused.
 
     Subclasses define the ``instance``, the ``question`` for its host, the limit (``counted``), the messages of refusals
     (``refusal``) and of the guest's end, and the inactivity timeout (``idle_limit``).
@@ -55,7 +55,7 @@ class JoinedSocket(Follower):
     _left = False
 
     async def connect(self) -> None:
-        """Authorize the caller, or close with the reason's code."""
+        """Authorize the caller, or close the socket with the code of the error."""
         self._joined = asyncio.Event()
         self._over = asyncio.Event()
         self._moved = time.monotonic()
@@ -97,12 +97,12 @@ class JoinedSocket(Follower):
 
     @property
     def idle_limit(self) -> float:
-        """Seconds of inactivity after which it is closed; 0: never."""
+        """Seconds of inactivity after which the socket is closed; 0 for no limit."""
         raise NotImplementedError
 
     @property
     def takes_over(self) -> bool:
-        """Whether it replaces the console of another window of the same user, which is then closed."""
+        """Whether the socket replaces the console of another window of the same user, which is then closed."""
         return False
 
     def question(self, tunnel: Tunnel) -> CallBody:
@@ -128,7 +128,7 @@ class JoinedSocket(Follower):
         return f"project:{self.instance.project_id}"
 
     def _take(self, event: LoggedEvent) -> None:
-        """Check again after each event of the server."""
+        """Check the authorization again after each event of the server."""
         if event.topic != self.topic:
             super()._take(event)
         elif event.payload.get("id") == str(self.instance.id):
@@ -139,7 +139,9 @@ class JoinedSocket(Follower):
         return fits(error.message)
 
     async def serve(self) -> None:
-        """Connect the two ends; ends only by JoinEndedError."""
+        """Connect the user's end with the host's end, and wait until the connection ends. It always ends with an
+        exception, in regular cases with JoinEndedError.
+        """
         async with self.counted(), tunnels.expected(self._host_id(), self) as tunnel:
             await self._ask(tunnel)
             try:
@@ -172,7 +174,7 @@ class JoinedSocket(Follower):
         return self.refusal(result) if isinstance(result, CallError) else None
 
     async def _until_over(self) -> None:
-        """Wait until the host closes, or for the inactivity timeout."""
+        """Wait until the host closes its end, or until the inactivity timeout. Raises JoinEndedError."""
         while True:
             limit = self.idle_limit
             left = self._moved + limit - time.monotonic() if limit else None

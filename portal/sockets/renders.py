@@ -52,7 +52,7 @@ class Renders:
     async def html(
         self, page: str, events: Sequence[LoggedEvent], context: RequestContext, *, caught_up: bool = False
     ) -> str:
-        """Return the changes of these events on the page, possibly with those of concurrent ones.
+        """Return the changes of these events on the page, possibly together with the changes of concurrent events.
 
         ``caught_up``: these are missed events of a single reader. Raises the errors of rendering.
         """
@@ -63,7 +63,9 @@ class Renders:
             return await self._joined((page, context, apart), events)
 
     async def _joined(self, key: Key, events: Sequence[LoggedEvent]) -> str:
-        """Join the next frame of this key, as a frame being rendered may have read the state before the events."""
+        """Wait for the next frame of this key. The frame that is being rendered may have read the state before these
+        events.
+        """
         turn = self._next.get(key)
         if turn is None:
             turn = self._next[key] = _Turn()

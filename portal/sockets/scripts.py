@@ -21,8 +21,8 @@ class ScriptsConsumer(Follower):
     Sends ``{"hello": n}`` first, then ``{"id": n, "kind": "…", "payload": {…}}`` for each event of the token's project,
     or ``{"resync": true, "id": n}`` if missed events are no longer stored. An event may be sent twice.
 
-    ``topic=notifications`` sends notifications about the project's servers instead, without host names; with
-    ``all_projects=1`` all of them in full, for operators.
+    With ``topic=notifications`` it sends notifications about the project's servers instead, without host names.
+    Operators may add ``all_projects=1``: then it sends the notifications of all projects, with host names.
     """
 
     rule = "novella:events:follow"
@@ -47,13 +47,17 @@ class ScriptsConsumer(Follower):
 
     @property
     def where(self) -> dict[str, Any]:
-        """Return the condition for notifications about the project's servers, unless all are requested."""
+        """Return the condition for notifications about the project's servers; empty if the topic is different or all
+        projects are requested.
+        """
         if not self._notifications or self._all:
             return {}
         return {f"payload__{_DATA}__tenant_id": self._project}
 
     def concerns(self, event: LoggedEvent) -> bool:
-        """Whether a notification is about one of the project's servers."""
+        """Whether a notification is about one of the project's servers; True if the topic is different or all projects
+        are requested.
+        """
         if not self._notifications or self._all:
             return True
         return bool(_data(event).get("tenant_id") == self._project)
@@ -73,7 +77,9 @@ class ScriptsConsumer(Follower):
         return self.context.project_id.hex if self.context.project_id else ""
 
     def _shown(self, event: LoggedEvent) -> dict[str, Any]:
-        """Return the payload of an event that this reader may see."""
+        """Return the payload of an event as this reader may see it: notifications about its project's servers without
+        host names.
+        """
         if not self._notifications or self._all:
             return event.payload
         data = {**_data(event), **dict.fromkeys(_HOSTS)}

@@ -1,4 +1,4 @@
-"""Shared memory of the web processes of one port: the load of each, and that it is alive."""
+"""Shared memory of the web processes of one port: the load of each process, and the time of its last answer."""
 
 import math
 import mmap
@@ -29,7 +29,7 @@ class Board:
                 self.clear(row)
 
     def clear(self, row: int) -> None:
-        """Reset the row of a process that does not exist."""
+        """Reset the row of a process that has ended or has not started yet."""
         self._values[row * _FIELDS + _LOAD] = NOT_LISTENING
         self._values[row * _FIELDS + _ANSWERED] = 0.0
 

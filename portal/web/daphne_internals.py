@@ -1,6 +1,6 @@
 """Every private name of the web server that this package uses, and the one function that changes Daphne.
 
-``tests/web/test_daphne_internals.py`` fails when another version breaks one of them.
+``tests/web/test_daphne_internals.py`` fails if a new version of a library changes one of these names.
 
 Replaced by ``install``:
 

@@ -1,4 +1,4 @@
-"""Django's HTTP handler with a single switch of threads for each request.
+"""Django's HTTP handler, which switches threads only once for each request.
 
 Under ASGI, Django creates a thread for each request and switches between it and the event loop for every middleware,
 signal and view, which costs more than most requests themselves. Here all of these are synchronous and run in one thread
@@ -30,9 +30,9 @@ HOST_THREADS = 16
 """Simultaneous requests of hosts, so that users' uploads do not delay snapshots."""
 HEALTH = "/healthz"
 HEALTH_WITHIN = 1.0
-"""Seconds after which the health check is answered with 503, as load balancers do not wait longer."""
+"""Seconds after which the health check is answered with 503, because load balancers do not wait longer."""
 USUAL_THREADS = "novella.usual_threads"
-"""Scope key of requests that use the page threads even if their path has its own threads."""
+"""Scope key of requests that run in the threads for pages, even if there are separate threads for their path."""
 HOSTS = "/agent/"
 """Path prefix of hosts' requests."""
 MOST_HELD_BACK = 128

@@ -22,7 +22,9 @@ from portal.web.streams import HEADER, MOST_FROM_STRANGERS, PIECE, Exchange
 STREAMED_TYPE = b"application/octet-stream"
 """Content type of a PUT that is streamed to its view."""
 REFUSED_TYPE = b"multipart/form-data"
-"""No view accepts files in a form, and parsing them would take a second of CPU time for every 3 MB."""
+"""Content type of bodies that are rejected: no view accepts files in a form, and parsing them would take a second of
+CPU time for every 3 MB.
+"""
 
 PASSED_OVER, PASSED_OVER_FOR = 32 << 20, 5.0
 """Limits in bytes and seconds for discarding the rest of a rejected body."""
@@ -32,7 +34,8 @@ Refusal = Callable[[str, int], tuple[str, bytes]]
 
 
 def refuse_line(channel: Any, line: bytes) -> None:
-    """Answer 414 to an address and 431 to a header longer than Twisted's limit, and close the connection.
+    """Answer a request line longer than Twisted's limit with 414 and a longer header with 431, and close the
+    connection.
 
     Twisted itself would close it without a response. ``line`` is the received part.
     """
@@ -71,7 +74,7 @@ class StreamingRequest(http_protocol.WebRequest):
             super().requestReceived(self.channel._command, self.channel._path, self.channel._version)
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        """Pass on a piece of the body."""
+        """Pass a piece of the body to the view's exchange, or let Daphne buffer it; discard it after a refusal."""
         if self._refused:
             self._passed_over += len(data)
             if self._passed_over > PASSED_OVER:
@@ -97,7 +100,9 @@ class StreamingRequest(http_protocol.WebRequest):
             self.finish()
 
     def process(self) -> Any:
-        """Replace any exchange header of the client with that of this request's exchange."""
+        """Set the exchange header to the token of this request's exchange. A header that the client has sent is
+        removed.
+        """
         self.requestHeaders.removeHeader(HEADER)
         if self._exchange is None and self.method == b"GET" and not self._is_websocket():
             self._exchange = Exchange(self._resume_from_thread, streamed=False)
@@ -168,7 +173,7 @@ class StreamingRequest(http_protocol.WebRequest):
         return kinds[0].split(b";")[0].strip().lower()
 
     def _most(self) -> int:
-        """Return the maximum bytes of a body that is not streamed; less without any credentials."""
+        """Return the maximum bytes of a body that is not streamed. It is lower for requests without any credentials."""
         known = any(map(self.requestHeaders.hasHeader, (b"X-Auth-Token", b"Authorization", b"Cookie")))
         most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS
         return most
@@ -184,8 +189,8 @@ class StreamingRequest(http_protocol.WebRequest):
         return "text/plain", b"The request is refused."
 
     def _refuse(self, status: int) -> None:
-        """Reject a body, and close the connection after it has ended: a client that is reset while it sends does not
-        see the response.
+        """Reject a body. The connection is closed only after the body has ended: a client whose connection is reset
+        while it sends does not see the response.
 
         Only a limited number of bytes is discarded, for a limited time.
         """

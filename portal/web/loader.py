@@ -55,7 +55,7 @@ class Loader:
         return 0
 
     def _fork(self) -> int:
-        """Return the row in a new process; does not return in this one."""
+        """Return the row's number in each new process. In this process it does not return: the master replaces it."""
         connections.close_all()  # processes must not share connections
         if threading.active_count() > 1:
             raise RuntimeError(f"There are threads before the fork: {threading.enumerate()}")

@@ -1,9 +1,10 @@
 """The master of several web processes behind one port: it restarts them, and uses very little memory.
 
-It replaces, with ``exec``, the process that loaded the application and forked them (`portal.web.loader`), which would
-keep memory that is no longer shared. So it keeps the pid, the children, the listening socket and the board. To start a
-process again it is replaced by the loader, which takes seconds; the other processes accept connections in the meantime.
-Therefore nothing of Django, and no large module of Python, is imported here.
+The process that loads the application and forks the web processes (`portal.web.loader`) replaces itself with the master
+by ``exec``, because it would keep memory that is no longer shared. The pid, the child processes, the listening socket
+and the board stay the same. To start a process again, the master replaces itself with the loader. This takes seconds;
+the other processes accept connections in the meantime. To use little memory, this module imports nothing of Django and
+no large module of Python.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from typing import NoReturn
 from portal.web.board import Board
 
 SILENT_FOR = 90.0
-"""Seconds without an answer to itself after which a process is killed."""
+"""A web process that has not answered its own requests for this many seconds is killed."""
 STOP_WITHIN = 6.0
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 10.0
-"""Seconds after which a process has settled, and its earlier ends no longer count."""
+"""Seconds after which a process counts as settled: its earlier ends no longer count."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 RESUME = "--resume"
-"""The loader's option for the state."""
+"""The loader's option with the state that the master passes back."""
 _CODE = "import sys; sys.path.insert(0, {!r}); from portal.web import master; sys.exit(master.main())"
 
 logger = logging.getLogger(__name__)
 
 
 class Row:
-    """One of the processes; times are of the monotonic clock, which all processes share."""
+    """One of the web processes. Times are of the monotonic clock, which is the same in all processes."""
 
     def __init__(self, pid: int = 0, started: float = 0.0, ends: int = 0, start_at: float = 0.0) -> None:
-        """``ends``: consecutive ends before the process has settled."""
+        """``ends`` is the number of consecutive ends; the end of a settled process resets it to 1."""
         self.pid, self.started, self.ends, self.start_at = pid, started, ends, start_at
 
 
@@ -75,7 +76,7 @@ class State:
 
 
 def take_over(state: State, command: Sequence[str]) -> NoReturn:
-    """Execute the master in place of this process; ``command``: the arguments of Python that start the loader."""
+    """Replace this process with the master. ``command`` has the arguments of Python that start the loader."""
     for descriptor in (state.listening, state.board):
         os.set_inheritable(descriptor, True)  # noqa: FBT003 - named so
     code = _CODE.format(os.path.realpath(f"{__file__}/../../.."))
@@ -90,7 +91,9 @@ class Master:
         self._board = Board(len(state.rows), state.board)
 
     def run(self) -> int:
-        """Watch until SIGTERM or SIGINT, or until a process is to be started. Returns the exit status."""
+        """Watch until SIGTERM or SIGINT, and return the exit status. If a process is to be started, execute the loader
+        instead.
+        """
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
         while not self._state.due():
             came = signal.sigtimedwait([signal.SIGCHLD, *STOPPING], LOOK_EVERY)
@@ -103,7 +106,9 @@ class Master:
         return execute([*self._command, RESUME, self._state.text()])
 
     def _take_ended(self) -> bool:
-        """Record ended processes; False if none has ever answered, so that a restart is pointless."""
+        """Record ended processes. Returns False if one has ended before any process has ever answered: a restart would
+        not help.
+        """
         state, board = self._state, self._board
         state.answered = state.answered or any(board.answered_at(number) for number in range(len(state.rows)))
         for number, row in enumerate(state.rows):

@@ -27,11 +27,13 @@ from portal.web.slow_readers import SlowReaders
 logger = logging.getLogger(__name__)
 
 OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
-"""No access log, no maximum lifetime of WebSockets, and time for a handler to end after its client."""
+"""Options of Daphne: no access log, no maximum lifetime of WebSockets, and five seconds for a handler to end after its
+client has disconnected.
+"""
 
 
 class _Endpoint:
-    """The endpoint that replaces the one in Daphne's options."""
+    """The endpoint that Daphne listens on, instead of the one in its options."""
 
     def __init__(self, listening: socket.socket, board: Board, row: int) -> None:
         self._listening, self._board, self._row = listening, board, row
@@ -59,7 +61,7 @@ def run(listening: socket.socket, application: str, options: Sequence[str], boar
 
 
 def _end_in_time() -> None:
-    """Exit even if threads are still waiting for an unavailable database."""
+    """Exit ``STOP_WITHIN`` seconds after the signal, even if threads are still waiting for an unavailable database."""
 
     def end() -> None:
         logger.warning("Requests are still in progress %g s after the signal to stop; they are dropped.", STOP_WITHIN)
@@ -73,7 +75,7 @@ def _end_in_time() -> None:
 
 def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Server]:
     class AskingServer(daphne_server.Server):
-        """Daphne's server, which starts the requests to itself."""
+        """Daphne's server, which also sends requests to itself."""
 
         def run(self) -> None:
             reactor.callWhenRunning(self._ask)
@@ -86,7 +88,9 @@ def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Serve
 
 
 async def _keep_asking(application: Any, board: Board, row: int) -> None:
-    """Record each completed request, whatever its status: event loop, threads and middleware are working."""
+    """Send requests to this process, and record each answer. Whatever its status, an answer shows that event loop,
+    threads and middleware are working.
+    """
     while True:
         if await _ask(application):
             board.answers(row)

@@ -1,8 +1,8 @@
 """Threads that run requests from the first signal to the last.
 
 Many threads are expensive: each has a database connection that is slow until its statements are prepared, and running
-threads compete for the interpreter's lock. So the most recently used thread is preferred, and few run simultaneously,
-apart from those that take long, which are assumed to wait for a host, a disk or a client.
+threads compete for the interpreter's lock. So the most recently used thread is preferred, and only a few calls run
+simultaneously. Calls that take long are not counted: they are assumed to wait for a host, a disk or a client.
 """
 
 import asyncio

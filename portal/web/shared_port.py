@@ -25,12 +25,12 @@ from portal.web.board import Board
 from portal.web.slow_readers import SlowReaders, place_of
 
 TURN = 0.003
-"""Seconds that a busier process leaves a new connection to the others."""
+"""Seconds for which a process leaves a new connection to less busy processes."""
 TURN_IS_OVER = 0.02
 """Seconds after which a previous wait no longer counts."""
 RECOUNT_EVERY = 1.0
 SOCKET_WEIGHT = 1 / 16
-"""The load of an open WebSocket; that of an HTTP connection is one. Most WebSockets are idle most of the time."""
+"""The load of an open WebSocket; the load of an HTTP connection is 1. Most WebSockets are idle most of the time."""
 
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Connection(tcp.Server):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.place = place_of(str(self.hostname))
-        """The address or network by which it is counted."""
+        """The address or network whose limit applies to the connection."""
         self._sent = 0
         self.server.begins(self)
 
@@ -62,7 +62,7 @@ class Connection(tcp.Server):
         return sent
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
-        """Stop counting it."""
+        """Stop counting the connection."""
         super().connectionLost(reason)
         self.server.ends(self)
 
@@ -76,14 +76,14 @@ class SharedPort(tcp.Port):
     board: Board
     row: int
     most_of_address: int
-    """Maximum number of connections."""
+    """Maximum number of connections of one address."""
     slow_readers: SlowReaders
     _sockets = 0
     _waited_at = 0.0
 
     @property
     def numberAccepts(self) -> int:  # noqa: N802 - Twisted's name
-        """Return the number of connections per wake-up; Twisted's own number grows."""
+        """Return the number of connections to accept in each wake-up. In Twisted this number grows."""
         return 1
 
     @numberAccepts.setter
@@ -113,7 +113,7 @@ class SharedPort(tcp.Port):
             self.startReading()
 
     def begins(self, connection: Connection) -> None:
-        """Count a connection; one above the limit of its address is reset."""
+        """Count a connection, and reset it if its address has more than the limit."""
         self.connections.add(connection)
         self._of_place[connection.place] += 1
         if self._of_place[connection.place] > self.most_of_address:

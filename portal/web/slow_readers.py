@@ -1,4 +1,4 @@
-"""Disconnection of clients that do not read their responses, so that these do not fill the memory.
+"""Disconnects clients that do not read their responses, which would otherwise fill the memory.
 
 Once a second it measures the bytes buffered in this process: those that the kernel has not accepted, and the rest of a
 response in its request. WebSockets have their own limits (``portal.web.websockets``).
@@ -40,8 +40,8 @@ class Connection(Protocol):
 
 
 def place_of(host: str) -> str:
-    """Return the address or network that limits apply to: an IPv4 address, or the /64 of an IPv6 address, which is one
-    subscriber's.
+    """Return the address or network that limits apply to: an IPv4 address, or the /64 network of an IPv6 address,
+    because one subscriber has at least a /64.
     """
     if ":" not in host:
         return host
@@ -70,8 +70,8 @@ class SlowReaders:
         """The time of the last measurement of a connection, and the bytes that its client had read then."""
 
     def look(self, connections: Collection[Connection], now: float) -> None:
-        """Disconnect clients that have stopped reading, and those with the largest buffers if there is too much in
-        total.
+        """Disconnect clients that have stopped reading. If too much is buffered for one address or in total, disconnect
+        the clients with the largest buffers.
         """
         sizes = {
             each: size
@@ -94,7 +94,9 @@ class SlowReaders:
         self._relieve(sizes, sizes, ALL_ADDRESSES * self._most)
 
     def _relieve(self, sizes: dict[Connection, int], those: Iterable[Connection], most: int) -> None:
-        """Disconnect those with the largest buffers until at most ``most`` bytes are buffered."""
+        """Disconnect the connections with the largest buffers until at most ``most`` bytes are buffered for
+        ``those``.
+        """
         largest_last = sorted(those, key=sizes.__getitem__)
         total = sum(map(sizes.__getitem__, largest_last))
         while total > most:

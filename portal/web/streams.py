@@ -24,7 +24,9 @@ HIGH_WATER = 4 << 20
 """Bytes of an upload buffered in memory before the sender is paused."""
 PIECE = 256 << 10
 MOST_FROM_STRANGERS = 65_536
-"""Maximum bytes of a body without credentials; the largest valid one contains a token and a password."""
+"""Maximum bytes of the body of a request without credentials. The largest valid body of this kind contains a token and
+a password.
+"""
 WINDOW = 30.0
 """Seconds of waiting over which a client's rate is measured."""
 
@@ -37,7 +39,7 @@ class BodyInterruptedError(Exception):
 
 
 class Exchange:
-    """A request's body and a response's file; created by the server's thread, used by a view's."""
+    """A request's body and a response's file. The server's thread creates the exchange, and a view's thread uses it."""
 
     def __init__(self, resume: Callable[[], None], *, streamed: bool) -> None:
         self.token = secrets.token_hex(16)
@@ -111,7 +113,7 @@ class Exchange:
             self._file = (file, length)
 
     def take_file(self) -> tuple[IO[bytes], int] | None:
-        """Return the file of the response, once."""
+        """Return the response's file and length; None if there is none, or if they were returned before."""
         with self._changed:
             held, self._file = self._file, None
             return held
@@ -158,8 +160,8 @@ class _Patience:
 def body_of(request: HttpRequest) -> Iterator[bytes]:
     """Yield a request's body as it arrives.
 
-    No database connection is held in the meantime. Raises BodyInterruptedError if it ends before its declared length,
-    and for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or takes longer than
+    In the meantime the thread uses no database connection. Raises BodyInterruptedError if the body ends before its
+    declared length, if the client sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or if it takes longer than
     ``UPLOAD_TIMEOUT`` plus the time the data takes at a steady rate.
     """
     token = request.headers.get(HEADER)

@@ -1,4 +1,4 @@
-"""Limits of simultaneous uploads, as each occupies a thread: no user or project may occupy all of them."""
+"""Limits simultaneous uploads. Each upload occupies a thread, and no user or project may occupy all threads."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from provisioning.common.errors import TooManyRequestsError
 from provisioning.common.machine_shares import shares
 
 RETRY_AFTER = 10
-"""Seconds."""
+"""Seconds after which a refused client should retry."""
 
 
 @contextlib.contextmanager
 def share_of(context: RequestContext) -> Iterator[None]:
     """Count an upload of a user in a project while it runs.
 
-    Raises TooManyRequestsError if either has ``UPLOADS_AT_ONCE`` on this machine.
+    Raises TooManyRequestsError if the user or the project has ``UPLOADS_AT_ONCE`` uploads on this machine.
     """
     most = settings.UPLOADS_AT_ONCE
     taken = shares.take({f"upload {owner}": most for owner in (context.project_id, context.user_id)})

@@ -2,7 +2,8 @@
 
 Daphne itself buffers unsent and unhandled data without limit. Browsers reconnect and catch up; agents get their
 commands again. Except for agents' links, senders wait until the peer has read, so that only one frame is buffered.
-Consoles are paced in the other direction as well: no data is read from the peer while the application has enough.
+Consoles are paced in the other direction as well: no data is read from the peer while enough of its frames are waiting
+for the application.
 """
 
 import asyncio
@@ -23,14 +24,14 @@ MOST_UNHANDLED = 400
 MOST_UNHANDLED_BYTES = 8 << 20
 """Maximum bytes of these frames, and of a single message, however it is fragmented."""
 MOST_SAID = 64 << 10
-"""Maximum bytes of a message from a page or a program, which send none, and of all data waiting on an unauthenticated
-link.
+"""Maximum bytes of a message from a page or a program (they normally send none), and of all data that waits on an
+unauthenticated agent's link.
 """
 
 PATIENT = (b"/ws/servers/", b"/ws/agent/tunnels/")
 """Path prefixes of tunnels to guests' ports, whose ends may read as slowly as they like."""
 PACED = (b"/ws/console", b"/ws/agent/consoles/", *PATIENT)
-"""Path prefixes of sockets whose two ends wait for each other."""
+"""Path prefixes of sockets on which each end waits until the other end has read its data."""
 ENOUGH, FEW = 16, 4
 """Numbers of frames waiting for the application at which reading from a paced peer is paused and resumed."""
 LOOK_AGAIN = 0.01
@@ -87,7 +88,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     @property
     def paced(self) -> bool:
-        """Whether both sides wait for each other."""
+        """Whether each end waits until the other end has read its data."""
         return bool(self.path.startswith(PACED))
 
     @property
@@ -103,7 +104,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         return MOST_UNHANDLED_BYTES if self.path == LINK and self._admitted else MOST_SAID
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
-        """Register for notifications of the transport, replacing the HTTP channel that the connection began as."""
+        """Register for notifications of the transport, instead of the HTTP channel that handled the handshake."""
         super().onOpen()
         flow = _Flow(getattr(self.transport, "producer", None))
         self.transport.unregisterProducer()
@@ -131,8 +132,8 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             self.dropConnection(abort=True)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Handle a message of the application; a close may have a reason or no frame at all, and a frame may be
-        empty.
+        """Handle a message from the application. Unlike Daphne, support a close with a reason, a close without a close
+        frame (``NO_FRAME``), and empty binary frames.
         """
         if message.get("type") == "websocket.close" and message.get("code") == NO_FRAME:
             self.dropConnection(abort=False)
@@ -144,7 +145,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             super().handle_reply(message)
 
     def serverSend(self, content: str | bytes, binary: bool = False) -> None:  # noqa: N802, FBT001, FBT002 - Daphne's
-        """Send data, unless too much is buffered already."""
+        """Send data. A peer for which too much data is buffered is disconnected."""
         super().serverSend(content, binary)
         if self._flow is not None and self._flow.behind:
             self._flow.unsent += len(content)
@@ -153,21 +154,25 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
                 self.dropConnection(abort=True)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        """Reject data sent before the handshake is answered, beyond a few bytes, as it would be buffered."""
+        """Disconnect a peer that sends more than ``MOST_SAID`` bytes before the handshake is answered: they would be
+        buffered.
+        """
         if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > MOST_SAID:
             self.dropConnection(abort=True)
             return
         super().dataReceived(data)
 
     def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802 - Autobahn's name
-        """Reject a message as soon as it exceeds the limit, as it would be buffered until its end."""
+        """Disconnect a peer as soon as its message exceeds the limit: the message would be buffered until its end."""
         super().onMessageFrameBegin(length)
         if self.message_data_total_length > self.most:
             logger.warning("A client of %s sends too long a message; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
-        """Pass on a frame, unless too many are waiting."""
+        """Pass a message to the application. If too many are waiting, reading from a paced peer is paused, and any
+        other peer is disconnected.
+        """
         if self.paced:
             super().onMessage(payload, isBinary)
             if not self._held_back and self.application_queue.qsize() >= ENOUGH:
@@ -192,7 +197,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             self.transport.resumeProducing()
 
     def _unhandled(self, size: int) -> int:
-        """Return the bytes that wait, including a frame of this size."""
+        """Return the bytes that wait for the application, including a new frame of this size."""
         if self._waiting is None:
             self._waiting = deque()
         self._waiting.append(size)
