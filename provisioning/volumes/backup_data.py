@@ -17,7 +17,7 @@ from provisioning.volumes.backup_store.base import ObjectMissingError, ObjectSto
 
 MANIFEST = "manifest.json"
 LEVEL = 1
-"""Compression level of zlib; hosts wait while their data is compressed."""
+"""Compression level of zlib. It is low because hosts wait while their data is compressed."""
 SAMPLE, WORTH_IT = 32_768, 0.95
 """Size of a sample in bytes, and the maximum ratio of its compressed size at which a chunk is compressed."""
 _PLAIN, _ZLIB, _SEALED = b"\0", b"\1", b"\2"
@@ -43,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def object_name(number: int, digest: str) -> str:
-    """Return the name of a chunk. The digest keeps chunks of another run with the same number apart."""
+    """Return the name of a chunk. The digest distinguishes it from a chunk of an earlier run with the same number."""
     return f"{number:08d}-{digest}"
 
 
@@ -74,7 +74,7 @@ def _bound(place: Place, name: str) -> bytes:
 
 
 def _packed(chunk: bytes) -> bytes:
-    """Compress a chunk if three samples show that it becomes smaller. Encrypted or packed data is stored as it is."""
+    """Compress a chunk if samples of it become smaller. Encrypted or compressed data is stored as it is."""
     samples = b"".join(chunk[at : at + SAMPLE] for at in (0, len(chunk) // 2, max(len(chunk) - SAMPLE, 0)))
     if len(zlib.compress(samples, LEVEL)) > WORTH_IT * len(samples):
         return _PLAIN + chunk
@@ -82,7 +82,7 @@ def _packed(chunk: bytes) -> bytes:
 
 
 def chunk_of(place: Place, number: int, digest: str) -> bytes:
-    """Return a chunk as it was sent.  Raises GoneError, with its number, if it is missing or damaged."""
+    """Return a chunk as the host sent it.  Raises GoneError if the chunk is missing or damaged."""
     name = object_name(number, digest)
     try:
         body = place.store.get(str(place.backup_id), name)
@@ -95,7 +95,7 @@ def chunk_of(place: Place, number: int, digest: str) -> bytes:
 
 
 def _opened(place: Place, name: str, body: bytes) -> bytes:
-    """Decrypt an object; return b"" if the key is wrong or the object is not encrypted."""
+    """Decrypt an object if the backup has a key; return b"" if the key is wrong or the object is not encrypted."""
     if not place.key:
         return body
     nonce = body[1 : 1 + NONCE]
@@ -137,9 +137,9 @@ def seal(store: ObjectStore, manifest: Manifest) -> tuple[str, int]:
 
 
 def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> tuple[Manifest, str]:
-    """Return the manifest and its SHA-256, which must be ``digest`` if that is given.
+    """Return the manifest and its SHA-256.
 
-    Raises GoneError if it is missing or damaged.
+    Raises GoneError if the manifest is missing or damaged, or if ``digest`` is given and is not its SHA-256.
     """
     try:
         text = store.get(str(backup_id), MANIFEST)
@@ -160,5 +160,5 @@ def discard(store: ObjectStore, backup_id: uuid.UUID) -> int:
 
 
 def most_chunks(disk_bytes: int) -> int:
-    """Return the maximum number of chunks of a disk: in the worst case each has only the data of one extent."""
+    """Return the maximum number of chunks of a disk. In the worst case, each chunk has only the data of one extent."""
     return 2 * (disk_bytes // CHUNK + 1) + disk_bytes // (65_536 * 32_768)

@@ -65,8 +65,9 @@ def discard_backup_data(backup_id: str) -> None:
 
 @periodic("volumes.overdue_backups", every=15.0)
 def end_overdue() -> int:
-    """Fail backups whose deadline has passed, and release backups whose restore has ended unnoticed;
-    return how many.
+    """End backups whose deadline has passed, and set backups to ``available`` whose restore is no longer running.
+
+    An overdue backup with a manifest in the store is completed; another one fails. Returns the number of backups.
     """
     gap = absence("volumes.overdue_backups")
     if gap is not None:
@@ -95,7 +96,7 @@ def _waits(backup_id: uuid.UUID) -> datetime | None:
 
 @periodic("volumes.sweep_backup_store", every=3600.0)
 def sweep() -> int:
-    """Remove incomplete data in the store without a backup in progress; return the number of backups.
+    """Remove incomplete data from the store if its backup is not in progress; return the number of backups.
 
     Complete data, with a manifest, may belong to another cloud. It is kept and reported by the doctor.
     """

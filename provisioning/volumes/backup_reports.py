@@ -25,7 +25,7 @@ class BackupCopy(copies.Copy):
             Volume.objects.filter(id=self._backup.volume_id, status=VolumeStatus.BACKING_UP).update(deadline=until)
 
     def take_progress(self, done: int, total: int) -> None:
-        """Ignored; the received parts update the progress (``backup_transfers``)."""
+        """Do nothing, because the received chunks update the progress (``backup_transfers``)."""
 
     def take_end(self, event: AgentEvent, body: BackupVolumeRequest) -> None:
         backup = Backup.objects.get(id=self._backup.id)  # the digest was written after the row was read

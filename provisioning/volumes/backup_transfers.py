@@ -1,4 +1,4 @@
-"""Transfers of backup data from and to hosts, allowed only for a host's own commands."""
+"""Transfers of backup data from and to hosts. A host may only transfer backups that its open commands refer to."""
 
 import hashlib
 import uuid
@@ -57,7 +57,7 @@ def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[i
 
 
 def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) -> None:
-    """Write the backup's manifest. The end of the command sets it to ``available``."""
+    """Write the backup's manifest. The backup becomes ``available`` when the host reports the end of its command."""
     backup = _being_made(host_id, backup_id)
     if not (backup.size_gb << 30) <= sent.disk_bytes <= (backup.size_gb << 30) + SPARE:
         raise InvalidInputError("The disk does not have the volume's size.")

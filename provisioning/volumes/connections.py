@@ -1,8 +1,9 @@
 """Connections of clients to exported volumes, derived from the report of the storage host.
 
-A storage host is not trusted with volumes of others, and programs on the client's host open what it reports. Therefore
-only a port and an export name are used from the report. The address is the recorded one, the TLS certificate must have
-the host's id, the export must belong to the volume, and a socket is only used by clients on the same host.
+A storage host must not give clients access to other volumes, and programs on the client's host open the connection that
+the storage host reports. Therefore only the port and the export name are used from the report. The address is the one
+in the database, the TLS certificate must contain the storage host's id, and the export must belong to the volume. A
+socket is only used by clients on the storage host itself.
 """
 
 import logging
@@ -32,7 +33,7 @@ _COUNTED = re.compile(r"(\.[0-9a-f-]{36})?\.[0-9]{1,9}")
 def connection_for(
     event: AgentEvent, volume: VolumeSpec, *, client_id: uuid.UUID, client_host: uuid.UUID | None, daemon: uuid.UUID
 ) -> VolumeConnection | None:
-    """Return the connection of a client to a volume that a daemon's host has exported for it.
+    """Return the connection of a client to a volume, from the report of the host (``daemon``) that exports the volume.
 
     Returns None if the host reported no connection or an invalid one.
     """
@@ -78,7 +79,7 @@ def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnect
 
 
 def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the connection to a daemon on the client's own host, which checks the path of the socket again."""
+    """Return the connection to a daemon on the client's own host. That host checks the path of the socket again."""
     socket = PurePosixPath(said.socket)
     if not socket.is_absolute() or ".." in socket.parts or socket.name != f"{data_id}.sock":
         return None

@@ -11,11 +11,11 @@ from provisioning.common.wired import Wired
 
 
 class Copy(ABC):
-    """A copy in progress, locked until the caller's transaction ends. Its id is that of the new resource."""
+    """A copy in progress, locked until the caller's transaction ends. Its id is the id of the new image or backup."""
 
     @abstractmethod
     def take_life(self, until: datetime) -> None:
-        """Handle a heartbeat: the host works on the copy, and the new deadline is ``until``."""
+        """Handle a heartbeat: the host is still copying, and the new deadline is ``until``."""
 
     @abstractmethod
     def take_progress(self, done: int, total: int) -> None:

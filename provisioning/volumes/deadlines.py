@@ -10,10 +10,10 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 MINUTE = 60
 TIMEOUTS: dict[str, int] = {AttachStatus.ATTACHING: 3 * MINUTE, VolumeStatus.BACKING_UP: 60 * MINUTE}
-"""Status of a volume → seconds, unless NOVELLA_VOLUME_TIMEOUTS overrides it; each class of tasks adds its own.
+"""Status of a volume → its timeout in seconds, unless NOVELLA_VOLUME_TIMEOUTS overrides it.
 
-``attaching``: the time for a storage daemon to export the volume to a client, once its host has started the task.
-``backing-up``: that of the backup.
+Each class of tasks adds its own statuses. ``attaching``: the time for a storage daemon to export the volume to a
+client after the daemon's host has started the command. ``backing-up``: the timeout of a backup.
 """
 
 

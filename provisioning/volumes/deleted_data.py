@@ -1,7 +1,7 @@
 """Data of deleted volumes that clones still need. It is counted in its pool and in the quotas of its former project.
 
-Hosts measure it when a volume is deleted and in every audit. A row owns its usage in the quota ledger and is counted
-even beyond the limit; the project then cannot create volumes until there is room again.
+Hosts measure it when a volume is deleted and in every audit. A row has its own usage in the quota ledger. The usage is
+counted even if it exceeds the limit; the project then cannot create volumes until the usage is below the limit again.
 """
 
 import uuid
@@ -35,10 +35,10 @@ class Measured:
 
 
 def begin(volume: Volume, event: AgentEvent) -> int:
-    """Count the data that a deleted volume has left in its pool, in its project's quota, as its host reports it
-    (``detail["kept"]``).
+    """Count the data that a deleted volume leaves in its pool in the project's quota.
 
-    Returns the GiB that the caller must count in the pool after the quotas.
+    Its host reports the size in bytes (``event.detail["kept"]``). Returns the GiB that the caller must count in the
+    pool after the quotas.
     """
     said = event.detail.get("kept", "")
     if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
@@ -52,11 +52,12 @@ def begin(volume: Volume, event: AgentEvent) -> int:
 
 
 def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> Measured:
-    """Store the sizes that a host has measured in a pool, in the caller's transaction; ``count`` must follow. None: the
-    host does not report them.
+    """Return the rows of a pool with the sizes that a host has measured, for ``count``. Runs in the caller's
+    transaction.
 
-    Data without a record is counted only in the pool. A report of maximum length omits the smallest data, so nothing is
-    considered missing then.
+    ``said``: id of the data → bytes; None if the host does not report sizes. Data without a row gets one without a
+    project, and is only counted in the pool. A report of maximum length may be incomplete, so its missing data is
+    ignored.
     """
     measured = Measured(pool)
     if said is None:
@@ -81,10 +82,10 @@ def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) ->
 
 
 def count(measured: Sequence[Measured]) -> None:
-    """Count the measured data of several pools.
+    """Count the measured data of several pools in the quotas and in the pools.
 
-    Quotas are locked first, in the order of the projects, then each pool once, in the order of their ids, as when a
-    volume is created.
+    The quotas are locked first, in the order of the projects, then the pools, in the order of their ids. Volume
+    creation uses the same locking order.
     """
     rows = [(each.pool, row, size) for each in measured for row, size in each.rows]
     more = Counter[uuid.UUID]()
@@ -99,7 +100,7 @@ def count(measured: Sequence[Measured]) -> None:
 
 
 def _count_row(pool: StoragePool, row: DeletedData, asked: int) -> int:
-    """Count a row with its new size in its quota, at most the size of the pool. Returns the additional GiB."""
+    """Update a row's size, at most the size of its pool, and its project's quota usage. Returns the additional GiB."""
     size = min(max(asked, 0), int(pool.total_gb) * GIB)
     size_gb, before = -(-size // GIB), row.size_gb
     if (size, size_gb) == (row.bytes, before):
@@ -124,12 +125,12 @@ def _hold(row: DeletedData, size_gb: int) -> None:
 
 
 def disown(project_ids: Sequence[uuid.UUID]) -> None:
-    """Count the data of deleted projects only in its pools."""
+    """Count the data of deleted projects only in the pools, no longer in a quota."""
     DeletedData.objects.filter(project_id__in=project_ids).update(project_id=None)
 
 
 def forget_type(volume_type: VolumeType) -> None:
-    """Count the data of a deleted volume type only in the total."""
+    """Count data of a volume type that is being deleted only in the total quotas of its projects."""
     for row in DeletedData.objects.filter(volume_type=volume_type).order_by("project_id", "id"):
         release(row.id, keep=quota.of_deleted(None, 0))
     DeletedData.objects.filter(volume_type=volume_type).update(volume_type=None)

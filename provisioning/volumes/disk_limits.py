@@ -38,7 +38,7 @@ def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
 
 
 def kept(limits: Mapping[str, int]) -> dict[str, int]:
-    """Return the limits that QEMU accepts together; with an invalid combination it would apply none.
+    """Return the limits that QEMU accepts together. QEMU would apply none of the limits of an invalid combination.
 
     A total replaces its read and write parts. A burst requires its limit, and a burst length its burst.
     """

@@ -13,7 +13,7 @@ from provisioning.volumes.quota import of_deleted, of_type
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     """Yield the usage of each volume, snapshot, backup, group and data of deleted volumes, with its GiB.
 
-    The hidden volume of a migration counts only for its type, if that differs from the volume's type.
+    The hidden volume of a migration only counts in the quota of its type, if its type differs from the volume's type.
     """
     for each in _MOVING(scope_id):
         volume = (

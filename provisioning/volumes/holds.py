@@ -1,9 +1,12 @@
-"""Holds: volumes that a host has open for a client that the records do not have, or have on another host.
+"""Holds: attachments of clients that have a volume open according to a host, but not according to the database.
 
-A hold is an attachment with ``HELD_BY`` in its connector. The recorded daemon host of a volume creates one for a guest
-whose attachment was lost. Another host of a shared pool creates one if it reports clients and a newer version than the
-records: the volume was opened there after the backup from which the records were restored. It is unknown which of the
-two hosts is right, so no host gets commands about the clients of the volume, and the volume cannot be changed.
+The database has lost the attachment, or has it on another host. A hold is an attachment with ``HELD_BY`` in its
+connector. It is created after a report of one of these hosts:
+
+* The recorded daemon host of the volume, for a guest whose attachment was lost.
+* Another host of a shared pool, if it reports clients and a newer version of the volume than the database has: it has
+  opened the volume after the backup from which the database was restored. It is unknown which of the hosts is right, so
+  hosts get no commands about the volume's clients, and the volume cannot be changed.
 
 A host that has not reported since a restore may also have such a volume open (``PoolHost.heard``).
 """
@@ -21,9 +24,9 @@ from provisioning.volumes.models import Attachment, PoolHost, Volume
 HELD_BY = "held_by"
 """Key of an attachment's connector: the id of the host that reports the volume as open."""
 NUMBER = "held_at"
-"""Key of the connector: the newest version of the volume that the host had."""
+"""Key of the connector: the newest version of the volume that the host has reported."""
 GUEST_HOST = "guest_host"
-"""Key of the connector, if the records have the attachment on another host: the guest's host by the report."""
+"""Key of the connector if the database has the attachment on another host: the guest's host in the report."""
 HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
 ELSEWHERE = "Host {} has volume {} open without a record: records were lost. Detach it there, or delete the attachment."
 UNHEARD = (
@@ -48,27 +51,27 @@ def number(attachment: Attachment) -> int:
 
 
 def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
-    """Return the holds of a host on volumes of shared pools, and holds of other hosts on volumes whose
-    daemon it has.
+    """Return holds on volumes of shared pools: those of this host, and those of other hosts on volumes whose daemon
+    host it is.
     """
     held = Attachment.objects.filter(connector__has_key=HELD_BY, volume__pool__shared=True)
     return held.filter(Q(connector__held_by=str(host_id)) | Q(volume__daemon_host_id=host_id)).select_related("volume")
 
 
 def unknown_connection(volume: Volume) -> dict[str, Any]:
-    """Return the connection of an attachment whose guest has the volume open in an unrecorded way."""
+    """Return the placeholder for the unknown connection by which an attachment's guest has the volume open."""
     return {"export": str(volume.data_id or volume.id)}
 
 
 def needs_proof(volume: Volume) -> bool:
-    """Return whether a host needs more than its own report to get the key: the volume is encrypted, its pool shared."""
+    """Return whether a host's report is not sufficient to get the key: the volume is encrypted and its pool shared."""
     return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
 
 
 def elsewhere(volume: Volume) -> list[Attachment]:
-    """Return the holds because of which hosts get no commands about a volume's clients, the newest last.
+    """Return the holds that prevent commands about a volume's clients, the newest last.
 
-    Holds of hosts that are no longer admitted to the pool are ignored.
+    Holds of hosts that are no longer admitted to the pool are ignored, unless the volume is encrypted.
     """
     if volume.pool is None or not volume.pool.shared:
         return []
@@ -87,8 +90,8 @@ def _is_elsewhere(volume: Volume, row: Attachment) -> bool:
 def successor(volume: Volume) -> Attachment | None:
     """Return the newest hold if its host may become the daemon host, because the recorded daemon host has no clients.
 
-    Returns None without such a hold, or if the recorded daemon host has not reported since the restore. A report alone
-    never moves an encrypted volume.
+    Returns None if there is no such hold, or if the recorded daemon host has not reported since the restore. The daemon
+    host of an encrypted volume is never changed because of a report.
     """
     held = [] if needs_proof(volume) else elsewhere(volume)
     if not held:
@@ -104,8 +107,7 @@ def successor(volume: Volume) -> Attachment | None:
 
 
 def unheard_hosts(volume: Volume) -> list[str]:
-    """Return the names of hosts of a shared pool that have not reported since the volume's records were restored, and
-    may have it open.
+    """Return the names of hosts that may have a volume of a shared pool open, but have not reported since the restore.
 
     Hosts that are forced down are omitted.
     """
@@ -116,10 +118,10 @@ def unheard_hosts(volume: Volume) -> list[str]:
 
 
 def reason(volume: Volume) -> str:
-    """Return why a volume of a shared pool must not be opened or changed now; "" if it may.
+    """Return why a volume of a shared pool must not be opened or changed now; "" if it may be.
 
-    A volume with clients at its recorded daemon host is open nowhere else, so hosts that have not reported do not
-    matter.
+    If the recorded daemon host has clients of the volume, no other host has the volume open, so hosts that have not
+    reported are ignored.
     """
     if held := elsewhere(volume):
         name = Host.objects.filter(id=holder(held[-1]) or NOBODY).values_list("name", flat=True).first()

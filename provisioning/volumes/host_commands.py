@@ -1,4 +1,4 @@
-"""Commands to hosts about volumes: the choice of the host, and the description of the volume."""
+"""Commands to hosts about volumes: the choice of the host, and the volume's spec."""
 
 import uuid
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ DEAD = "The host of this volume is down."
 def spec_of(
     volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | None = None, with_key: bool = True
 ) -> VolumeSpec:
-    """Return the description of a volume for the hosts of its pool; without its key for commands that need no data."""
+    """Return the spec of a volume for the hosts of its pool. ``with_key``: False for commands that need no data."""
     return VolumeSpec(
         id=data_id_of(volume),
         pool_id=str(pool_id or volume.pool_id),
@@ -53,7 +53,7 @@ def hosts_of(pool: StoragePool) -> list[Host]:
 def host_of(volume: Volume) -> uuid.UUID:
     """Return the host for commands about a volume: the host of its daemon, otherwise one that serves its pool.
 
-    Raises UnavailableError if there is none, it is forced down, or another host may have the volume open.
+    Raises UnavailableError if there is no such host, if it is forced down, or if another host may have the volume open.
     """
     if reason := holds.reason(volume):
         raise UnavailableError(reason)

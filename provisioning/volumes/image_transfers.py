@@ -1,4 +1,4 @@
-"""Transfers of image data for volumes, allowed only for a host's own commands."""
+"""Transfers of image data for volumes. A host may only transfer images that its unfinished commands refer to."""
 
 import uuid
 
@@ -29,7 +29,7 @@ def image_to_get(host_id: uuid.UUID, volume_id: uuid.UUID, image_id: uuid.UUID) 
 
 
 def image_to_send(host_id: uuid.UUID, subject_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image whose data the host may upload, as the copy of a volume. ``subject_id`` is the image's own id.
+    """Return an image that the host may upload as a copy of a volume. ``subject_id`` must be the image's id.
 
     Raises NotFoundError otherwise, or if the image was deleted.
     """

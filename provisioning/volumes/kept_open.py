@@ -1,8 +1,8 @@
-"""Creates holds for volumes that hosts have open without a record, and assigns them to servers (see ``holds``).
+"""Creates holds for clients that have a volume open without a record, and assigns holds to servers (see ``holds``).
 
-The daemon host of a volume creates a hold for a guest whose attachment was lost. Another host of a shared pool does so
-if it reports clients and a newer version (``claim``); until one of the two hosts has no clients, neither gets commands
-about them.
+If the daemon host of a volume reports a guest whose attachment was lost, the guest gets a hold (``hold``). If another
+host of a shared pool reports clients and a newer version, its clients get holds (``claim``). Then no host gets commands
+about the clients until one of the hosts has none.
 """
 
 import contextlib
@@ -34,10 +34,10 @@ REASON = "The host has newer changes of the volume than the records: records are
 
 
 def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Create a hold for a client that has the volume open. Later attachments are allowed in addition to it, or refused.
+    """Create a hold for a client that has the volume open. ``seen``: the version that the host reports.
 
-    ``seen`` is the version that the host has. For an encrypted volume of a shared pool a report is not sufficient to
-    get the key: hosts get no commands about such a volume while it has a hold (``holds.needs_proof``).
+    A multiattach volume can still be attached to other servers. While an encrypted volume of a shared pool has a hold,
+    hosts get no commands about its clients, because a report is not sufficient to get the key (``holds.needs_proof``).
     """
     host = Host.objects.filter(id=read_id(client.host_id) or host_id).first()
     if host is None or Attachment.objects.filter(id=key).exists():
@@ -56,7 +56,7 @@ def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUI
 
 
 def may_claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> bool:
-    """Return whether a host that is not the recorded daemon host may have opened the volume since the backup."""
+    """Return whether a host that is not the recorded daemon host may have opened the volume after the backup."""
     if volume.pool is None or not volume.pool.shared or not known.clients or known.gone:
         return False
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
@@ -65,7 +65,8 @@ def may_claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> bool:
 def claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
     """Create holds on a locked volume for the clients that a host other than the daemon host reports.
 
-    A version older than the one at which the daemon host had clients proves nothing: that host has fenced this one.
+    A report is ignored if the daemon host has reported clients with the same or a newer version: then the daemon host
+    has opened the volume later.
     """
     if volume.lost.get("open", 0) >= known.version:
         log.warning("Host %s had volume %s open before its current host.", host_id, volume.id)
@@ -89,7 +90,7 @@ def claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
 
 
 def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Turn an attachment into a hold because a host has the volume open for it that the records do not name."""
+    """Turn an attachment into a hold, because a host has the volume open for it that is not the one in the database."""
     mark: dict[str, Any] = {HELD_BY: str(host_id), NUMBER: seen}
     if row.connector.get(HELD_BY) != str(host_id) or GUEST_HOST in row.connector:
         mark[GUEST_HOST] = str(read_id(client.host_id) or host_id)
@@ -97,7 +98,7 @@ def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) 
 
 
 def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
-    """Fail the commands that a host (None: any host) has not acknowledged, because they are based on
+    """Fail the unacknowledged commands of a host (None: of all hosts) about a volume, because they are based on
     outdated records.
     """
     waiting = commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None)
@@ -114,7 +115,7 @@ def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
 
 
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
-    """Return volume → the hold for a guest of this host that belongs to no server yet.
+    """Return volume id → the hold of a guest on this host that must still be assigned to its server.
 
     Holds that need more proof than the host's report are omitted.
     """
@@ -125,11 +126,11 @@ def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
 
 
 def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
-    """Assign a hold to the server whose guest has the volume, in the caller's transaction.
+    """Assign a hold to the server whose guest has the volume open, in the caller's transaction.
 
-    Deletes other attachments of the volume to the same server. Sends the daemon its clients again, because its answer
-    contains the guest's new connection. Returns False and changes nothing if the attachment is no longer a hold or
-    belongs to another server.
+    Deletes other attachments of the volume to the same server. Sends the volume's daemon its list of clients again,
+    because the daemon's answer contains the connection that the attachment needs. Returns False and changes nothing if
+    the attachment is no longer a hold, or already belongs to another server.
     """
     volume = state.lock([attachment.volume_id]).get(attachment.volume_id)
     kept = Attachment.objects.filter(id=attachment.id, connector__has_key=HELD_BY)

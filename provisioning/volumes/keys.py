@@ -24,8 +24,8 @@ BYTES = 32
 def new_columns(encryption: TypeEncryption | None) -> dict[str, str | int]:
     """Return the key columns of a new volume of a type with this encryption; empty without encryption.
 
-    Raises InvalidInputError for an encryption that storage daemons do not support, because types accept any, as in
-    Cinder.
+    A volume type accepts any encryption, as in Cinder. Raises InvalidInputError for one that storage daemons do not
+    support.
     """
     if encryption is None:
         return {}
@@ -52,7 +52,7 @@ def _check(encryption: TypeEncryption) -> None:
 
 
 def columns_of(volume: Volume) -> dict[str, str | int]:
-    """Return the key columns of a volume that gets the data, and therefore the key, of this one."""
+    """Return the key columns for a copy of this volume: the copy has the same key as its source."""
     return {"encryption_key": volume.encryption_key, "cipher": volume.cipher, "key_size": volume.key_size}
 
 
@@ -79,7 +79,10 @@ def data_key_of(backup: Backup) -> bytes:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the keys of all volumes and backups again with this credential key (``identity.encrypted``)."""
+    """Encrypt the keys of all volumes and backups again with this credential key (``identity.encrypted``).
+
+    Returns the number of changed rows, and the ids of rows whose key no credential key decrypts.
+    """
     changed, lost = 0, []
     for model in (Volume, Backup):
         rows = model._default_manager.exclude(encryption_key="")

@@ -1,8 +1,8 @@
-"""Recovers migrations of attached volumes whose records are lost, while the guest writes to data without a record.
+"""Recovers migrations of attached volumes whose records are lost, while the guest already writes to the new data.
 
-The guest's host reports by which attachment it has the volume (``claim``). The host of the data reports who has it
-open. Then the hidden volume of the migration is created again (``take_up``), with a hold for its guest, and the
-migration ends as if it had been reported: the volume gets the guest's data (``migrate.swapped``).
+The guest's host reports an attachment that is not in the database (``claim``). The storage host of the new data reports
+the same attachment as its client. Then the hidden volume of the migration is created again (``take_up``), with a hold
+for the guest, and the migration is completed: the volume gets the data that the guest uses (``migrate.swapped``).
 """
 
 import contextlib
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 Made = tuple[Volume, Volume, KnownVolume]
 MOVED = "moved"
-"""Key of ``Volume.lost``: the unrecorded attachment by which its guest has the volume."""
+"""Key of ``Volume.lost``: the id of the attachment that the guest uses, which is not in the database."""
 MOST = 500
 """Maximum number of volumes that are compared with one host's report."""
 HAS = "Its server's guest on host {} has it by attachment {}, which has no record: its data was moved."
@@ -51,8 +51,8 @@ def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
 def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
     """Create the hidden volumes of lost migrations again, for data that a host reports as open.
 
-    Yields the volume (locked), the hidden volume, whose size the caller claims in its pool, and what is known of its
-    data.
+    Yields the locked volume, its hidden volume, and the report about the hidden volume's data. The caller claims the
+    size of the hidden volume in its pool.
     """
     clients = {
         client.attachment_id: key for key, each in known.items() if not each.gone for client in each.clients or ()
@@ -83,7 +83,7 @@ def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -
 
 
 def decide(volume_id: uuid.UUID) -> None:
-    """Allow the migration to be completed now, although the old data was deleted on its host."""
+    """Allow the migration of a volume in ``error`` to be completed, although its host has deleted the old data."""
     if Volume.objects.filter(id=volume_id, status=VolumeStatus.ERROR).update(migration_status=FAILED):
         hidden = Volume.objects.filter(migration_of=volume_id)
         hidden.exclude(status=VolumeStatus.DELETING).update(migration_status=SWAPPING)

@@ -1,12 +1,12 @@
-"""Compares records of volumes with hosts that have newer changes, after an older copy of the database was restored or a
-failover lost the last transactions.
+"""Compares the database with reports of hosts that have newer changes of volumes.
 
-Nothing is detached, shrunk or deleted because of such records. The host's version is adopted, so that later commands
-are accepted, and so is a larger size. A client that has the volume open keeps it by a hold, so that no other client
-gets it. Other differences are recorded for the doctor.
+Hosts have newer changes after an older copy of the database was restored, or a failover lost the last transactions.
+Nothing is detached, shrunk or deleted because the database is older. The host's version is adopted, so that the host
+accepts later commands, and so is a larger size. A client that has the volume open gets a hold, so that no other client
+can open the volume. Other differences are recorded for the doctor.
 
-This applies to reports of the recorded daemon host. If another host of a shared pool has the volume open with a newer
-version, the volume is left unchanged until both agree (``kept_open.claim``).
+These rules apply to reports of the recorded daemon host. If another host of a shared pool has the volume open with a
+newer version, the volume is left unchanged until one of the hosts has no clients (``kept_open.claim``).
 """
 
 import logging
@@ -37,15 +37,16 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 log = logging.getLogger(__name__)
 
 HIGHEST = 1 << 30
-"""Maximum version that is accepted from a host, so that later ones fit into the column."""
+"""Maximum version that is accepted from a host, so that later versions fit into the column."""
 Claims = Counter[uuid.UUID]
 GONE = "Its data was deleted on its host after the backup from which the records were restored."
 
 
 def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-    """Find volumes of which a host has newer changes than the records, and adopt them, in the caller's transaction.
+    """Find volumes for which a host reports newer changes than the database has, and adopt them, in the caller's
+    transaction.
 
-    Versions from before a restore are compared at the first report of the host.
+    In a host's first report after a restore, versions are also compared with those in the backup (``Volume.copied``).
     """
     known = {key: each for each in said[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
     more: Claims = Counter()
@@ -74,7 +75,7 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
 
 
 def known_of(event: AgentEvent) -> KnownVolume | None:
-    """Return what the host of a refused command knows of its volume; None if the report does not contain it."""
+    """Return the host's state of a volume from its refusal of a command; None if the report does not contain it."""
     try:
         return msgspec.json.decode(event.detail.get("known", ""), type=KnownVolume)
     except msgspec.MsgspecError:
@@ -82,9 +83,9 @@ def known_of(event: AgentEvent) -> KnownVolume | None:
 
 
 def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) -> bool:
-    """Handle a host's refusal of a command with the volume's own generation; return whether the command has failed.
+    """Handle a host's refusal of a command of the volume's current generation; return whether the command has failed.
 
-    If commands only overtook each other, it has not failed: the clients are sent to the host again.
+    A list of clients that a newer one has overtaken on its way has not failed; the clients are sent to the host again.
     """
     newest, known = newest_of(event), known_of(event)
     if newest is not None and volume.generation <= newest < HIGHEST:
@@ -104,10 +105,10 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
 
 
 def _is_newer(volume: Volume, known: KnownVolume, *, first: bool) -> bool:
-    """Return whether the host has a change that the records do not have.
+    """Return whether the host has a change of the volume that the database does not have.
 
-    This is so if its version is above the record's; if, in the ``first`` report after a restore, its version was
-    assigned after the backup; or if it has deleted the data.
+    This is so if its version is above the one in the database, if it has deleted the data, or if, in the ``first``
+    report after a restore, its version was assigned after the backup.
     """
     if known.version > volume.version:
         return True
@@ -123,7 +124,7 @@ def _is_of_lost_records(volume: Volume, known: KnownVolume) -> bool:
 def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Adopt the newer state of a locked volume that a host reports.
 
-    ``more``: pool → the GiB that the caller claims there after all volumes.
+    ``more``: pool → additional GiB, which the caller claims after all volumes.
     """
     if known.version > HIGHEST:
         log.warning("Host %s reports volume %s without authority; it is ignored.", host_id, volume.id)
@@ -141,10 +142,11 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
 
 
 def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
-    """Treat a volume of a shared pool as after a restore, because a host has proved that records of it are lost.
+    """Treat a volume of a shared pool as after a restore, because a host's report proves that the database lost
+    changes.
 
-    As ``restored`` does for all volumes: versions that another host may have are not used again, and the other hosts'
-    reports are compared.
+    As ``restored`` does for all volumes: the version is increased above all versions that other hosts may have seen,
+    and the next reports of the other hosts are compared.
     """
     serving = PoolHost.objects.filter(pool_id=volume.pool_id)
     if volume.pool is None or not volume.pool.shared or not serving.filter(host_id=host_id).exists():
@@ -160,7 +162,9 @@ def _has_no_clients(known: KnownVolume) -> bool:
 
 
 def _claim(more: Claims) -> None:
-    """Claim the growth of volumes in their pools after all quotas, in the locking order of volume creation."""
+    """Claim the additional GiB of volumes in their pools, after all quotas: this is the locking order of volume
+    creation.
+    """
     for pool_id, size_gb in sorted(more.items()):
         placement.claim_anyway(pool_id, size_gb)
         placement.release(pool_id, -size_gb)
@@ -169,7 +173,7 @@ def _claim(more: Claims) -> None:
 def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Adopt the hold of another host if the daemon host has no clients and no pending command.
 
-    The daemon host's version is irrelevant then, because the records may have passed it.
+    The daemon host's version does not matter then; the one in the database may be newer.
     """
     told = open_commands(volume.id).filter(host_id=host_id)
     if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
@@ -177,13 +181,13 @@ def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims
 
 
 def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
-    """End the holds of a host that has no clients, except on volumes whose daemon it has."""
+    """End the holds of a host that no longer has the volume open, if they prevent commands (``holds.elsewhere``)."""
     if any(holds.holder(row) == host_id for row in holds.elsewhere(volume)):
         daemons.end_hold(volume, host_id)
 
 
 def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Adopt the state of a locked volume that its host reports, without losing data, and fail its unacknowledged
+    """Adopt the newer state of a locked volume from its host without losing data, and fail the host's unacknowledged
     commands.
     """
     daemons.raise_version(volume, known.version)
@@ -249,7 +253,7 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
 
 
 def _is_of(row: Attachment, host_id: uuid.UUID) -> bool:
-    """Return whether a host may report about an attachment: it is not a hold of another host."""
+    """Return whether a host's report about an attachment counts: the attachment is not a hold of another host."""
     return holds.holder(row) in (None, host_id) or holds.GUEST_HOST in row.connector
 
 
@@ -269,7 +273,10 @@ def _serve(volume: Volume, host_id: uuid.UUID) -> None:
 
 
 def is_unheard(volume: Volume) -> bool:
-    """Return whether a host that may have newer clients of a volume has not reported since the restore."""
+    """Return whether a host of the volume's pool has not reported since the restore, or the pool has no hosts.
+
+    Such a host may have newer clients of the volume.
+    """
     if volume.copied is None:
         return False
     hosts = PoolHost.objects.filter(pool_id=volume.pool_id)

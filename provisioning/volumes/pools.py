@@ -1,13 +1,14 @@
 """Updates pools from the reports of hosts.
 
-A record determines which hosts serve a pool; a host's report alone does not. The host that creates a pool is its first
-one. Another host is admitted if it knows the secret that is stored in the pool, which proves that it reaches the
-storage, or by an operator (``services.pools.admit_host``). Until then it is a claimant: refused, logged and reported by
-the doctor. An admitted host stays admitted while its audits omit the pool.
+The database determines which hosts serve a pool; a host's report alone does not. The host that creates a pool is the
+pool's first host. Another host is admitted by an operator (``services.pools.admit_host``), or if it knows the secret
+that is stored in the pool, which proves that the host reaches the storage. A host that is not admitted is a claimant:
+its reports are ignored and logged, and the doctor reports it. An admitted host stays admitted even if its audits omit
+the pool.
 
-Volume types choose pools by name and driver. The pools in a host's first report are enabled. A later pool with a name
-or driver of others, or one that replaces a pool that the host no longer reports, is disabled until an operator enables
-it (``doubt``). A pool keeps its driver and cannot adopt the name of another one.
+Volume types choose pools by name and driver. The pools in a host's first report are enabled. A later pool is disabled
+until an operator enables it (``doubt``) if it has the name or driver of another host's pool, or replaces a pool that
+the host no longer reports. A pool keeps its driver and cannot adopt the name of another pool.
 """
 
 import hashlib
@@ -122,8 +123,9 @@ def _doubt(host_id: uuid.UUID, name: str, driver: str, *, is_first: bool) -> str
 
 
 def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> bool:
-    """Return whether a host is admitted to a pool, or is admitted now by the pool's secret; otherwise
-    record its claim.
+    """Return whether a host is admitted to a pool; otherwise record its claim.
+
+    A host is also admitted now if it knows the pool's secret, or if the pool has neither hosts nor volumes.
     """
     if PoolHost.objects.filter(pool=pool, host_id=host_id).exists():
         return True
@@ -140,18 +142,20 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
 
 
 def has_copied(pool: StoragePool) -> bool:
-    """Return whether the records of a pool were restored recently: a newly admitted host may have newer clients."""
+    """Return whether volumes of a pool wait for reports after a restore: a new host may have newer clients of them."""
     return pool.volumes.exclude(copied=None).exists()
 
 
 def _counts(pool: StoragePool, host_id: uuid.UUID, now: datetime) -> bool:
-    """Return whether a host's report determines the pool's data: it is the first one that is up and serves the pool."""
+    """Return whether a pool's data is taken from this host's reports: it is the first admitted host that is up and
+    serves it.
+    """
     answering = PoolHost.objects.filter(alive(now, "host__"), pool=pool).filter(Q(serving=True) | Q(host_id=host_id))
     return host_id == answering.order_by("id").values_list("host_id", flat=True).first()
 
 
 def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> None:
-    """Record a host's report in its own row, and in the pool's if this host's report determines it."""
+    """Store a host's report in its ``PoolHost``, and in the pool if the host's reports count (``_counts``)."""
     warning = one_line(state.warning, 500)
     mine = PoolHost.objects.filter(pool=pool)
     mine.filter(host_id=host_id).update(serving=True, warning=warning, last_seen_at=now)
@@ -180,7 +184,7 @@ def _columns(state: PoolState) -> dict[str, object]:
 
 
 def _digest(secret: str) -> str:
-    """Return the stored digest of a pool's secret, which is random and too long to be guessed."""
+    """Return the stored digest of a pool's secret. It needs no salt, because the secret is random and long."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

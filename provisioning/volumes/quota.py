@@ -14,12 +14,12 @@ def of_snapshot(volume: Volume, size_gb: int) -> dict[str, int]:
 
 
 def of_snapshot_type(volume_type: VolumeType, size_gb: int) -> dict[str, int]:
-    """Return the usage of a snapshot of a volume of this type, only for the type."""
+    """Return the usage of a snapshot of a volume of this type in the quotas of the type, without the totals."""
     return {f"snapshots_{volume_type.name}": 1, f"gigabytes_{volume_type.name}": size_gb}
 
 
 def of_type(volume_type: VolumeType, size_gb: int) -> dict[str, int]:
-    """Return the usage of a volume, only for its type."""
+    """Return the usage of a volume in the quotas of its type, without the totals."""
     return {f"volumes_{volume_type.name}": 1, f"gigabytes_{volume_type.name}": size_gb}
 
 

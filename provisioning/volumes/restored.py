@@ -1,4 +1,8 @@
-"""Adapts volumes after their records were restored: versions are increased, and deadlines shortened."""
+"""Adapts volumes after the database was restored from a backup.
+
+Increases the volumes' version numbers, so that no number that a host has seen is used again, and shortens the deadlines
+of running tasks.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -20,12 +24,12 @@ HEARD_WITHIN = timedelta(minutes=2)
 
 
 def restore_volumes() -> Iterable[str]:
-    """Increase the version of every volume, so that no version which a host may have seen is used again.
+    """Increase the version of every volume, so that no version that a host may have seen is used again.
 
-    The deadlines of running tasks are shortened, because hosts do not report commands again that ended after the
-    backup.
+    The deadlines of running tasks are shortened, because hosts have already reported the commands that ended after the
+    backup, and do not report them again.
     """
-    waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # it runs again before these hosts have reported
+    waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # not heard since an earlier restore
     Volume.objects.exclude(pool_id__in=waiting).update(copied=F("version"))
     many = Volume.objects.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
     PoolHost.objects.update(heard=False)
@@ -35,10 +39,10 @@ def restore_volumes() -> Iterable[str]:
 
 
 def _keep_moved_data() -> None:
-    """Prevent migrations from being given up by deleting the new data, because the migration may have ended after the
-    backup.
+    """Keep migrations that fail from deleting the new data, because the migration may have succeeded after the backup.
 
-    The old data was then deleted; and since the version of the new data was increased too, its host would not refuse.
+    In that case the old data is already deleted. The host would not refuse to delete the new data, because the new
+    data's version was increased too.
     """
     moved = Volume.objects.filter(migration_of__isnull=False)
     moved.exclude(status__in=(VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)).update(migration_status=SWAPPING)

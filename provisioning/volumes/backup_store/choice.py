@@ -33,7 +33,7 @@ def store_named(service: str) -> ObjectStore:
 
 @cache
 def _s3(*values: str) -> ObjectStore:
-    """Import the S3 library only if it is needed. The client is shared by all threads."""
+    """Return the store for these settings, shared by all threads. The S3 library is only imported if it is needed."""
     s3: Any = import_module("provisioning.volumes.backup_store.s3")
     store: ObjectStore = s3.S3Store(s3.S3Settings(*values))
     return store

@@ -9,7 +9,8 @@ from provisioning.volumes.states import BackupStatus
 
 
 class Backup(Owned):
-    """A copy of a volume's data in another store; ``parent`` has the data that this one does not repeat.
+    """A copy of a volume's data in a backup store. An incremental backup has only the data that differs from
+    ``parent``.
 
     A backup is kept when its volume is deleted, so ``volume_id`` is not a foreign key.
     """

@@ -10,8 +10,8 @@ from provisioning.hosts.models import DEFAULT_ZONE, Host
 class StoragePool(models.Model):
     """A storage pool, as reported by hosts and configured by operators.
 
-    ``total_gb`` and ``free_gb`` are measured by hosts. ``allocated_gb`` is the sum of the volumes' sizes and of
-    ``DeletedData``; it changes only by the conditional updates of claim and release.
+    ``total_gb`` and ``free_gb`` are measured by hosts. ``allocated_gb`` is the total size of its volumes and of
+    ``DeletedData``; only ``placement`` changes it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -46,7 +46,7 @@ class StoragePool(models.Model):
 class PoolHost(models.Model):
     """A host that is admitted to a pool, until an operator removes it.
 
-    The first host has created the pool; its reports determine the pool's name, capabilities and free space.
+    The pool's name, capabilities and free space are taken from the reports of the first admitted host that is up.
     """
 
     pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="servings")
@@ -70,7 +70,8 @@ class PoolHost(models.Model):
 class DeletedData(models.Model):
     """Data of a deleted volume that clones need, in its pool, as measured by hosts.
 
-    ``size_gb`` is counted in the pool, and in the total and the type's quotas of the volume's project (None: unknown).
+    ``size_gb`` is counted in the pool, and in the project's quotas: in total and for the volume type. ``project_id`` is
+    None if the project is unknown or deleted.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
