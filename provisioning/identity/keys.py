@@ -49,7 +49,10 @@ class KeyFolder:
         with self._lock:
             if not _numbers(folder):
                 log.error("There are no keys in %s: restore the directory, or run manage.py bootstrap.", folder)
-                raise KeysMissingError("The keys of this cloud cannot be read now.")
+                raise KeysMissingError(
+                    "Tokens and credentials cannot be processed: the cloud has no keys. "
+                    "Ask an operator; the log has the details."
+                )
             changed = folder.stat().st_mtime_ns
             fernet = MultiFernet([Fernet(key) for key in self._keys()])
             self._known = (folder, changed, fernet)

@@ -33,7 +33,7 @@ def read_page(request: Request, largest: int = LARGEST, *, zero_is_none: bool = 
     if text is None:
         return Page(largest, marker, asked=False)
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
-        raise InvalidInputError("limit must be a whole number from 0.", field="limit")
+        raise InvalidInputError("limit must be a whole number, 0 or greater.", field="limit")
     limit = int(text)
     if not limit and not zero_is_none:
         limit = largest
@@ -44,7 +44,7 @@ def read_part(request: Request, largest: int = LARGEST) -> slice:
     """Return the slice that ``offset`` and ``limit`` of the query request; errors as in ``read_page``."""
     text = request.query_params.get("offset", "0")
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
-        raise InvalidInputError("offset must be a whole number from 0.", field="offset")
+        raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
     return slice(int(text), int(text) + read_page(request, largest).limit)
 
 

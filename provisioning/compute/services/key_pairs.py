@@ -38,7 +38,7 @@ def create_key_pair(
     (``key_pairs`` count for each user).
     """
     if context.user_id is None:
-        raise ForbiddenError("A key pair belongs to a user.")
+        raise ForbiddenError("Only a user can create a key pair, and this request has no user.")
     owner = selectors.key_pair_user(context, user_id, "os_compute_api:os-keypairs:create")
     _check_name(name)
     if owner != context.user_id and owner not in users_by_id([owner]):

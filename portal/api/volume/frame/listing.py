@@ -196,7 +196,7 @@ def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Versio
     page = page_asked(request)
     offset = params.get("offset") or "0"
     if not (offset.isascii() and offset.isdigit() and len(offset) <= 9):
-        raise InvalidInputError("offset param must be an integer from 0.", field="offset")
+        raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
     part = Part(sort=_sort(lists, request, version), limit=page.limit + int(offset), marker=page.marker)
     listing: Listing[Any] = Listing(lists.order, unknown_marker=NotFoundError)
     found = listing.page(chosen, part, among=rows)[int(offset) :]

@@ -75,7 +75,7 @@ class ManageableView(ManageableBase):
         disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
         page, offset = page_asked(request), request.query_params.get("offset", "0")
         if not (offset.isascii() and offset.isdigit() and len(offset) < 10):
-            raise InvalidInputError("offset param must be an integer from 0.", field="offset")
+            raise InvalidInputError("offset must be a whole number, 0 or greater.", field="offset")
         chosen = disks[int(offset) : int(offset) + page.limit]
         return Response({"manageable-volumes": [self.shape(each) for each in chosen]})
 

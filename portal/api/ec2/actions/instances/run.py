@@ -162,7 +162,9 @@ def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
         raise errors.invalid_value("NetworkInterface.DeviceIndex", "", "They must be 0, 1, … without gaps.")
     wanted = {tuple(each.get("Groups", [])) for each in ordered if not each.get("NetworkInterfaceId")}
     if len(wanted) > 1:
-        raise errors.unsupported("All interfaces that are created for an instance are in the same security groups here")
+        raise errors.unsupported(
+            "All new network interfaces in one RunInstances request must have the same security groups in this cloud."
+        )
     return tuple(_interface(call, each) for each in ordered), _groups(next(iter(wanted), ()), [])
 
 
