@@ -1,4 +1,4 @@
-"""The only writer of ``Volume.status``: conditional updates according to the legal transitions, each with its event.
+"""The only module that writes ``Volume.status``: by conditional updates, for legal transitions, each with an event.
 
 All transactions lock rows in the same order to avoid deadlocks: servers; volumes, in the order of their ids; snapshots
 and backups; the project; the counters of its quota; pools; hosts and commands. A transaction that will change a volume
@@ -66,8 +66,8 @@ def move(
 
 
 def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
-    """Update columns and the version of a volume, and record its event; ConflictError if it has changed since it was
-    read.
+    """Update columns and the version of a volume, and record its event.  Raises ConflictError if it has changed since
+    it was read.
     """
     values = {**columns, "version": volume.version + 1, "updated_at": timezone.now()}
     if not Volume.objects.filter(id=volume.id, status=volume.status, version=volume.version).update(**values):
@@ -79,7 +79,7 @@ def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
 
 
 def reread(volume: Volume) -> bool:
-    """Reload a locked volume in place, because callbacks may have changed it. False if it was deleted."""
+    """Reload a locked volume in place, because callbacks may have changed it. Returns False if it was deleted."""
     try:
         volume.refresh_from_db()
     except Volume.DoesNotExist:
@@ -132,13 +132,16 @@ RESTING = frozenset(
 
 
 def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
-    """Set the status that the attachments imply, unless a task is running; otherwise as ``update``."""
+    """Set the status that the attachments imply, and the columns in ``changes``.
+
+    While a task is running, or after it has failed, only the columns are changed.
+    """
     if volume.status in RESTING:
         return move(volume, at_rest(volume), *tell, changes=changes)
     return update(volume, changes or {}, *tell)
 
 
 def end_task(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
-    """End a task: set the status that the attachments imply."""
+    """End a task: set the status that the attachments imply, and clear the progress."""
     cleared = {"progress_bytes": 0, "progress_total": 0, "wanted_gb": None, "previous_status": ""}
     return move(volume, at_rest(volume), *tell, changes={**cleared, **(changes or {})})

@@ -1,6 +1,6 @@
-"""Tasks of volumes: work of a host that a command begins, and that a report or too long a silence ends.
+"""Tasks of volumes: a host's work, which begins with a command and ends with a report or a timeout.
 
-Each task is a class beside the service that sends its command.
+Each task is a class in the module of the service that sends its command.
 """
 
 import uuid
@@ -23,7 +23,7 @@ T = TypeVar("T", bound="type[Task[Any]]")
 
 
 class Task(ABC, Generic[B]):
-    """A kind of task, known by its command."""
+    """A kind of task, identified by the type of its command."""
 
     body: ClassVar[type[CommandBody]]
     """The command that is sent."""
@@ -40,7 +40,7 @@ class Task(ABC, Generic[B]):
         """
 
     def overdue(self, volume: Volume) -> None:
-        """Give up the task of a locked volume whose host was silent for too long; its status is another one then."""
+        """Give up the task of a locked volume after a timeout. Afterwards the volume must have another status."""
         raise NotImplementedError  # by tasks with a status of their own
 
 
@@ -48,7 +48,7 @@ class VolumeTask(Task[B], Generic[B]):
     """A task whose result and failure are recorded with the volume."""
 
     awaited_in: ClassVar[tuple[VolumeStatus, ...]] = ()
-    """Statuses in which a report ends the task, with those in which a late one still counts.  Empty: all."""
+    """Statuses of the volume in which a report is handled, including late reports.  Empty: all."""
 
     def end(self, volume: Volume, event: AgentEvent, body: B, host_id: uuid.UUID) -> None:
         if self.awaited_in and volume.status not in self.awaited_in:
@@ -67,7 +67,7 @@ class VolumeTask(Task[B], Generic[B]):
 
     @abstractmethod
     def failed(self, volume: Volume, reason: str) -> None:
-        """Record that the command failed, or that its host was silent for too long."""
+        """Record that the command failed or timed out."""
 
 
 _by_body: dict[type, Task[Any]] = {}

@@ -24,7 +24,7 @@ from provisioning.volumes.states import AttachStatus, VolumeStatus
 from provisioning.volumes.tasks import SILENT, task_in
 
 COPIES_KEPT = timedelta(days=1)
-"""Minimum time for which the versions of a restored backup are kept."""
+"""Minimum time for which ``Volume.copied`` is kept after a restore of the database."""
 AWAY = "The host that has its data is down. The data can be reached again when the host is back."
 
 
@@ -105,7 +105,7 @@ def _give_up_connecting(volume_id: object, late: datetime) -> None:
 @when_broken_off
 @transaction.atomic
 def _say_again(volume_id: object, late: datetime) -> None:
-    """Repeat the notification that a volume is connected, because its effect may be lost."""
+    """Repeat the notification that a volume is connected, because it may have been lost."""
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)
         for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
@@ -115,7 +115,7 @@ def _say_again(volume_id: object, late: datetime) -> None:
 
 @periodic("volumes.delete_moved_data", every=300.0)
 def delete_moved_data() -> None:
-    """Delete leftover data of migrations again that a host refused or failed to delete."""
+    """Try again to delete leftover data of migrations that a host refused or failed to delete."""
     left = Volume.objects.filter(migration_of__isnull=False, status=VolumeStatus.ERROR_DELETING)
     for (key,) in list(left.order_by("id").values_list("id")[:100]):
         _delete_moved(key)
@@ -131,7 +131,11 @@ def _delete_moved(hidden_id: object) -> None:
 
 @periodic("volumes.follow_dead_hosts", every=15.0)
 def follow_dead_hosts() -> None:
-    """Delete attachments in transition on hosts that are forced down, and clear daemons of those hosts."""
+    """Handle hosts that are forced down.
+
+    Deletes their attachments that are being attached or detached, and unsets them as daemon hosts of volumes without
+    attachments.
+    """
     for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
         with transaction.atomic():
             changes.give_back_of_host(host_id, only_moving=True)
@@ -171,7 +175,7 @@ def _ask_place(volume_id: object) -> None:
 @periodic("volumes.forget_copies", every=60.0)
 @when_broken_off
 def forget_copies() -> None:
-    """Clear the versions of a restored backup after all hosts of a volume's pool have reported.
+    """Clear ``Volume.copied`` after all hosts of the volume's pool have reported since the restore.
 
     A host that has lost its admission to the pool is admitted again at one of its next audits, and reports then.
     """

@@ -44,13 +44,14 @@ class VolumeUser(Protocol):
         """An operator has deleted the attachment; the server no longer has the volume, whatever its guest does."""
 
     def has(self, attachment: Attachment) -> bool:
-        """Return whether a server has the volume by this attachment; otherwise ``instance_id`` is only an external
-        client's claim.
+        """Return whether the attachment belongs to a server of Compute.
+
+        Otherwise its ``instance_id`` is only an unverified value from an external client.
         """
 
     def is_building(self, attachment: Attachment) -> bool:
-        """Return whether a server is being built or unshelved with the volume; the end of that
-        operation releases it.
+        """Return whether a server is being built or unshelved with the volume; the end of that operation releases the
+        attachment.
         """
 
     def swap(self, old: Attachment, new: Attachment) -> None:
@@ -60,14 +61,14 @@ class VolumeUser(Protocol):
         """
 
     def working(self, attachment: Attachment) -> Sequence[HostCommand]:
-        """Return the unfinished commands of the guest's host about an attachment that a task of its
-        volume waits for.
+        """Return the unfinished commands of the guest's host about an attachment, if a task of its volume waits for
+        them.
         """
 
     def is_swapping(self, new: Attachment) -> bool:
         """Return whether a host has an unfinished command to switch a guest to ``new``.
 
-        Until it has reported, only the host knows which volume the guest writes to.
+        Until the host has reported, only the host knows which volume the guest writes to.
         """
 
 

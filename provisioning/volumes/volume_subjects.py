@@ -25,7 +25,10 @@ class VolumeHandler(SubjectHandler[Volume]):
     kind = VOLUME
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
-        """Lock the volumes and those that hidden ones are created for, which reports also affect."""
+        """Lock the volumes.
+
+        For hidden volumes, the volumes that are being migrated are also locked, because reports change them too.
+        """
         rows = Volume.objects.filter(id__in=ids, migration_of__isnull=False).values_list("migration_of", flat=True)
         return state.lock({*ids, *(key for key in rows if key is not None)})
 
@@ -73,7 +76,7 @@ class VolumeHandler(SubjectHandler[Volume]):
         older_records.compare(host_id, said)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Return the volumes of the pools that the host serves, and those of which it has a daemon or a guest."""
+        """Return the volumes in pools of the host, and the volumes whose daemon or guest runs on the host."""
         served = PoolHost.objects.filter(host_id=host_id).values("pool_id")
         guests = Attachment.objects.filter(host_id=host_id).values("volume_id")
         rows = Volume.objects.filter(pool_id__in=served) | Volume.objects.filter(daemon_host_id=host_id)
@@ -82,7 +85,10 @@ class VolumeHandler(SubjectHandler[Volume]):
 
 
 def _has(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Return whether the host has the volume by the records; it may have moved since the command was sent."""
+    """Return whether the host runs the volume's daemon or serves its pool, according to the database.
+
+    The volume may have moved since the command was sent.
+    """
     served = PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id)
     return volume.daemon_host_id == host_id or served.exists()
 
@@ -117,6 +123,6 @@ class CopyHandler(SubjectHandler[copies.Copy]):
 
 
 def number_of(event: AgentEvent, name: str) -> int | None:
-    """Return a number of bytes of a report; None without a valid one."""
+    """Return a number of bytes from a report; None if it has no valid number."""
     text = event.detail.get(name, "")
     return min(int(text), MAX_INTEGER << 31) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -31,15 +31,15 @@ def backup_for(context: RequestContext, backup_id: str | uuid.UUID) -> Backup:
 
 
 def newest_of(volume_id: uuid.UUID, project_id: uuid.UUID, service: str) -> Backup | None:
-    """Return the backup on which a new incremental one of a volume builds; it is in the same store."""
+    """Return the parent of a new incremental backup: the volume's newest available backup in the same store."""
     rows = Backup.objects.filter(volume_id=volume_id, project_id=project_id, service=service)
     return rows.filter(status=BackupStatus.AVAILABLE).order_by("-data_at", "-created_at").first()
 
 
 def chain_of(backup: Backup) -> list[Backup]:
-    """Return the backups that are restored for this one, the full one first.
+    """Return a backup and the backups that it builds on, the full one first.
 
-    Raises InvalidBackupError if one of them is not available.
+    Raises InvalidBackupError if a backup that it builds on is not available.
     """
     chain = [backup]
     while chain[-1].parent_id is not None and len(chain) <= LONGEST_CHAIN:

@@ -16,7 +16,7 @@ def qos_specs() -> QuerySet[QosSpec]:
 
 
 def qos_spec(spec_id: str) -> QosSpec:
-    """Return one QoS spec; NotFoundError."""
+    """Return one QoS spec.  Raises NotFoundError."""
     found = QosSpec.objects.filter(id=read_id(spec_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"No such qos spec {spec_id[:64]}.")
@@ -30,7 +30,7 @@ def group_types(context: RequestContext) -> QuerySet[GroupType]:
 
 
 def group_type_for(context: RequestContext, named: str) -> GroupType:
-    """Return the group type with this id or name; NotFoundError."""
+    """Return the group type with this id or name.  Raises NotFoundError."""
     known = read_id(named)
     rows = group_types(context)
     found = rows.filter(Q(id=known) if known else Q(name=named)).first()
@@ -51,7 +51,7 @@ def default_types() -> list[DefaultType]:
 
 
 def default_type_record(project_id: uuid.UUID) -> DefaultType:
-    """Return the default type of a project; NotFoundError if it has none."""
+    """Return the default type of a project.  Raises NotFoundError if it has none."""
     found = DefaultType.objects.filter(project_id=project_id).first()
     if found is None:
         raise NotFoundError(f"Default type for project {project_id.hex} not found.")
@@ -67,7 +67,7 @@ def messages_for(context: RequestContext, *, all_projects: bool = False) -> Quer
 
 
 def message_for(context: RequestContext, message_id: str) -> Message:
-    """Return one message; NotFoundError."""
+    """Return one message.  Raises NotFoundError."""
     found = messages_for(context, all_projects=True).filter(id=read_id(message_id) or NOBODY).first()
     if found is None:
         raise NotFoundError(f"Message {message_id[:64]} could not be found.")

@@ -13,7 +13,7 @@ from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import PoolHost, Snapshot, StoragePool, Volume
 
 DOWN_AFTER = timedelta(seconds=60)
-"""Seconds without a report of a host after which a pool counts as down, as in Cinder."""
+"""Time without a report of a host after which a pool counts as down, as in Cinder."""
 VOLUME = "cinder-volume"
 
 
@@ -32,7 +32,7 @@ class Service:
 
 
 def servings(path: str = "") -> "Prefetch[str, Any, str]":
-    """Return a prefetch of the pools' hosts; ``path``: the lookup from the model to its pool, ``pool__``."""
+    """Return a prefetch of the pools' hosts. ``path``: the lookup from the model to its pool, as ``pool__``."""
     return Prefetch(f"{path}servings", PoolHost.objects.select_related("host"))
 
 
@@ -48,7 +48,7 @@ def backend_of(pool: StoragePool) -> str:
 
 
 def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
-    """Return whether one of its hosts is connected or has reported recently."""
+    """Return whether one of the pool's hosts is connected, or the pool was reported recently."""
     seen = pool.last_seen_at
     connected = any(each.serving and each.host.connected for each in pool.servings.all())
     return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)
@@ -60,7 +60,7 @@ def pools() -> list[StoragePool]:
 
 
 def pool_named(host: str) -> StoragePool:
-    """Return the pool with this ``HOST@DRIVER`` or ``HOST@DRIVER#POOL``; NotFoundError."""
+    """Return the pool with this ``HOST@DRIVER`` or ``HOST@DRIVER#POOL``.  Raises NotFoundError."""
     wanted = host.strip()
     for pool in pools():
         if wanted in {backend_of(pool), host_of(pool)}:
@@ -107,7 +107,7 @@ def zones() -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The usage of a pool by one project, or by all in total."""
+    """The usage of a pool by one project, or by all projects in total."""
 
     project: str
     volumes: int

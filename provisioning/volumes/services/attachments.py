@@ -46,11 +46,11 @@ def reserve(
     mountpoint: str = "",
     host: Host | None = None,
 ) -> Attachment:
-    """Reserve a volume for a server (None: an external client), in the caller's transaction. With ``host`` it is also
-    connected.
+    """Reserve a volume for a server (None: an external client), in the caller's transaction. With ``host``, the volume
+    is also connected.
 
     The mode of a read-only volume is ``ro``. Raises VolumeNotFoundError, InvalidInputError, InvalidVolumeError for a
-    volume that is in use or has a task, ConflictError for one that was reserved concurrently, and the errors of
+    volume that is in use or has a task, ConflictError for a volume that was reserved concurrently, and the errors of
     ``connect``.
     """
     if mode not in ("rw", "ro"):
@@ -114,7 +114,7 @@ def connect(attachment: Attachment, host: Host) -> None:
 
 
 def check_open(volume: Volume) -> None:
-    """Raise UnavailableError while a host other than the recorded one may have the volume open."""
+    """Raise UnavailableError while a host other than the recorded daemon host may have the volume open."""
     if reason := holds.reason(volume):
         raise UnavailableError(reason)
 
@@ -213,7 +213,7 @@ def release_all_of(instance_id: uuid.UUID) -> int:
 
 @transaction.atomic
 def refreshed(attachment: Attachment | uuid.UUID) -> None:
-    """The guest's host has applied the change that ``VolumeUser.changed`` announced."""
+    """Record that the guest's host has applied the change that ``VolumeUser.changed`` announced."""
     key = attachment.id if isinstance(attachment, Attachment) else attachment
     try:
         found, volume = _locked(key)
@@ -253,13 +253,13 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 
 @task
 class Connect(Task[ConnectVolumeRequest]):
-    """Have the daemon of a volume admit exactly these clients; the attachments have the status."""
+    """Set the list of clients that a volume's daemon admits. The attachments have the status of this task."""
 
     body = ConnectVolumeRequest
 
     def end(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
         if body.clients and host_id != volume.daemon_host_id:
-            return  # another host has the daemon meanwhile: the report is stale
+            return  # the daemon now runs on another host: the report is stale
         if uses.MOVES.only().exported(volume, event, body):
             return
         named = [uuid.UUID(client.attachment_id) for client in body.clients]
@@ -284,7 +284,7 @@ class Connect(Task[ConnectVolumeRequest]):
 
 
 def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
-    """Store the connections of attachments whose guests have the volume open in an unrecorded way."""
+    """Store the connections of attachments whose connection was unknown (``holds.unknown_connection``)."""
     named = [client.attachment_id for client in body.clients]
     known = Attachment.objects.filter(id__in=named, volume_id=volume.id)
     for attachment in known.filter(connection=unknown_connection(volume)):
@@ -292,7 +292,7 @@ def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, h
 
 
 def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
-    """Store the connection of an attachment; False if the host reported no valid one."""
+    """Store the connection of an attachment; return False if the host reported no valid connection."""
     found = connections.connection_for(
         event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
     )
@@ -316,7 +316,7 @@ def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
 
 
 def _closed(volume: Volume) -> None:
-    """Clear the daemon host after a daemon has ended, and connect waiting attachments elsewhere."""
+    """Unset the daemon host after its daemon has ended, and connect waiting attachments through a new daemon."""
     told = open_commands(volume.id).filter(kind=KIND)
     if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return

@@ -68,7 +68,7 @@ def import_record(context: RequestContext, record: BackupRecord) -> Backup:
     """Create the record of a backup whose data is in this cloud's store, for the caller's project.
 
     Raises InvalidInputError for an invalid record, InvalidBackupError if the backup exists, its parent does not exist,
-    or its data is not in the store; OverQuotaError.
+    or its data is not in the store, and OverQuotaError.
     """
     read = _read(record.backup_url)
     if Backup.objects.filter(id=read.id).exists():

@@ -99,7 +99,7 @@ def begin(backup: Backup, volume: Volume) -> None:
 
 
 def fill(volume: Volume) -> None:
-    """Start to restore a backup to the new, empty volume that is created from it."""
+    """Start to restore a backup to the new, empty volume that was requested from it."""
     backup = Backup.objects.select_for_update().filter(id=volume.source_backup_id or NOBODY).first()
     reason = ""
     if backup is None or backup.status not in {BackupStatus.AVAILABLE, BackupStatus.RESTORING}:
@@ -159,7 +159,7 @@ def _is_new(volume: Volume) -> bool:
 
 
 def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
-    """Set the volume to an error after a failed restore, and its backup to ``available``."""
+    """Set the volume to ``error_restoring`` after a failed restore, and its backup to ``available``."""
     new = _is_new(volume)
     state.move(volume, VolumeStatus.ERROR_RESTORING, changes={"progress_bytes": 0, "progress_total": 0})
     messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
@@ -176,7 +176,7 @@ def _give_back(backup: Backup, volume: Volume) -> None:
 
 @transaction.atomic
 def give_back_lost() -> int:
-    """Make backups available again whose volume is no longer being restored; return how many."""
+    """Set backups to ``available`` whose volume is no longer being restored; return how many."""
     found = 0
     for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):
         volume = Volume.objects.filter(id=backup.restored_volume_id or NOBODY).first()

@@ -122,7 +122,7 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
 
 
 def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
-    """Return the backup on which a new incremental one builds, locked.  Raises InvalidBackupError."""
+    """Return the parent of a new incremental backup, locked.  Raises InvalidBackupError if there is no suitable one."""
     parent = newest_of(volume.id, project_id, service)
     if parent is not None:  # it may be being deleted by now
         parent = Backup.objects.select_for_update().filter(id=parent.id, status=BackupStatus.AVAILABLE).first()
@@ -138,7 +138,7 @@ def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: dateti
 
 
 def _details(volume: Volume) -> dict[str, object]:
-    """Return the attributes for volumes that are restored from the backup."""
+    """Return the attributes of a volume that a volume restored from its backup gets."""
     return {
         "name": volume.name,
         "description": volume.description,
@@ -165,7 +165,7 @@ def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str,
 
 @transaction.atomic
 def delete_backup(context: RequestContext, backup_id: str, *, force: bool = False) -> None:
-    """Start to delete a backup that has no incremental backups. ``force``: in any status, also while it is created.
+    """Start to delete a backup that has no incremental backups. ``force``: in any status, except while it is restored.
 
     Raises BackupNotFoundError, InvalidBackupError.
     """
@@ -226,7 +226,7 @@ def fail(backup: Backup, reason: str) -> None:
 
 
 def recover(backup: Backup) -> bool:
-    """Complete a locked backup whose data is complete in its store although its record is not.
+    """Complete a locked backup whose data is complete in its store, although the host's report is missing.
 
     Returns False if the data is incomplete or the store does not answer.
     """

@@ -127,8 +127,8 @@ def reset_status(
     """Reset the status of a volume for an operator. Results of earlier commands are then ignored.
 
     ``attach_status`` ``detached`` deletes its attachments. Migrations and extends end, and their claims are released.
-    Exception: if a guest is already switching to new data, the switch continues, and the volume gets the data that the
-    guest uses in the end. Raises ForbiddenError, InvalidInputError.
+    Exception: if a guest is already switching to the new data of a migration, the migration continues, and the volume
+    gets the data that the guest uses afterwards. Raises ForbiddenError, InvalidInputError.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators may reset the status of a volume.")
@@ -162,8 +162,8 @@ def reset_status(
 def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | None = None) -> None:
     """Delete an attachment for an operator, regardless of its guest.  Raises ForbiddenError and NotFoundError.
 
-    ``attachment_id`` None: the only one. A volume in ``error`` gets the status that its attachments imply, as in
-    Cinder.
+    ``attachment_id`` None: the volume's only attachment. A volume in ``error`` gets the status that its attachments
+    imply, as in Cinder.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators may detach by force.")
@@ -209,9 +209,10 @@ def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
 def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     """Delete the attachments of a host that is forced down; returns how many.
 
-    ``only_moving``: only attachments that are being attached or detached; those that are attached are kept, because
-    their servers may be rebuilt elsewhere, as are those of servers that are being built and those that a guest is
-    switching to. New data that a guest is switching to is always kept, because the guest may already write to it.
+    ``only_moving``: only attachments that are being attached or detached. Attached ones are kept, because their servers
+    may be rebuilt on another host. Attachments of servers that are being built, and attachments that a guest is
+    switching to, are also kept. Even without ``only_moving``, an attachment of new data that a guest is switching to is
+    kept, because the guest may already write to it.
     """
     rows = Attachment.objects.filter(host_id=host_id).select_related("volume")
     if only_moving:

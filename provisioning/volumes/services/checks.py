@@ -51,7 +51,7 @@ def check_metadata(metadata: Mapping[Any, Any], field: str = "metadata") -> None
 
 
 def check_size(project_id: uuid.UUID, size_gb: Any) -> int:
-    """Return the size in GiB if the project may have a volume of it.  Raises InvalidInputError and OverQuotaError."""
+    """Return a size in GiB if the project may have such a volume.  Raises InvalidInputError, OverQuotaError."""
     whole = isinstance(size_gb, int) and not isinstance(size_gb, bool)
     if not whole or not 0 < size_gb <= LARGEST_GB:
         raise InvalidInputError(f"A volume's size must be a whole number of GiB from 1 to {LARGEST_GB}.", field="size")
@@ -96,7 +96,7 @@ def check_not_moving(volume: Volume) -> None:
 def check_thawed(volume: Volume) -> None:
     """Raise InvalidVolumeError while a volume must not be changed.
 
-    Its pool is frozen, its data is being moved, or an unrecorded host may have it open.
+    The reason is that its pool is frozen, its data is being moved, or another host may have it open.
     """
     check_not_moving(volume)
     if reason := holds.reason(volume):
@@ -115,7 +115,7 @@ def check_may_share(context: RequestContext, volume_type: VolumeType | None) -> 
 
 
 def check_in_no_group(volume: Volume) -> None:
-    """Raise InvalidVolumeError for a volume of a group, which has its own types and is copied as a unit."""
+    """Raise InvalidVolumeError for a volume of a group: a group allows certain types, and is snapshotted as a unit."""
     if volume.group_id is not None:
         raise InvalidVolumeError(f"Volume {volume.id} belongs to group {volume.group_id}; remove it from that first.")
 

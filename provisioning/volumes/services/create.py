@@ -1,4 +1,4 @@
-"""Creation of volumes: validated, counted, placed and commanded in one transaction.
+"""Creates volumes: validates the request, reserves the quota, chooses a pool and sends the command in one transaction.
 
 creating (from an image: downloading) → available; error with a message if no pool has room or its host fails. After a
 retryable failure the next pool is tried, at most three.
@@ -99,7 +99,7 @@ def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str)
 def _type(context: RequestContext, request: VolumeRequest, source: Source) -> VolumeType | None:
     """Return the type of the request or its image, otherwise that of the source, otherwise the default.
 
-    Raises InvalidInputError if its encryption differs from the source's, because a copy has the key of its source.
+    Raises InvalidInputError if only the type or only the source is encrypted, because a copy has the key of its source.
     """
     named = request.volume_type or source.wanted_type
     if named:
@@ -146,7 +146,7 @@ class Create(VolumeTask[CreateVolumeRequest]):
     seconds = {VolumeStatus.CREATING: 10 * MINUTE, VolumeStatus.DOWNLOADING: 30 * MINUTE}
 
     def end(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report, also a late one of a task that was given up; after a failure another pool may be tried."""
+        """Handle the report, even if the task has timed out. After a retryable failure, another pool is tried."""
         late = volume.status == VolumeStatus.ERROR and volume.launched_at is None
         if volume.status not in self.seconds and not late:
             return
@@ -156,7 +156,7 @@ class Create(VolumeTask[CreateVolumeRequest]):
             self.failed(volume, reason_of(event))
 
     def finished(self, volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
-        """End the task; a volume that is restored from a backup is filled first."""
+        """End the task. If the volume is created from a backup, start the restore instead."""
         if volume.source_backup_id and volume.status != VolumeStatus.ERROR:
             state.update(volume, {"launched_at": timezone.now()})
             uses.FILL.only()(volume)
@@ -192,7 +192,7 @@ TRIES = 3
 
 
 def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> bool:
-    """Try the next pool after a retryable failure of the host; return whether there is one."""
+    """Try the next pool after a retryable failure of the host; return False if there is no other pool."""
     if (
         not event.retryable
         or volume.migration_of is not None

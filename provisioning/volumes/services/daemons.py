@@ -1,7 +1,7 @@
 """The storage daemon of a volume: its host, and its list of clients.
 
-Each command contains the complete list of clients. A daemon runs on the pool's host; for a shared pool on the guest's
-host, and for an ``rbd`` volume with several guests on each guest's host.
+Each command contains the complete list of clients. A volume has one daemon at a time. The daemon runs on the pool's
+host; for a shared pool, on the host of a guest if that host is admitted to the pool.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
-    """Send each host that runs or ran a daemon of a locked volume its clients, in the caller's transaction.
+    """Send the list of clients to each host that runs or ran a daemon of a locked volume, in the caller's transaction.
 
-    ``left``: a host that also gets an empty list if it has no clients. Nothing is sent while it is unknown which host
-    has the volume open, and no host may open a volume that another one may have open. Raises UnavailableError if no
+    ``left``: a host that gets an empty list if it has no clients. Nothing is sent while it is unknown which host has
+    the volume open. No host gets clients while another host may have the volume open. Raises UnavailableError if no
     host serves the pool.
     """
     if volume.pool is None:
@@ -56,10 +56,10 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
 
 
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
-    """Send a restarted host the clients of volumes that it reports as served before.
+    """Send a restarted host the clients of the volumes that it served before, according to its report.
 
     A key is sent only to the recorded daemon host; a host without clients gets an empty list without a key. Volumes
-    with an unfinished command are skipped.
+    that have an unfinished command, or that another host may have open, are skipped.
     """
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
@@ -71,7 +71,7 @@ def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uui
 
 
 def follow_hold(volume: Volume) -> None:
-    """Set the daemon host of a locked volume to the host of a hold, if no other host has it open."""
+    """Set the daemon host of a locked volume to the host of a hold, if no other host has the volume open."""
     held = holds.successor(volume)
     if held is None or (host_id := holds.holder(held)) is None:
         return
@@ -83,7 +83,7 @@ def follow_hold(volume: Volume) -> None:
 
 
 def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
-    """End the holds of a host on a locked volume, because it has no clients."""
+    """End the holds of a host on a locked volume that the host no longer has open."""
     for row in Attachment.objects.filter(volume_id=volume.id, connector__held_by=str(host_id)):
         raise_version(volume, holds.number(row))
         if holds.GUEST_HOST in row.connector:
@@ -116,10 +116,10 @@ def settle_hold(volume: Volume) -> None:
 
 
 def end_at_holder(volume: Volume, attachment: Attachment) -> None:
-    """Set the daemon host to the host of a deleted hold, so that no other host opens the volume before its daemon has
-    ended.
+    """Set the daemon host of a volume to the host of a deleted hold, because that host's daemon must end first.
 
-    Does nothing if another host has clients of the volume, or if the volume's key would be sent there.
+    Otherwise another host could open the volume before. Nothing is changed if the volume has other connected clients,
+    or if that host's report is not sufficient to get the volume's key.
     """
     host_id = holds.holder(attachment)
     if host_id is None:
@@ -133,7 +133,7 @@ def end_at_holder(volume: Volume, attachment: Attachment) -> None:
 
 
 def raise_version(volume: Volume, seen: int) -> None:
-    """Increase the volume's version to one that a host has seen, so that later commands have a newer one."""
+    """Increase the volume's version to one that a host has seen, so that the next command has a newer version."""
     if seen > volume.version:
         Volume.objects.filter(id=volume.id).update(version=seen)
         volume.version = seen
@@ -145,7 +145,7 @@ def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
 
 
 def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Send the daemon's host an empty list; return whether its answer must be awaited."""
+    """Send the daemon's host an empty list; return whether the caller must wait for its answer."""
     if _is_dead(host_id):
         _forget_daemon(volume)
         return False
@@ -154,7 +154,10 @@ def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
 
 
 def _forget_daemon(volume: Volume) -> None:
-    """Clear a daemon host that is forced down. It is not awaited, and ends the daemon when it is up again."""
+    """Unset the volume's daemon host, which is forced down.
+
+    Nothing waits for that host; a queued command makes it end the daemon when it is up again.
+    """
     host_id = volume.daemon_host_id or NOBODY
     withdraw(open_commands(volume.id).filter(host_id=host_id))
     _send(volume, host_id, [])
@@ -162,7 +165,7 @@ def _forget_daemon(volume: Volume) -> None:
 
 
 def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, list[Attachment]]:
-    """Return host → the attachments that its daemon serves."""
+    """Return host id → the attachments that the daemon on this host serves."""
     using = list(using)
     if not using or volume.pool is None:
         return {}

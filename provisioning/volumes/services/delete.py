@@ -1,4 +1,4 @@
-"""Deletion of volumes: refused while they are attached; quota and capacity are released after their data is deleted.
+"""Deletes volumes that are not attached. Their quota and capacity are released after their data is deleted.
 
 available, error → deleting → deleted; error_deleting with a message if the host fails.
 """
@@ -134,15 +134,16 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
         end_reported(volume, event)
 
     def failed(self, volume: Volume, reason: str) -> None:
-        """Keep the volume, which can be deleted again."""
+        """Set the volume to ``error_deleting``; it can be deleted again."""
         messages.of_volume(volume, messages.DELETE, reason)
         if volume.status == VolumeStatus.DELETING:
             state.move(volume, VolumeStatus.ERROR_DELETING)
 
 
 def end_reported(volume: Volume, event: AgentEvent) -> None:
-    """Delete the record of a locked volume that its host has deleted, and count its remaining data: quotas before
-    pools.
+    """Delete the record of a locked volume whose data its host has deleted, and count the data that clones still need.
+
+    The quotas are updated before the pool.
     """
     more = deleted_data.begin(volume, event)
     end(volume)

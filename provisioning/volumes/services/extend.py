@@ -55,13 +55,13 @@ def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: 
 
 @task
 class Extend(VolumeTask[GrowVolumeRequest]):
-    """Grow the data of a volume; guests that have it open move to an export of the new size."""
+    """Grow the data of a volume; guests that use the volume switch to an export of the new size."""
 
     body = GrowVolumeRequest
     seconds = {VolumeStatus.EXTENDING: 5 * MINUTE}
 
     def finished(self, volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
-        """Record the new size; one that was reached after the task was given up counts as well."""
+        """Record the new size, even if the task has timed out."""
         size = body.volume.size_gb
         if size <= volume.size_gb:
             return
@@ -89,7 +89,10 @@ class Extend(VolumeTask[GrowVolumeRequest]):
         follow_refreshed(volume)
 
     def failed(self, volume: Volume, reason: str) -> None:
-        """Keep the previous size, and release what was held for the new one."""
+        """Keep the previous size, and release the quota and capacity of the new size.
+
+        If the data has grown, and only a guest has not switched to the new size, the task ends without an error status.
+        """
         if volume.status != VolumeStatus.EXTENDING:
             return
         messages.of_volume(volume, messages.EXTEND, reason)
@@ -101,6 +104,6 @@ class Extend(VolumeTask[GrowVolumeRequest]):
 
 
 def give_back(volume: Volume) -> None:
-    """Release what was claimed for the new size."""
+    """Release the quota and capacity that were claimed for the new size."""
     shrink(volume.id, quota.of_volume(volume.volume_type, volume.size_gb))
     placement.release(volume.pool_id, (volume.wanted_gb or volume.size_gb) - volume.size_gb)

@@ -17,7 +17,7 @@ def create_group_type(
     is_public: bool = True,
     group_specs: Mapping[str, str] | None = None,
 ) -> GroupType:
-    """Create a group type; ConflictError if the name exists."""
+    """Create a group type.  Raises ConflictError if the name exists."""
     made = GroupType(name=name, description=description, is_public=is_public, group_specs=dict(group_specs or {}))
     return _saved(made, force_insert=True)
 
@@ -32,7 +32,7 @@ def update_group_type(group_type: GroupType, changes: Mapping[str, Any]) -> Grou
 
 @transaction.atomic
 def delete_group_type(group_type: GroupType) -> None:
-    """Delete a group type; InvalidInputError if it is in use."""
+    """Delete a group type.  Raises InvalidInputError if it is in use."""
     group_type = _locked(group_type)
     if group_type.groups.exists() or group_type.group_snapshots.exists():
         raise InvalidInputError(f"Target group type {group_type.id} is still in use.")
@@ -51,7 +51,7 @@ def set_group_specs(group_type: GroupType, specs: Mapping[str, str]) -> GroupTyp
 
 @transaction.atomic
 def delete_group_spec(group_type: GroupType, key: str) -> None:
-    """Remove a spec; NotFoundError."""
+    """Remove a spec.  Raises NotFoundError."""
     group_type = _locked(group_type)
     specs = dict(group_type.group_specs)
     if specs.pop(key, None) is None:

@@ -155,7 +155,10 @@ def create_group_from(
     name: str = "",
     description: str = "",
 ) -> Group:
-    """Create a group with copies of the volumes of a group snapshot or another group.  Raises as ``create_volume``."""
+    """Create a group with copies of the volumes of a group snapshot or another group.
+
+    Raises InvalidInputError, and the errors of ``create_volume``.
+    """
     check_texts(name, description)
     if group_snapshot_id:
         taken = group_snapshot_for(context, group_snapshot_id)
@@ -188,8 +191,9 @@ def create_group_from(
 def create_group_snapshot(
     context: RequestContext, group_id: str, *, name: str = "", description: str = ""
 ) -> GroupSnapshot:
-    """Create a snapshot of each volume of a group.  Raises InvalidInputError for an empty group, and as
-    ``create_snapshot``.
+    """Create a snapshot of each volume of a group.
+
+    Raises InvalidInputError for an empty group, and the errors of ``create_snapshot``.
     """
     check_texts(name, description)
     group = _locked(context, group_id)
@@ -212,7 +216,7 @@ def create_group_snapshot(
 @when_broken_off
 @transaction.atomic
 def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
-    """Delete a group snapshot and start to delete its snapshots, each of which may still fail."""
+    """Delete a group snapshot and start to delete its snapshots. The deletion of each snapshot may still fail."""
     found = group_snapshot_for(context, snapshot_id)
     snapshots = list(Snapshot.objects.filter(group_snapshot=found).order_by("volume_id"))
     if status_of(found.status, snapshots) not in {

@@ -27,7 +27,7 @@ TOPIC, JOB = "conductor", "volumes.follow_limits"
 
 
 def call_followers(volume_type_ids: Collection[uuid.UUID]) -> None:
-    """Queue the notification of the guests in the caller's transaction."""
+    """Queue ``follow_limits`` for these types, in the caller's transaction."""
     ids = [str(key) for key in volume_type_ids]
     if ids:
         cast(TOPIC, JOB, volume_type_ids=ids)
@@ -35,7 +35,7 @@ def call_followers(volume_type_ids: Collection[uuid.UUID]) -> None:
 
 @job(JOB, topic=TOPIC)
 def follow(volume_type_ids: list[str]) -> None:
-    """Notify the guests of all volumes of these types; a job."""
+    """Run ``follow_limits`` as a job."""
     follow_limits([uuid.UUID(key) for key in volume_type_ids])
 
 

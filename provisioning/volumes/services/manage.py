@@ -1,4 +1,4 @@
-"""Manage and unmanage, as in Cinder: disks in a pool without a volume become volumes, and vice versa."""
+"""Manage and unmanage, as in Cinder: a disk in a pool without a record becomes a volume, and vice versa."""
 
 import uuid
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class ManageRequest:
 
 
 def size_of(disk: UnmanagedDisk) -> int:
-    """Return the size in GiB of a volume with this disk."""
+    """Return the size in GiB of a volume that is created from this disk."""
     return max(-(-disk.size // GIB), 1)
 
 

@@ -1,15 +1,15 @@
 """Migration of a volume's data to another pool, and to another volume type.
 
 A hidden volume (``migration_of``) is created in the new pool. If the volume is not attached, its host exports it to the
-new pool's host, which copies it. If it is attached to a server, the hidden volume is connected to the same guest, which
-copies its disk while it runs (``VolumeUser.swap``, ``swapped``). Then the volumes exchange their data, and the hidden
-one is deleted with the old data. After a failure the volume is unchanged.
+new pool's host, which copies it. If it is attached to a server, the hidden volume is connected to the guest's host,
+which copies the disk while the guest runs (``VolumeUser.swap``, ``swapped``). Then the volumes exchange their data, and
+the hidden volume is deleted with the old data. After a failure the volume is unchanged.
 
 Heartbeats of the hidden volume's commands and of the command that copies the guest's disk extend the volume's deadline:
-a migration may take as long as it makes progress. After a host got the command to switch the guest, only its report
-ends the migration, not a timeout or an operator's reset, because only the host knows which data the guest writes to. If
-that report can no longer arrive, because the host is forgotten or the server has left it, both copies of the data are
-kept, the volume is in error, and an operator decides (``moved_data``).
+a migration may take as long as it makes progress. After a host has received the command to switch the guest, only the
+host's report ends the migration. A timeout or an operator's reset does not, because only the host knows which data the
+guest writes to. If that report can no longer arrive, because the host's record was deleted or the server has left the
+host, both copies of the data are kept, the volume is in ``error``, and an operator decides (``moved_data``).
 """
 
 import uuid
@@ -93,7 +93,7 @@ def check_movable(volume: Volume) -> None:
 
 
 def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, status: VolumeStatus) -> None:
-    """Start to migrate a locked volume to a pool, in which capacity is claimed, and to a type."""
+    """Start to migrate a locked volume to a pool and a type. The caller has claimed capacity in the pool."""
     hidden = Volume.objects.create(
         project_id=volume.project_id,
         user_id=volume.user_id,
@@ -123,7 +123,7 @@ def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, sta
 
 
 def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
-    """Start the copy by the new pool's host; return whether the command was for a migration."""
+    """Have the new pool's host copy the exported data; return False if the command was not for a migration."""
     named = [client.attachment_id for client in body.clients]
     hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
     if hidden is None or volume.migration_status != MIGRATING:
@@ -147,7 +147,7 @@ def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> b
 
 @task
 class Move(Task[FetchVolumeRequest]):
-    """Move the data of a volume to another pool: a hidden volume there fetches it."""
+    """Copy the data of a volume to a hidden volume in another pool."""
 
     body = FetchVolumeRequest
     seconds = {VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE}
@@ -169,7 +169,7 @@ class Move(Task[FetchVolumeRequest]):
 
 
 def created(hidden: Volume, reason: str) -> None:
-    """Connect the new, empty hidden volume to the guest's host, or (``reason``) abort."""
+    """Connect the new, empty hidden volume to the guest's host. ``reason``: its creation failed, so abort."""
     volume = _volume_of(hidden)
     old = Attachment.objects.filter(volume_id=volume.id).first() if volume else None
     if volume is None:
@@ -190,7 +190,7 @@ def created(hidden: Volume, reason: str) -> None:
 
 
 def connected(new: Attachment, reason: str) -> None:
-    """Start the swap after the guest's host can open the hidden volume, or (``reason``) abort."""
+    """Start the swap, because the guest's host can open the hidden volume. ``reason``: it cannot, so abort."""
     volume = _volume_of(new.volume)
     old = Attachment.objects.select_related("volume").filter(volume_id=new.volume.migration_of or NOBODY).first()
     if volume is None:
@@ -211,8 +211,8 @@ def swap_sent(new_attachment_id: uuid.UUID | str) -> None:
 def swapped(new_attachment_id: uuid.UUID, *, failed: str = "", reported: bool = False) -> None:
     """Complete the migration after the guest has switched to the new data, or abort it (``failed``: the reason).
 
-    The ``new`` attachment then belongs to the volume, and the old one is deleted. ``reported``: the host has reported
-    it.
+    Afterwards the new attachment belongs to the volume, and the old attachment is deleted. ``reported``: the host has
+    reported the failure, so the guest does not use the new data.
     """
     new = Attachment.objects.select_related("volume").filter(id=new_attachment_id).first()
     if new is None or new.volume.migration_of is None:
@@ -251,8 +251,9 @@ def work_elsewhere(volume: Volume) -> list[HostCommand]:
 
 
 def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
-    """Extend the deadlines of an attachment's volume and of the volume that it is migrated for, while a host works on
-    it.
+    """Extend the deadline of an attachment's volume, because a host works on its guest's disk.
+
+    If it is a hidden volume, the deadline of the volume that is being migrated is also extended.
     """
     found = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
     if found is not None:
@@ -260,7 +261,7 @@ def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
 
 
 def goes_on(locked: Iterable[Volume], until: datetime) -> None:
-    """Extend the deadlines of these volumes."""
+    """Extend the deadlines of locked volumes that have one."""
     for volume in locked:
         if volume.deadline is not None:
             volume.deadline = until + commands.MARGIN
@@ -268,7 +269,7 @@ def goes_on(locked: Iterable[Volume], until: datetime) -> None:
 
 
 def _volume_of(hidden: Volume) -> Volume | None:
-    """Return the volume, locked, that a hidden one is created for; None if the migration has ended."""
+    """Return the volume that a hidden volume belongs to, locked; None if the migration has ended."""
     if hidden.migration_of is None:
         return None
     found = state.lock([hidden.migration_of]).get(hidden.migration_of)
@@ -277,8 +278,9 @@ def _volume_of(hidden: Volume) -> Volume | None:
 
 
 def open_data(volume: Volume) -> Volume | None:
-    """Return the hidden volume, locked, that may have the volume's newest data because the result of the swap is
-    unknown.
+    """Return the hidden volume of a volume, locked, if the result of the swap is unknown.
+
+    Then the hidden volume may have the volume's newest data.
     """
     ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
     return next(iter(state.lock(ids).values()), None)
@@ -325,8 +327,8 @@ MOVING = tuple(Move.seconds)
 def abort(volume: Volume, reason: str) -> None:
     """End a migration that failed: the volume is unchanged, and the hidden volume is deleted.
 
-    Does nothing while a host switches a guest to the new data: its report ends the migration. If that report can no
-    longer arrive, nothing is deleted and the volume is in error (``moved_data``).
+    While a host switches a guest to the new data, only the deadline is extended, because the host's report ends the
+    migration. If that report can no longer arrive, nothing is deleted and the volume is in ``error`` (``moved_data``).
     """
     if is_swapping(volume):
         Volume.objects.filter(id=volume.id).update(deadline=deadline_of(volume.status))

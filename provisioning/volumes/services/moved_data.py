@@ -20,10 +20,10 @@ from provisioning.volumes.states import VolumeStatus
 @when_broken_off
 @transaction.atomic
 def keep_data(context: RequestContext, volume_id: uuid.UUID | str, *, new: bool) -> Volume:
-    """Keep the ``new`` or the old data of a volume's migration, and delete the other.
+    """Keep the ``new`` or the old data of a volume's migration, and delete the other copy.
 
-    Raises ForbiddenError, VolumeNotFoundError, and ConflictError if there is nothing to decide, or a guest has one of
-    them open on a host that is not forced down.
+    Raises ForbiddenError, VolumeNotFoundError, and ConflictError if there is nothing to decide, or a guest has the old
+    or the new data open on a host that is not forced down.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators may decide about the data of a volume.")

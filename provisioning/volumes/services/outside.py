@@ -32,7 +32,7 @@ def reserve(
     mountpoint: str = "",
     connector: Mapping[str, Any] | None = None,
 ) -> Attachment:
-    """Reserve a volume, and with a connector connect its host; otherwise as ``attachments.reserve``."""
+    """Reserve a volume as ``attachments.reserve``, and connect the host in ``connector``, if there is one."""
     server = None if not instance_id else read_id(instance_id)
     if instance_id and server is None:
         raise InvalidInputError(f"'{instance_id[:64]}' is not a 'uuid'", field="instance_uuid")
@@ -99,14 +99,14 @@ def _completed(attachment_id: uuid.UUID, mountpoint: str) -> Attachment:
 
 
 def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
-    """Delete an attachment; ConflictError if it belongs to a server of Compute."""
+    """Delete an attachment.  Raises ConflictError if it belongs to a server of Compute."""
     attachments.release(_of_no_server(context, attachment_id).id)
 
 
 def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -> None:
     """Detach a volume in the old form: its only attachment, or the specified one. Without attachments nothing happens.
 
-    Raises InvalidVolumeError, and as ``release``.
+    Raises InvalidVolumeError, and the errors of ``release``.
     """
     volume = volume_for(context, volume_id)
     if attachment_id or Attachment.objects.filter(volume_id=volume.id).exists():
@@ -114,10 +114,10 @@ def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -
 
 
 def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:
-    """Return an attachment that does not belong to a server of Compute, not even a shelved one; ConflictError
-    otherwise.
+    """Return an attachment that does not belong to a server of Compute, not even a shelved one.
 
-    Detaching a server's volume or exporting it to another host would result in two writers.
+    Raises ConflictError otherwise, because detaching a server's volume or exporting it to another host would result in
+    two writers.
     """
     found = attachment_for(context, attachment_id)
     if uses.user().has(found):
@@ -135,7 +135,10 @@ def unreserve(context: RequestContext, volume_id: str) -> None:
 
 @transaction.atomic
 def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, Any]) -> Attachment:
-    """Connect a host in the old form: to the volume's only attachment, or to a new one; otherwise as ``connect``."""
+    """Connect a host in the old form, by the volume's only attachment or by a new one.
+
+    Raises InvalidVolumeError if the volume has several attachments, and the errors of ``connect``.
+    """
     volume = locked_volume(context, volume_id)
     if Attachment.objects.filter(volume_id=volume.id).exists():
         return connect(context, only_attachment(context, volume_id).id, connector)
@@ -144,7 +147,7 @@ def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, 
 
 @transaction.atomic
 def terminate(context: RequestContext, volume_id: str) -> None:
-    """Disconnect the host in the old form: an attached volume stays so until it is detached."""
+    """Disconnect the host in the old form. An attached volume stays attached until it is detached."""
     volume = locked_volume(context, volume_id)
     found = _of_no_server(context, only_attachment(context, volume_id).id)
     if found.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
@@ -157,7 +160,7 @@ def terminate(context: RequestContext, volume_id: str) -> None:
 def attach(
     context: RequestContext, volume_id: str, instance_id: str | None, mountpoint: str, mode: str = "rw"
 ) -> Attachment:
-    """Set a volume to attached in the old form: its waiting attachment, or a new one."""
+    """Complete the waiting attachment of a volume in the old form, or a new attachment."""
     volume = locked_volume(context, volume_id)
     server = read_id(instance_id) if instance_id else None
     mode = "ro" if volume.read_only else mode
@@ -171,7 +174,10 @@ def attach(
 
 
 def only_attachment(context: RequestContext, volume_id: str, attachment_id: str | None = None) -> Attachment:
-    """Return the volume's only attachment, or the specified one; InvalidVolumeError if there is none or several."""
+    """Return the volume's only attachment, or the specified one.
+
+    Raises InvalidVolumeError if there is none, or if there are several.
+    """
     volume: Volume = volume_for(context, volume_id)
     found = list(Attachment.objects.filter(volume_id=volume.id))
     if attachment_id:

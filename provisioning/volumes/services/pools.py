@@ -19,7 +19,7 @@ MAX_RATIO = 1000.0
 
 
 def set_enabled(pool: StoragePool, *, enabled: bool, reason: str = "") -> StoragePool:
-    """Enable or disable a pool for new volumes. ``reason`` is stored while it is disabled; a doubt is cleared."""
+    """Enable or disable a pool for new volumes. ``reason`` is stored while it is disabled; ``doubt`` is cleared."""
     pool.enabled, pool.disabled_reason, pool.doubt = enabled, "" if enabled else reason, ""
     pool.save(update_fields=["enabled", "disabled_reason", "doubt"])
     return pool
@@ -54,9 +54,10 @@ def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
 
 @transaction.atomic
 def admit_host(pool: StoragePool, host: Host) -> None:
-    """Admit a host to a pool, starting with its next audit, whether or not it claims the pool.
+    """Admit a host to a pool as of its next audit, even if it has not claimed the pool.
 
-    A pool that is not shared changes its host.  Raises ConflictError while the other host may have volumes open.
+    If the pool is not shared, the host replaces the present one. Raises ConflictError if the present host may have
+    volumes open.
     """
     others = PoolHost.objects.filter(pool=pool).exclude(host=host)
     if not pool.shared:
@@ -73,7 +74,7 @@ def remove_host(pool: StoragePool, host: Host) -> None:
     """Remove a host from a pool, and end its holds on the pool's volumes.
 
     A host that still knows the pool's secret is admitted again at its next audit. Raises NotFoundError for a host that
-    does not serve the pool, ConflictError while it may have volumes of it open.
+    does not serve the pool, and ConflictError while it may have volumes of the pool open.
     """
     held = {row.volume_id for row in holds.by_host(host.id) if row.volume.pool_id == pool.id}
     for volume in state.lock(held).values():

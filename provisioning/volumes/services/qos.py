@@ -13,8 +13,8 @@ from provisioning.volumes.services.limits import call_followers
 
 
 def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSpec:
-    """Create a QoS spec; ConflictError if the name exists, InvalidInputError for limits that
-    hypervisors cannot apply.
+    """Create a QoS spec.  Raises ConflictError if the name exists, and InvalidInputError for limits that hypervisors
+    cannot apply.
     """
     _check(consumer, specs, specs)
     try:
@@ -26,7 +26,7 @@ def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSp
 
 @transaction.atomic
 def update_qos_spec(spec: QosSpec, changes: Mapping[str, Any]) -> QosSpec:
-    """Add or update keys, and ``consumer``; InvalidInputError for limits that hypervisors cannot apply.
+    """Add or update keys, and ``consumer``.  Raises InvalidInputError for limits that hypervisors cannot apply.
 
     Existing keys are only validated when the consumer changes from ``back-end``.
     """
@@ -40,7 +40,7 @@ def update_qos_spec(spec: QosSpec, changes: Mapping[str, Any]) -> QosSpec:
 
 @transaction.atomic
 def delete_keys(spec: QosSpec, keys: Collection[str]) -> QosSpec:
-    """Remove keys; NotFoundError for a missing key."""
+    """Remove keys.  Raises NotFoundError for a missing key."""
     spec = _locked(spec)
     specs = dict(spec.specs)
     for key in keys:
@@ -52,7 +52,9 @@ def delete_keys(spec: QosSpec, keys: Collection[str]) -> QosSpec:
 
 @transaction.atomic
 def delete_qos_spec(spec: QosSpec, *, force: bool = False) -> None:
-    """Delete a QoS spec; InvalidInputError if a type uses it, unless ``force``, which removes it from its types."""
+    """Delete a QoS spec.  ``force``: also remove it from its types; otherwise InvalidInputError is raised if a type
+    uses it.
+    """
     spec = _locked(spec)
     if force:
         _followed(spec)
@@ -64,7 +66,7 @@ def delete_qos_spec(spec: QosSpec, *, force: bool = False) -> None:
 
 @transaction.atomic
 def associate(spec: QosSpec, volume_type: VolumeType) -> None:
-    """Associate a QoS spec with a type; InvalidInputError if the type has another one."""
+    """Associate a QoS spec with a type.  Raises InvalidInputError if the type has another QoS spec."""
     if volume_type.qos_spec_id not in {None, spec.pk}:
         msg = f"Type {volume_type.id} is already associated with another qos specs: {volume_type.qos_spec_id}"
         raise InvalidInputError(msg)

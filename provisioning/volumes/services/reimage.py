@@ -1,7 +1,7 @@
 """Writing an image over an existing volume; its size, type, key and snapshots are kept.
 
-available or error or reserved, or in-use by a stopped server → downloading → the status that its attachments imply;
-error with a message if the host fails.
+available, error, reserved, or in-use by a stopped server → downloading → the status that its attachments imply; error
+with a message if the host fails.
 """
 
 import uuid
@@ -61,8 +61,8 @@ def check_reimage(context: RequestContext, volume_id: uuid.UUID, image_id: str, 
 def reimage_of_server(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> Volume:
     """Write an image over a volume of a stopped server, in the caller's transaction. The volume stays attached.
 
-    The server is notified of the end (``VolumeUser.reimaged``). Raises as ``reimage``, and InvalidVolumeError for a
-    volume that is attached to other servers too.
+    The server is notified of the end (``VolumeUser.reimaged``). Raises the errors of ``reimage``, and
+    InvalidVolumeError for a volume that is attached to other servers too.
     """
     volume = locked_volume(context, volume_id)
     _check_of_server(volume, server_id)
@@ -102,13 +102,16 @@ def _write(volume: Volume, image: ImageRef) -> Volume:
 
 @task
 class Reimage(VolumeTask[ReimageVolumeRequest]):
-    """Write an image over the data of a volume; its silence is that of ``Create``, which has the same status."""
+    """Write an image over the data of a volume. ``Create`` handles its timeouts, because it has the same status."""
 
     body = ReimageVolumeRequest
     awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
 
     def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report; a failure of an image that was not begun to be written leaves the data as it was."""
+        """Handle the report. If the host refused the image before it wrote data, the volume's data is unchanged.
+
+        Then the volume gets its previous status back, unless that was ``error``.
+        """
         unchanged = event.error_code == UNACCEPTABLE and volume.previous_status != VolumeStatus.ERROR
         if event.kind == "failed" and volume.status == VolumeStatus.DOWNLOADING and unchanged:
             reason = reason_of(event)

@@ -90,7 +90,7 @@ def _in_place(volume: Volume, wanted: VolumeType, *, multiattach: bool) -> Volum
 
 
 def _move_snapshots(volume: Volume, wanted: VolumeType) -> None:
-    """Count the quota of the volume's snapshots for its new type; OverQuotaError."""
+    """Count the quota of the volume's snapshots for its new type.  Raises OverQuotaError."""
     for each in Snapshot.objects.filter(volume_id=volume.id, consumes_quota=True):
         if volume.volume_type is not None:
             release_quota(each.id, only=list(quota.of_snapshot_type(volume.volume_type, each.size_gb)))

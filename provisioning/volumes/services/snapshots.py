@@ -172,7 +172,8 @@ def update_snapshot_status(
     ``os-update_snapshot_status``.
 
     ``progress`` is a percentage, ``"42%"``. A snapshot becomes available when its host reports it; only operators may
-    set this status, and not while a host works on it. Raises InvalidInputError for a status that cannot follow.
+    set this status, and not while a host works on the snapshot. Raises InvalidInputError for a status that is not in
+    ``FOLLOWING``.
     """
     snapshot, volume = _locked(context, snapshot_id)
     if status not in FOLLOWING.get(SnapshotStatus(snapshot.status), ()):
@@ -213,10 +214,10 @@ def _move(
 
 
 class _SnapshotTask(Task[S], Generic[S]):
-    """A task of one snapshot, whose status and deadline are the snapshot's."""
+    """A task of one snapshot. Its status and deadline are stored in the snapshot, not in the volume."""
 
     statuses: ClassVar[tuple[SnapshotStatus, ...]]
-    """Those in which a report still counts."""
+    """Statuses of the snapshot in which a report is not ignored."""
 
     def end(self, volume: Volume, event: AgentEvent, body: S, host_id: uuid.UUID) -> None:
         key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
@@ -235,7 +236,7 @@ class _SnapshotTask(Task[S], Generic[S]):
 
 @task
 class TakeSnapshot(_SnapshotTask[SnapshotVolumeRequest]):
-    """Keep the data of a volume as it is now."""
+    """Create a snapshot of the volume's current data."""
 
     body = SnapshotVolumeRequest
     statuses = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)

@@ -1,4 +1,4 @@
-"""The sources of new volumes: looked up for the caller, validated, and described for hosts."""
+"""The sources of new volumes: found for the caller, validated, and converted to specs for hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ COPYABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of a new volume: its description for hosts, and the inherited columns."""
+    """The source of a new volume: its spec for hosts, and the columns that the new volume inherits."""
 
     body: VolumeSource = field(default_factory=VolumeSource)
     columns: Mapping[str, object] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Source:
     wanted_type: str = ""
     """The type that the image specifies, used if the request specifies none."""
     inherits: Volume | None = None
-    """The volume whose data and key it gets."""
+    """The volume whose data and key the new volume gets."""
 
 
 def source_of(context: RequestContext, request: VolumeRequest) -> Source:
@@ -61,7 +61,7 @@ def source_of(context: RequestContext, request: VolumeRequest) -> Source:
 
 
 def image_ref(image: Image) -> ImageRef:
-    """Return the description of an image for hosts."""
+    """Return the spec of an image for hosts."""
     return ImageRef(
         id=str(image.id),
         name=image.name,

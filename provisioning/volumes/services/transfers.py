@@ -1,5 +1,6 @@
-"""Transfers of volumes between projects: the recipient accepts a volume with the key, including its snapshots and
-quota.
+"""Transfers volumes between projects.
+
+The recipient accepts a volume and its snapshots with a key. Their quota usage then counts for its project.
 """
 
 import hashlib
@@ -36,8 +37,8 @@ def create_transfer(
 ) -> tuple[Transfer, str]:
     """Offer an available volume for transfer; return the transfer and its key, which cannot be read again.
 
-    Raises VolumeNotFoundError, InvalidVolumeError for one that is in use, in a group, or encrypted unless
-    ``encrypted_too``.
+    Raises VolumeNotFoundError, and InvalidVolumeError for a volume that is in use, in a group, or encrypted (without
+    ``encrypted_too``).
     """
     check_texts(name)
     volume = locked_volume(context, volume_id)
@@ -108,7 +109,7 @@ def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Tran
 
 
 def _move_holdings(volume: Volume, snapshots: list[Snapshot], project: uuid.UUID) -> None:
-    """Move the quota usage of the volume and its snapshots to the new project; OverQuotaError."""
+    """Move the quota usage of the volume and its snapshots to the new project.  Raises OverQuotaError."""
     if volume.project_id == project:
         return
     release(volume.id)

@@ -30,7 +30,7 @@ def create_type(
     is_public: bool = True,
     extra_specs: Mapping[str, str] | None = None,
 ) -> VolumeType:
-    """Create a type; ConflictError if the name exists."""
+    """Create a type.  Raises ConflictError if the name exists."""
     made = VolumeType(name=name, description=description, is_public=is_public, extra_specs=dict(extra_specs or {}))
     return _saved(made, force_insert=True)
 
@@ -53,7 +53,7 @@ def update_type(volume_type: VolumeType, changes: Mapping[str, Any]) -> VolumeTy
 
 @transaction.atomic
 def delete_type(volume_type: VolumeType) -> None:
-    """Delete a type; InvalidInputError if it has volumes or groups, or is a default type."""
+    """Delete a type.  Raises InvalidInputError if it has volumes or groups, or is a default type."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Target volume type is still in use.")
     if volume_type.groups.exists():
@@ -66,7 +66,7 @@ def delete_type(volume_type: VolumeType) -> None:
 
 @transaction.atomic
 def set_extra_specs(volume_type: VolumeType, specs: Mapping[str, str]) -> VolumeType:
-    """Add or update extra specs; InvalidInputError while the type has volumes."""
+    """Add or update extra specs.  Raises InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Volume Type is currently in use.")
     volume_type.extra_specs = {**volume_type.extra_specs, **specs}
@@ -75,7 +75,7 @@ def set_extra_specs(volume_type: VolumeType, specs: Mapping[str, str]) -> Volume
 
 @transaction.atomic
 def delete_extra_spec(volume_type: VolumeType, key: str) -> None:
-    """Remove an extra spec; NotFoundError. InvalidInputError while the type has volumes."""
+    """Remove an extra spec.  Raises NotFoundError, and InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Volume Type is currently in use.")
     specs = dict(volume_type.extra_specs)
@@ -86,7 +86,7 @@ def delete_extra_spec(volume_type: VolumeType, key: str) -> None:
 
 
 def add_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
-    """Give a project access to a type that is not public; ConflictError if it has access."""
+    """Give a project access to a type that is not public.  Raises ConflictError if it has access."""
     if volume_type.is_public:
         raise InvalidInputError("Type access modification is not applicable to public volume type.")
     try:
@@ -98,7 +98,7 @@ def add_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
 
 
 def remove_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
-    """Remove a project's access to a type; NotFoundError if it has none."""
+    """Remove a project's access to a type.  Raises NotFoundError if it has none."""
     if volume_type.is_public:
         raise InvalidInputError("Type access modification is not applicable to public volume type.")
     if not VolumeTypeAccess.objects.filter(volume_type=volume_type, project_id=project_id).delete()[0]:
@@ -107,7 +107,7 @@ def remove_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def create_encryption(volume_type: VolumeType, values: Mapping[str, Any]) -> TypeEncryption:
-    """Enable encryption of new volumes of a type; InvalidInputError while the type has volumes."""
+    """Enable encryption of new volumes of a type.  Raises InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot create encryption specs. Volume type in use.")
     if TypeEncryption.objects.filter(volume_type=volume_type).exists():
@@ -117,7 +117,7 @@ def create_encryption(volume_type: VolumeType, values: Mapping[str, Any]) -> Typ
 
 @transaction.atomic
 def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> TypeEncryption:
-    """Update the encryption of new volumes of a type; InvalidInputError while the type has volumes."""
+    """Update the encryption of new volumes of a type.  Raises InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot update encryption specs. Volume type in use.")
     found = encryption_of(volume_type)
@@ -130,14 +130,14 @@ def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> Ty
 
 @transaction.atomic
 def delete_encryption(volume_type: VolumeType) -> None:
-    """Disable encryption of new volumes of a type; InvalidInputError while the type has volumes."""
+    """Disable encryption of new volumes of a type.  Raises InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot delete encryption specs. Volume type in use.")
     encryption_of(volume_type).delete()
 
 
 def encryption_of(volume_type: VolumeType) -> TypeEncryption:
-    """Return the encryption of a type; NotFoundError if its volumes are not encrypted."""
+    """Return the encryption of a type.  Raises NotFoundError if its volumes are not encrypted."""
     found = TypeEncryption.objects.filter(volume_type=volume_type).first()
     if found is None:
         raise NotFoundError(f"Volume type encryption for type {volume_type.id} does not exist.")
@@ -151,12 +151,12 @@ def set_default_type(project_id: uuid.UUID, volume_type: VolumeType) -> DefaultT
 
 
 def unset_default_type(project_id: uuid.UUID) -> None:
-    """Remove the default type of a project, so that the cloud's applies; a missing one is ignored."""
+    """Remove the default type of a project, so that the cloud's default applies; a missing one is ignored."""
     DefaultType.objects.filter(project_id=project_id).delete()
 
 
 def default_type_of(project_id: uuid.UUID) -> VolumeType:
-    """Return the effective default type of a project; NotFoundError without one."""
+    """Return the effective default type of a project.  Raises NotFoundError without one."""
     found = default_type(project_id)
     if found is None:
         raise NotFoundError("Default volume type can not be found.")

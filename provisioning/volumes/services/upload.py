@@ -1,4 +1,4 @@
-"""Copies volumes to images: the record is created immediately; the host uploads the data independently of other
+"""Copies volumes to images. The image's record is created immediately; a host uploads the data independently of other
 commands.
 
 available or (with force) in-use → uploading → the previous status.
@@ -53,7 +53,7 @@ def upload_to_image(
     visibility: str = "private",
     protected: bool = False,
 ) -> tuple[Volume, Image]:
-    """Create an image from a volume; return both.  ``force``: also while it is attached.
+    """Create an image from a volume; return the volume and the image.  ``force``: also while it is attached.
 
     Raises InvalidVolumeError, InvalidInputError, ForbiddenError as for images, TooLargeError for the image quota.
     """
@@ -121,7 +121,7 @@ def _end(volume: Volume) -> None:
 
 @task
 class UploadToImage(VolumeTask[UploadVolumeRequest]):
-    """Copy the data of a volume to an image, beside other commands about the volume."""
+    """Copy the data of a volume to an image, independently of other commands about the volume."""
 
     body = UploadVolumeRequest
     seconds = {VolumeStatus.UPLOADING: 30 * MINUTE}
@@ -130,7 +130,7 @@ class UploadToImage(VolumeTask[UploadVolumeRequest]):
         _end(volume)
 
     def failed(self, volume: Volume, reason: str) -> None:
-        """Delete the image, unless it has its data."""
+        """Delete the image, unless it already has data."""
         messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
         image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
         if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
