@@ -40,7 +40,7 @@ class KeyFolder:
         return Path(getattr(settings, self._setting))
 
     def current(self) -> MultiFernet:
-        """Return the keys, read again when the directory has changed; KeysMissingError if it has none."""
+        """Return the keys, read again when the directory has changed.  Raises KeysMissingError if it has none."""
         folder = self.folder
         known = self._known
         with contextlib.suppress(FileNotFoundError):

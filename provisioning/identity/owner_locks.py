@@ -33,12 +33,12 @@ def _lock_one(model: type[Model], no_key: bool) -> Prepared[Any]:  # noqa: FBT00
 
 
 def lock_project(project_id: uuid.UUID) -> None:
-    """Lock a project until the caller's transaction ends; NotFoundError if it was deleted."""
+    """Lock a project until the caller's transaction ends.  Raises NotFoundError if it was deleted."""
     if not lock_rows(Project, [project_id]):
         raise NotFoundError(f"Could not find project: {project_id.hex}.")
 
 
 def lock_user(user_id: uuid.UUID) -> None:
-    """Lock a user until the caller's transaction ends; NotFoundError if it was deleted."""
+    """Lock a user until the caller's transaction ends.  Raises NotFoundError if it was deleted."""
     if not lock_rows(User, [user_id]):
         raise NotFoundError(f"Could not find user: {user_id.hex}.")

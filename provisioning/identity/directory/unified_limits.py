@@ -29,7 +29,7 @@ def registered_limits(part: Part) -> Found[RegisteredLimit]:
 
 
 def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
-    """Return a registered limit; NotFoundError."""
+    """Return a registered limit.  Raises NotFoundError."""
     key = read_id(registered_limit_id)
     found = RegisteredLimit.objects.filter(id=key).first() if key else None
     if found is None:

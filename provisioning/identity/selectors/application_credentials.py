@@ -59,7 +59,7 @@ def application_credential_by(
 
 
 def existing_application_credential(user: User, credential_id: str) -> ApplicationCredential:
-    """Return the user's application credential with this id; NotFoundError."""
+    """Return the user's application credential with this id.  Raises NotFoundError."""
     found = application_credential_by(credential_id=credential_id, user=user)
     if found is None:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
@@ -72,7 +72,7 @@ def access_rules_of(user: User) -> list[AccessRule]:
 
 
 def existing_access_rule(user: User, rule_id: str) -> AccessRule:
-    """Return the user's access rule with this id; NotFoundError."""
+    """Return the user's access rule with this id.  Raises NotFoundError."""
     key = read_id(rule_id)
     found = AccessRule.objects.filter(user=user, id=key).first() if key else None
     if found is None:

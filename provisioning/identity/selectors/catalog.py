@@ -133,7 +133,7 @@ def regions(*, parent_id: str | None = None) -> list[Region]:
 
 
 def existing_region(region_id: str) -> Region:
-    """Return a region; NotFoundError."""
+    """Return a region.  Raises NotFoundError."""
     found = None if "\0" in region_id else Region.objects.filter(id=region_id).first()
     if found is None:
         raise NotFoundError(f"Could not find region: {_shown(region_id)}.")
@@ -145,7 +145,7 @@ def policies() -> list[Policy]:
 
 
 def existing_policy(policy_id: str) -> Policy:
-    """Return a policy of ``/v3/policies``; NotFoundError."""
+    """Return a policy of ``/v3/policies``.  Raises NotFoundError."""
     return _existing(Policy, "policy", policy_id)
 
 
@@ -157,7 +157,7 @@ def catalog_services() -> list[Service]:
 
 
 def existing_service(service_id: str) -> Service:
-    """Return a service; NotFoundError."""
+    """Return a service.  Raises NotFoundError."""
     return _existing(Service, "service", service_id)
 
 
@@ -175,7 +175,7 @@ def endpoints() -> list[Endpoint]:
 
 
 def existing_endpoint(endpoint_id: str) -> Endpoint:
-    """Return an endpoint; NotFoundError."""
+    """Return an endpoint.  Raises NotFoundError."""
     return _existing(Endpoint, "endpoint", endpoint_id)
 
 

@@ -29,7 +29,7 @@ def credentials_for(
 
 
 def existing_credential(context: RequestContext, credential_id: str, *, everybody: bool = False) -> Credential:
-    """Return a credential that is visible to the caller; NotFoundError."""
+    """Return a credential that is visible to the caller.  Raises NotFoundError."""
     found = None
     if credential_id.isalnum() and credential_id.isascii():
         found = _visible(context, everybody=everybody).filter(id=credential_id).first()
@@ -39,7 +39,7 @@ def existing_credential(context: RequestContext, credential_id: str, *, everybod
 
 
 def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: str) -> Project:
-    """Return the project if the user has a role there or the token is for it; NotFoundError."""
+    """Return the project if the user has a role there or the token is for it.  Raises NotFoundError."""
     key = read_id(project_id)
     found = next((project for project in projects_of(user_id) if project.id == key), None)
     if found is None and key is not None and context.trust_id is not None and key == context.project_id:

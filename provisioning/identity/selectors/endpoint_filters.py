@@ -13,7 +13,7 @@ def endpoint_groups() -> list[EndpointGroup]:
 
 
 def existing_endpoint_group(group_id: str) -> EndpointGroup:
-    """Return an endpoint group; NotFoundError."""
+    """Return an endpoint group.  Raises NotFoundError."""
     key = read_id(group_id)
     found = EndpointGroup.objects.filter(id=key).first() if key else None
     if found is None:

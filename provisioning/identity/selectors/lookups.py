@@ -49,7 +49,7 @@ def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | No
 
 
 def existing(model: type[Record], record_id: str | uuid.UUID) -> Record:
-    """Return the record with this id; NotFoundError with Keystone's message."""
+    """Return the record with this id.  Raises NotFoundError with Keystone's message."""
     found = by_id(model, record_id)
     if found is None:
         raise NotFoundError(f"Could not find {model.__name__.lower()}: {str(record_id)[:64]}.")

@@ -62,8 +62,8 @@ def create_application_credential(
 ) -> tuple[ApplicationCredential, str]:
     """Create an application credential; return it with its secret, which cannot be read again.
 
-    Raises InvalidInputError naming the field; ForbiddenError if the caller's token may not create one or the user has
-    too many; ConflictError if the name exists.
+    Raises InvalidInputError naming the field.  Raises ForbiddenError if the caller's token may not create one or the
+    user has too many.  Raises ConflictError if the name exists.
     """
     caller = options.get("caller")
     if caller is not None:
@@ -111,7 +111,7 @@ def delete_application_credential(record: ApplicationCredential, *, caller: Requ
 @when_broken_off
 @transaction.atomic
 def delete_access_rule(rule: AccessRule, *, caller: RequestContext | None = None) -> None:
-    """Delete an access rule; ForbiddenError if an application credential uses it."""
+    """Delete an access rule.  Raises ForbiddenError if an application credential uses it."""
     if caller is not None:
         check_manages(caller)
     lock_rows(AccessRule, [rule.pk], no_key=False)  # blocks new uses of the rule, which would be deleted with it

@@ -51,7 +51,7 @@ def no_assignment(role: Role, actor: User | Group | None, target: Project | Doma
 
 @when_broken_off
 def assign_role(user: User, project: Project, role: str) -> None:
-    """Assign a role on the project to the user; InvalidInputError for an unknown role."""
+    """Assign a role on the project to the user.  Raises InvalidInputError for an unknown role."""
     record = Role.objects.filter(name=role, domain=None).first()
     if record is None:
         raise InvalidInputError(f"There is no role {role}.", field="role")

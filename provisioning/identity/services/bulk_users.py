@@ -17,7 +17,7 @@ def prepare_user(domain: Domain, name: str, *, password: str | None, email: str 
 
 
 def store_user(user: User, *, default_project: Project | None = None) -> None:
-    """Save a prepared user; ConflictError if the name exists in the domain."""
+    """Save a prepared user.  Raises ConflictError if the name exists in the domain."""
     user.default_project = default_project
     with one_of_its_name(User, domain=user.domain, name=user.name):
         user.save(force_insert=True)

@@ -71,7 +71,7 @@ def ensure_region(region_id: str) -> Region:
 
 
 def update_region(region: Region, **changes: Any) -> Region:
-    """Update ``description``, ``parent`` or ``extra`` (merged); InvalidInputError for a cycle of regions."""
+    """Update ``description``, ``parent`` or ``extra`` (merged).  Raises InvalidInputError for a cycle of regions."""
     if changes.get("parent") is not None:
         above: Region | None = changes["parent"]
         seen: set[str] = set()
@@ -89,7 +89,7 @@ def update_region(region: Region, **changes: Any) -> Region:
 
 
 def delete_region(region: Region) -> None:
-    """Delete a region; ForbiddenError while it has endpoints or child regions."""
+    """Delete a region.  Raises ForbiddenError while it has endpoints or child regions."""
     with told_as(
         f"Unable to delete region {region.id} because it has endpoints or child regions. Move or delete them first.",
         ForbiddenError,

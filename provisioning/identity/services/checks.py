@@ -24,7 +24,7 @@ MOST_TAGS, LONGEST_TAG = 80, 255
 
 
 def check_name(name: str, longest: int, field: str = "name") -> str:
-    """Return the name; InvalidInputError if it is blank, too long or has a control character."""
+    """Return the name.  Raises InvalidInputError if it is blank, too long or has a control character."""
     if not name.strip():
         raise InvalidInputError(f"The {field} must not be blank.", field=field)
     if has_control_characters(name):
@@ -35,7 +35,7 @@ def check_name(name: str, longest: int, field: str = "name") -> str:
 
 
 def check_text(text: str, field: str = "description", longest: int = LONGEST_TEXT) -> str:
-    """Return the text; InvalidInputError if it is too long or has a NUL character."""
+    """Return the text.  Raises InvalidInputError if it is too long or has a NUL character."""
     if "\0" in text:
         raise InvalidInputError(f"The {field} must not contain a NUL character.", field=field)
     if len(text) > longest:
@@ -44,7 +44,7 @@ def check_text(text: str, field: str = "description", longest: int = LONGEST_TEX
 
 
 def check_tags(names: Collection[str]) -> list[str]:
-    """Return the tags without duplicates; InvalidInputError if one is invalid or there are too many."""
+    """Return the tags without duplicates.  Raises InvalidInputError if one is invalid or there are too many."""
     found = list(dict.fromkeys(names))
     if len(found) > MOST_TAGS:
         raise InvalidInputError(f"A project can have at most {MOST_TAGS} tags.", field="tags")
@@ -79,7 +79,7 @@ def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[
 
 
 def current(record: Model, column: str) -> dict[str, Any]:
-    """Return the column's current mapping, and lock the row until the transaction ends; NotFoundError if it was
+    """Return the column's current mapping, and lock the row until the transaction ends.  Raises NotFoundError if it was
     deleted.
     """
     rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
@@ -90,7 +90,7 @@ def current(record: Model, column: str) -> dict[str, Any]:
 
 
 def store(record: Model, values: Mapping[str, Any]) -> None:
-    """Update columns; NotFoundError if the row was deleted in the meantime."""
+    """Update columns.  Raises NotFoundError if the row was deleted in the meantime."""
     if not values:
         return
     if not type(record)._default_manager.filter(pk=record.pk).update(**values):
@@ -101,7 +101,7 @@ def store(record: Model, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
-    """Run a write in a transaction; ConflictError if the key exists, also if it was created concurrently."""
+    """Run a write in a transaction.  Raises ConflictError if the key exists, also if it was created concurrently."""
     what = str(model._meta.verbose_name)
     try:
         with transaction.atomic():
@@ -115,7 +115,7 @@ def one_of_its_name(model: type[Model], **key: Any) -> Iterator[None]:
 
 
 def checked(changes: Mapping[str, Any], longest_name: int = SHORT) -> dict[str, Any]:
-    """Return the validated name and description of the changes; InvalidInputError."""
+    """Return the validated name and description of the changes.  Raises InvalidInputError."""
     found: dict[str, Any] = {}
     if "name" in changes:
         found["name"] = check_name(changes["name"], longest_name)
@@ -143,8 +143,8 @@ def changed(
 
 @contextmanager
 def undisturbed(what: str) -> Iterator[None]:
-    """Run a deletion in a transaction; ConflictError if a concurrent request created a row that refers
-    to the object.
+    """Run a deletion in a transaction.  Raises ConflictError if a concurrent request created a row that refers to the
+    object.
     """
     try:
         with transaction.atomic():

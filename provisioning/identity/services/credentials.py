@@ -148,7 +148,7 @@ def project_id_of(record: Credential) -> str | None:
 
 
 def blob_of(record: Credential) -> str:
-    """Return the decrypted blob; UnavailableError if its key is missing."""
+    """Return the decrypted blob.  Raises UnavailableError if its key is missing."""
     try:
         return keys.CREDENTIALS.current().decrypt(record.encrypted_blob.encode()).decode()
     except InvalidToken as error:

@@ -49,7 +49,7 @@ def create_domain(
     enabled: bool = True,
     extra: dict[str, Any] | None = None,
 ) -> Domain:
-    """Create a domain; InvalidInputError for an invalid field, ConflictError if the name or id exists."""
+    """Create a domain.  Raises InvalidInputError for an invalid field, ConflictError if the name or id exists."""
     domain = Domain(
         id=domain_id or uuid.uuid4().hex,
         name=check_name(name, SHORT),
@@ -96,8 +96,8 @@ def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
 def delete_domain(domain: Domain) -> None:
     """Delete a domain with its users, groups, projects and roles.
 
-    Raises ForbiddenError if it is enabled or the default domain; ConflictError if one of its projects has resources, or
-    something is created in it concurrently.
+    Raises ForbiddenError if it is enabled or the default domain.  Raises ConflictError if one of its projects has
+    resources, or something is created in it concurrently.
     """
     refuse_immutable(domain)
     if domain.id == DEFAULT:

@@ -24,7 +24,7 @@ _GONE = "The endpoints or the project were deleted in the meantime."
 
 @when_broken_off
 def create_endpoint_group(name: str, filters: Mapping[str, Any], *, description: str | None = None) -> EndpointGroup:
-    """Create an endpoint group; InvalidInputError without filters."""
+    """Create an endpoint group.  Raises InvalidInputError without filters."""
     if not filters:
         raise InvalidInputError("The filters of an endpoint group cannot be empty.", field="filters")
     return EndpointGroup.objects.create(**_checked({"name": name, "filters": filters, "description": description}))
@@ -34,7 +34,7 @@ def create_endpoint_group(name: str, filters: Mapping[str, Any], *, description:
 def update_endpoint_group(group: EndpointGroup, changes: Mapping[str, Any]) -> None:
     """Update ``name``, ``description`` or ``filters``, which are replaced completely; no filters: all endpoints.
 
-    Raises InvalidInputError; NotFoundError if the group was deleted in the meantime.
+    Raises InvalidInputError.  Raises NotFoundError if the group was deleted in the meantime.
     """
     store(group, _checked(changes))
 
@@ -48,7 +48,7 @@ def delete_endpoint_group(group: EndpointGroup) -> None:
 def add_endpoint_to_project(endpoint: Endpoint, project: Project) -> None:
     """Add an endpoint to the project's catalog, which then contains only added endpoints.
 
-    Raises ConflictError if it was already added; NotFoundError if one of them was deleted in the meantime.
+    Raises ConflictError if it was already added.  Raises NotFoundError if one of them was deleted in the meantime.
     """
     with told_as(_GONE, NotFoundError):
         if not ProjectEndpoint.objects.get_or_create(project=project, endpoint=endpoint)[1]:
@@ -56,7 +56,7 @@ def add_endpoint_to_project(endpoint: Endpoint, project: Project) -> None:
 
 
 def remove_endpoint_from_project(endpoint: Endpoint, project: Project) -> None:
-    """Remove an added endpoint from the project's catalog; NotFoundError."""
+    """Remove an added endpoint from the project's catalog.  Raises NotFoundError."""
     if not ProjectEndpoint.objects.filter(project=project, endpoint=endpoint).delete()[0]:
         raise NotFoundError(f"Endpoint {endpoint.id.hex} not found in project {project.id.hex}.")
 
@@ -70,7 +70,7 @@ def add_group_to_project(group: EndpointGroup, project: Project) -> None:
 
 
 def remove_group_from_project(group: EndpointGroup, project: Project) -> None:
-    """Remove an added endpoint group from the project's catalog; NotFoundError."""
+    """Remove an added endpoint group from the project's catalog.  Raises NotFoundError."""
     if not ProjectEndpointGroup.objects.filter(project=project, group=group).delete()[0]:
         raise NotFoundError("Endpoint Group Project Association not found.")
 

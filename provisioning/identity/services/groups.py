@@ -29,7 +29,7 @@ class GroupChanges(TypedDict, total=False):
 
 
 def create_group(domain: Domain, name: str, *, description: str = "", extra: dict[str, Any] | None = None) -> Group:
-    """Create a group; InvalidInputError for an invalid field, ConflictError if the name exists."""
+    """Create a group.  Raises InvalidInputError for an invalid field, ConflictError if the name exists."""
     group = Group(
         domain=domain, name=check_name(name, SHORT), description=check_text(description), extra=merged({}, extra)
     )

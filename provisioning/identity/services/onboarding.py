@@ -90,7 +90,7 @@ def set_roles(
 
 @when_broken_off
 def set_implied(prior: Role, implied: Collection[Role]) -> None:
-    """Set the roles that a role implies; ForbiddenError if the cloud would lose its last administrator."""
+    """Set the roles that a role implies.  Raises ForbiddenError if the cloud would lose its last administrator."""
     with keeping_an_administrator():
         rows = ImpliedRole.objects.filter(prior=prior).select_related("implied")
         present = {row.implied_id: row.implied for row in rows}

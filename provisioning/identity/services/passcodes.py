@@ -45,8 +45,8 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
     """Return the user of a passcode, and its step, which must be passed to ``use_passcode`` if all other proofs are
     correct.
 
-    Raises NotAuthenticatedError, with the same message for all reasons; TooManyAttemptsError while the client must
-    wait.
+    Raises NotAuthenticatedError, with the same message for all reasons.  Raises TooManyAttemptsError while the client
+    must wait.
     """
     throttle.check_address(source)
     typed = typed_name(proof.user_id, proof.user_name, proof.domain_id, proof.domain_name)
@@ -69,7 +69,7 @@ def authenticate_passcode(proof: PasscodeProof, source: str) -> tuple[User, int]
 
 
 def use_passcode(user: User, step: int) -> None:
-    """Mark the user's passcodes of this step as used; NotAuthenticatedError if they already are."""
+    """Mark the user's passcodes of this step as used.  Raises NotAuthenticatedError if they already are."""
     used = hashlib.sha256(f"passcode {user.id.hex} {step}".encode()).hexdigest()[:32]
     ends = timezone.now() + timedelta(seconds=STEP * (EARLIER + 2))
     _, first = RevokedToken.objects.get_or_create(audit_id=used, defaults={"expires_at": ends})

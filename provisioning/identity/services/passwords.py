@@ -75,7 +75,7 @@ def has_expired(user: User) -> bool:
 @when_broken_off
 @transaction.atomic
 def set_password(user: User, password: str | None, *, by_admin: bool = False) -> None:
-    """Set the password and end all sessions and tokens of the user; InvalidInputError if it violates the rules.
+    """Set the password and end all sessions and tokens of the user.  Raises InvalidInputError if it violates the rules.
 
     ``by_admin``: another user chose it, so it may have to be changed at the first use. None: no password is valid.
     """

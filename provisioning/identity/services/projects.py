@@ -119,7 +119,7 @@ def set_project_enabled(project: Project, *, enabled: bool) -> None:
 
 @when_broken_off
 def delete_project(project: Project) -> None:
-    """Delete a project with its role assignments; ConflictError, with a list, if it has resources or children."""
+    """Delete a project with its role assignments.  Raises ConflictError with a list of its resources or children."""
     refuse_immutable(project)
     project_id = project.id
     with undisturbed("project"), keeping_an_administrator():
@@ -136,7 +136,7 @@ def delete_project(project: Project) -> None:
 
 @transaction.atomic
 def set_tags(project: Project, names: Collection[str]) -> None:
-    """Replace the tags of the project; InvalidInputError."""
+    """Replace the tags of the project.  Raises InvalidInputError."""
     words = check_tags(names)
     refuse_immutable(project, {})
     project.tags.exclude(name__in=words).delete()
@@ -156,7 +156,7 @@ def add_tag(project: Project, name: str) -> None:
 
 
 def remove_tag(project: Project, name: str) -> None:
-    """Remove a tag; NotFoundError if the project does not have it."""
+    """Remove a tag.  Raises NotFoundError if the project does not have it."""
     refuse_immutable(project, {})
     if "\0" in name or not project.tags.filter(name=name).delete()[0]:
         raise NotFoundError(f"Could not find project tag: {name[:64]}.")

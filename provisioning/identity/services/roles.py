@@ -128,7 +128,8 @@ def imply(prior: Role, implied: Role) -> None:
     """Make ``prior`` imply ``implied``.
 
     A domain-specific role may also imply roles of other domains. Raises ForbiddenError if ``implied`` is ``admin``,
-    implies ``prior`` itself, or is domain-specific while ``prior`` is global; ConflictError if the implication exists.
+    implies ``prior`` itself, or is domain-specific while ``prior`` is global.  Raises ConflictError if the implication
+    exists.
     """
     if implied.domain_id is None and implied.name.lower() == NEVER_IMPLIED:
         raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")

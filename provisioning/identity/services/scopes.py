@@ -25,7 +25,7 @@ def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
 
 
 def project_to_enter(user: User, project_id: str) -> Project:
-    """Return the project; ForbiddenError if the user has no role there or it is disabled."""
+    """Return the project.  Raises ForbiddenError if the user has no role there or it is disabled."""
     wanted = read_id(project_id)
     found = next((project for project in projects_of(user.id) if project.id == wanted), None)
     if found is None:
@@ -34,7 +34,7 @@ def project_to_enter(user: User, project_id: str) -> Project:
 
 
 def domain_to_enter(user: User, domain_id: str) -> Domain:
-    """Return the domain; ForbiddenError if the user has no role on the domain itself or it is disabled."""
+    """Return the domain.  Raises ForbiddenError if the user has no role on the domain itself or it is disabled."""
     found = next((domain for domain in domains_of(user.id) if domain.id == domain_id), None)
     if found is None:
         raise ForbiddenError("You have no role on that domain.")
@@ -42,7 +42,7 @@ def domain_to_enter(user: User, domain_id: str) -> Domain:
 
 
 def system_to_enter(user: User) -> Scope:
-    """Return the system scope; ForbiddenError if the user has no role on the system."""
+    """Return the system scope.  Raises ForbiddenError if the user has no role on the system."""
     if not roles_on_system(user.id):
         raise ForbiddenError("You have no role on the system.")
     return "system"

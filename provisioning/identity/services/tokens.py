@@ -23,7 +23,7 @@ def issue_token(
     application_credential: ApplicationCredential | None = None,
     lifetime: timedelta | None = None,
 ) -> IssuedToken:
-    """Issue a token for an authenticated user; NotAuthenticatedError if the user has no role in the scope."""
+    """Issue a token for an authenticated user.  Raises NotAuthenticatedError if the user has no role in the scope."""
     if not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     return tokens.issue(

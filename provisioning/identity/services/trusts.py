@@ -89,8 +89,8 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
 def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
     """Delete a trust and those redelegated from it; their tokens and the credentials created with them become invalid.
 
-    Raises NotFoundError if it was already deleted; ForbiddenError for the token of a trust that it does not descend
-    from.
+    Raises NotFoundError if it was already deleted.  Raises ForbiddenError for the token of a trust that it does not
+    descend from.
     """
     if caller is not None:
         refuse_application_credentials(caller)
@@ -101,7 +101,7 @@ def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
 
 
 def use_trust(trust: Trust) -> None:
-    """Count one use of the trust; ForbiddenError if none is left."""
+    """Count one use of the trust.  Raises ForbiddenError if none is left."""
     if trust.remaining_uses is None:
         return
     left = Trust.objects.filter(id=trust.id, remaining_uses__gt=0)
@@ -142,7 +142,7 @@ def _check_limits(asked: TrustRequest) -> None:
 
 
 def _parent(caller: RequestContext, asked: TrustRequest) -> Trust | None:
-    """Return the trust to redelegate, if any; ForbiddenError if it cannot be redelegated."""
+    """Return the trust to redelegate, if any.  Raises ForbiddenError if it cannot be redelegated."""
     given = asked.redelegated_trust_id
     if caller.trust_id is None:
         if given is not None:

@@ -26,7 +26,7 @@ def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Regist
     """Create registered limits: ``service_id``, ``resource_name``, ``default_limit``, optionally ``region_id``,
     ``description``.
 
-    Raises InvalidInputError for an unknown service or region; ConflictError if the resource already has one.
+    Raises InvalidInputError for an unknown service or region.  Raises ConflictError if the resource already has one.
     """
     services, regions = _services(wanted), _regions(wanted)
     made = [RegisteredLimit(**_columns(one, services, regions)) for one in wanted]
@@ -37,7 +37,9 @@ def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Regist
 
 @when_broken_off
 def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any]) -> RegisteredLimit:
-    """Update a registered limit.  Raises as ``create_registered_limits``; ForbiddenError if a limit refers to it."""
+    """Update a registered limit.  Raises the errors of ``create_registered_limits``, and ForbiddenError if a limit
+    refers to it.
+    """
     columns = _columns(changes, _services([changes]), _regions([changes]))
     with told_as(_TAKEN.format(what="registered limit")):
         _lock_unreferenced(record)
@@ -51,7 +53,7 @@ def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any])
 @when_broken_off
 @transaction.atomic
 def delete_registered_limit(record: RegisteredLimit) -> None:
-    """Delete a registered limit; ForbiddenError if a limit refers to it."""
+    """Delete a registered limit.  Raises ForbiddenError if a limit refers to it."""
     _lock_unreferenced(record)
     record.delete()
 
@@ -61,8 +63,9 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
     """Create limits: as ``create_registered_limits``, with ``resource_limit`` and either ``project_id`` or
     ``domain_id``.
 
-    A domain's id is also accepted as ``project_id``. Raises InvalidInputError for unknown objects; ForbiddenError for a
-    resource without a registered limit; ConflictError if the project or domain already has a limit.
+    A domain's id is also accepted as ``project_id``. Raises InvalidInputError for unknown objects.  Raises
+    ForbiddenError for a resource without a registered limit.  Raises ConflictError if the project or domain already has
+    a limit.
     """
     services, regions = _services(wanted), _regions(wanted)
     owners = _owners(wanted)
@@ -83,7 +86,7 @@ def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
 @when_broken_off
 @transaction.atomic
 def update_limit(record: Limit, changes: Mapping[str, Any]) -> Limit:
-    """Update ``resource_limit`` and ``description``; NotFoundError if it was deleted in the meantime."""
+    """Update ``resource_limit`` and ``description``.  Raises NotFoundError if it was deleted in the meantime."""
     columns = _limit_columns(changes)
     if columns and not Limit.objects.filter(id=record.id).update(**columns):
         raise NotFoundError(f"Could not find limit for {record.id.hex}.")
@@ -116,7 +119,7 @@ def _locked(resources: Collection[_Resource]) -> dict[_Resource, RegisteredLimit
 
 
 def _services(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return given id → service id; InvalidInputError for an unknown service."""
+    """Return given id → service id.  Raises InvalidInputError for an unknown service."""
     given = {one["service_id"]: read_id(one["service_id"]) for one in wanted if "service_id" in one}
     there = set(Service.objects.filter(id__in=[key for key in given.values() if key]).values_list("id", flat=True))
     return _existing("service_id", given, there)
@@ -137,7 +140,9 @@ def _existing(field: str, given: Mapping[str, Any], there: Collection[Any]) -> d
 
 
 def _owners(wanted: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return ``project_id`` or ``domain_id`` for each limit; InvalidInputError unless it has exactly one of them."""
+    """Return ``project_id`` or ``domain_id`` for each limit.  Raises InvalidInputError unless it has exactly one of
+    them.
+    """
     texts = {text for one in wanted for name in ("project_id", "domain_id") if (text := one.get(name)) is not None}
     keys = {text: read_id(text) for text in texts}
     projects = set(Project.objects.filter(id__in={key for key in keys.values() if key}).values_list("id", flat=True))

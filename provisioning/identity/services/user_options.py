@@ -19,7 +19,7 @@ MOST_RULES, MOST_METHODS, LONGEST_METHOD = 32, 16, 64
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are not None; InvalidInputError names an invalid one."""
+    """Return the options that are not None.  Raises InvalidInputError for an invalid one."""
     found = {name: value for name, value in options.items() if value is not None}
     for name, value in found.items():
         if name in SWITCHES:
