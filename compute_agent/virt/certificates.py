@@ -1,8 +1,8 @@
 """The host's certificates, in a directory with the file names that QEMU's ``tls-creds-x509`` expects.
 
 The keys are created once, on this host, and never leave it. Only the certificates are renewed, each atomically, so that
-a reader always finds a matching key and certificate. QEMU reads them when it opens a volume, and a daemon when it
-starts; neither reads them again.
+a reader always finds a key and a certificate that match. A guest's QEMU reads the files when it opens a volume, a
+storage daemon when it starts. Renewed files do not affect open connections.
 """
 
 import os
@@ -53,7 +53,7 @@ class HostCertificates:
     def take(self, certificate: Certificate) -> None:
         """Store the certificates signed by the portal.
 
-        The CA is written first, as it is valid for the old and the new ones.
+        The CA file is written first, because it is valid for the previous and the new certificates.
         """
         self._write(self.folder / CA, certificate.ca.encode(), 0o644)
         self._write(self.folder / f"{SERVER}-cert.pem", certificate.server.encode(), 0o644)
@@ -72,7 +72,9 @@ class HostCertificates:
         return self.folder / f"{role}-key.pem"
 
     def _show_to_guests(self, key: Path) -> None:
-        """Let QEMU read the key: it gets the directory's group, which is that of the guests' account."""
+        """Allow QEMU to read the key: set the key's group to the directory's group, which is that of the guests'
+        account.
+        """
         group = self.folder.stat().st_gid
         about = key.stat()
         if os.geteuid() == 0 and (about.st_gid != group or about.st_mode & 0o777 != 0o640):

@@ -3,13 +3,14 @@
 It runs as a script, with only the standard library, between the agent and a program that reads tenants' data. In a
 child process it
 
-1. provides access to the directories that the program needs under their own names, also below one that its account
-   may not enter, in its own mount namespace;
-2. changes to the account and drops every capability permanently, or stays root with the specified ones, and can gain no
-   rights by executing programs;
+1. mounts the directories that the program needs in its own mount namespace, under their usual paths, even if the
+   account may not enter a parent directory;
+2. changes to the account and drops every capability permanently, or stays root with the specified capabilities, and
+   cannot gain rights by executing programs;
 3. forbids the system calls that such programs do not need (seccomp), with the library that QEMU uses itself;
-4. becomes the program, which cannot execute another one unless ``execve`` is allowed: the kernel asks this process
-   about each, it allows the first and closes the descriptor, after which all fail (seccomp_unotify(2)).
+4. executes the program, which cannot execute another one unless ``execve`` is allowed: the kernel asks the parent
+   process about each execution. The parent allows the first one and closes the descriptor; all later ones then fail
+   (seccomp_unotify(2)).
 
 Its exit code is the program's.
 """
@@ -101,7 +102,7 @@ def become(path: str, program: list[str], rights: dict[str, Any], parent: socket
             os.close(each)
         parent.close()
         os.execv(path, program)  # noqa: S606
-    except BaseException as error:  # noqa: BLE001 - nothing of the child may go on
+    except BaseException as error:  # noqa: BLE001 - the child must exit
         os.write(2, f"{program[0]} was not started: {error!r}\n".encode())
     os._exit(NOT_STARTED)
 
@@ -118,7 +119,9 @@ def allow_first(child: socket.socket) -> None:
 
 
 def show(places: list[Path], uid: int, gid: int) -> None:
-    """Let the account reach the directories and files; the other contents of a directory closed to it are hidden."""
+    """Give the account access to the directories and files. If it may not enter a parent directory, that directory is
+    covered by one that contains only these.
+    """
     hidden = [each for each in places if each.exists() and obstacle(each, uid, gid) is not None]
     if not hidden:
         return
@@ -149,9 +152,11 @@ def obstacle(place: Path, uid: int, gid: int) -> Path | None:
 
 
 def forbid(allowed: set[str]) -> list[int]:
-    """Load the system call filter for this process and its descendants, without the allowed calls.
+    """Load a filter for this process and its descendants that forbids the system calls ``FORBIDDEN``, except those in
+    ``allowed``.
 
-    Returns the descriptor by which the kernel asks about program execution; none if all programs may be executed.
+    Returns the descriptor through which the kernel asks about program executions; an empty list if ``execve`` is
+    allowed.
     """
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p

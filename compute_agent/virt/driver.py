@@ -103,10 +103,11 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def leftovers(self) -> list[Leftover]:
-        """List everything that belongs to no guest of ``guests``: directories, disks and seeds without a domain, and
-        the names of domains that are not Novella's.
+        """List resources that do not belong to a guest of ``guests``: directories, disks and seeds without a domain,
+        and the names of domains that are not Novella's.
 
-        Read-only; the result may include concurrent changes. Raises HypervisorUnavailableError.
+        Nothing is changed. Resources that are being created or deleted may be listed. Raises
+        HypervisorUnavailableError.
         """
 
     @abc.abstractmethod
@@ -114,27 +115,27 @@ class ComputeDriver(abc.ABC):
         """Return whether the instance's root disk exists, with or without a domain."""
 
     def needs_image(self, spec: InstanceSpec) -> bool:
-        """Return whether ``create_disk`` needs the image's file; other hosts may be asked for it."""
+        """Return whether ``create_disk`` needs the image's file. May query the storage on other hosts."""
         return boot_volume(spec) is None
 
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Create the root disk of the instance on the cached image ``base``, and its empty disks: those of
-        ``spec.local_disks``, else the flavor's ephemeral and swap disks.
+        """Create the root disk of the instance over the cached image ``base``, and its empty disks: those of
+        ``spec.local_disks``, or else the flavor's ephemeral and swap disks.
 
         A guest that boots from a volume gets no root disk. For a CD (``is_cd``) the root disk is empty, and ``base`` is
-        in the CD-ROM drive, also of a guest that boots from a volume. The root disk has ``spec.flavor.root_gb`` GiB, or
+        in the CD-ROM drive, even if the guest boots from a volume. The root disk has ``spec.flavor.root_gb`` GiB, or
         the image's own size if that is 0. An existing disk of the instance is replaced, after its guest is powered off;
-        ``keep_ephemeral`` keeps existing empty disks. Raises ImageUnacceptableError if the image is larger than the
-        flavor's disk, RetryableHostError if the host lacks space. ``base`` is None for a driver with a fake image
-        cache, and for a guest that boots from a volume.
+        ``keep_ephemeral`` keeps existing empty disks. ``base`` is None for a driver with a fake image cache, and for a
+        guest that boots from a volume. Raises ImageUnacceptableError if the image is larger than the flavor's disk,
+        RetryableHostError if the host lacks space.
         """
 
     @abc.abstractmethod
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
-        """Store the kernel and the ramdisk of the guest next to its disks; those of an earlier image are removed.
+        """Store the kernel and the ramdisk of the guest next to its disks, and remove those of an earlier image.
 
-        ``files`` must have those of ``spec``, except for a driver with a fake image cache.
+        ``files`` must contain each file that ``spec`` names, except for a driver with a fake image cache.
         """
 
     @abc.abstractmethod
@@ -155,7 +156,7 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
-        """Wait until the hypervisor reports that the guest runs, at most ``timeout`` seconds; event-driven, without
+        """Wait until the hypervisor reports that the guest runs, for at most ``timeout`` seconds. Uses events, not
         polling.
 
         Raises RetryableHostError if the guest died or did not run in time.
@@ -167,8 +168,8 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
-        """Reboot: soft asks the guest and falls back to hard after ``timeout`` seconds; hard destroys and starts the
-        domain.
+        """Reboot the guest. A soft reboot asks the guest, and becomes a hard one after ``timeout`` seconds. A hard
+        reboot destroys and starts the domain.
         """
 
     @abc.abstractmethod
@@ -192,9 +193,9 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def pause(self, uuid: str) -> None:
-        """Pause the guest's processors; it stays in memory.
+        """Pause the guest's vCPUs; its memory is kept.
 
-        A paused guest is unchanged. Raises InstanceNotFoundError, UnsupportedError if it does not run.
+        A paused guest is unchanged. Raises InstanceNotFoundError, UnsupportedError if the guest does not run.
         """
 
     @abc.abstractmethod
@@ -207,11 +208,11 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def resume(self, uuid: str) -> None:
-        """Start the guest from its saved memory, or from its disk without one."""
+        """Start the guest from its saved memory, or from its disk if no memory is saved."""
 
     @abc.abstractmethod
     def crash_dump(self, uuid: str) -> None:
-        """Send the guest a non-maskable interrupt. Raises UnsupportedError if it does not run."""
+        """Send the guest a non-maskable interrupt. Raises UnsupportedError if the guest does not run."""
 
     @abc.abstractmethod
     def set_password(self, uuid: str, user: str, password: str) -> None:
@@ -230,22 +231,24 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
-        """Redefine the stopped guest to boot from a new disk over ``base``, with the ``files`` of ``spec.rescue``, and
-        with its own root disk as the second one.
+        """Redefine the stopped guest to boot from a new disk over ``base``, with the ``files`` of ``spec.rescue``. Its
+        own root disk becomes the second disk.
 
-        It has its own seed until ``unrescue``. A guest that is already rescued gets another new disk. Raises
-        InstanceNotFoundError for a guest without a disk, RetryableHostError without space.
+        The guest has a separate seed until ``unrescue``. A guest that is already rescued gets another new disk. Raises
+        InstanceNotFoundError for a guest without a disk, RetryableHostError if the host lacks space.
         """
 
     @abc.abstractmethod
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        """Restore the definition before ``rescue``, stopped, and remove the files of the rescue; idempotent."""
+        """Restore the definition from before ``rescue``, without starting the guest, and remove the files of the
+        rescue. Idempotent.
+        """
 
     @abc.abstractmethod
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
-        """Redefine the stopped guest with the size of ``spec.flavor``: its root disk is extended on a copy, and the
-        previous one is kept for ``revert_resize``. Raises ImageUnacceptableError for a smaller disk,
-        RetryableHostError without space.
+        """Redefine the stopped guest with the size of ``spec.flavor``. The root disk is extended, and its previous
+        content and size are kept for ``revert_resize``. Raises ImageUnacceptableError if the new disk is smaller,
+        RetryableHostError if the host lacks space.
         """
 
     @abc.abstractmethod
@@ -254,7 +257,7 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
-        """Give the stopped guest the size of ``spec.flavor`` and the disk that ``resize`` kept."""
+        """Redefine the stopped guest with the size of ``spec.flavor`` and the disk that ``resize`` kept."""
 
     @abc.abstractmethod
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
@@ -262,41 +265,42 @@ class ComputeDriver(abc.ABC):
         for a running, paused or stopped guest.
 
         A running guest keeps running. An existing file is replaced. Raises StoppedError if ``stopped`` returns True
-        early, RetryableHostError without space; then there is no file.
+        before the end, RetryableHostError if the host lacks space; ``target`` does not exist then.
         """
 
     @abc.abstractmethod
     def uefi_variables(self, uuid: str) -> bytes | None:
-        """Return the variables of the guest's UEFI firmware, whether it runs or not; None for a guest without.
+        """Return the variables of the guest's UEFI firmware, whether the guest runs or not; None for a guest without
+        UEFI.
 
-        A guest whose image has the property ``uefi_variables.PROPERTY`` starts with these if they fit the firmware.
-        Raises InstanceNotFoundError.
+        If the guest's image has the property ``uefi_variables.PROPERTY``, the guest starts with the variables in it,
+        provided that they fit the firmware. Raises InstanceNotFoundError.
         """
 
     @abc.abstractmethod
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
-        """Freeze the file systems of a running guest within the block, if its guest agent can; no effect on other
-        guests.
+        """Freeze the file systems of a running guest while the block runs, if its guest agent can. Has no effect
+        otherwise.
         """
 
     @abc.abstractmethod
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Attach the interface of ``port`` to the guest, running or not; an attached one is unchanged.
+        """Attach the interface of ``port`` to the guest, running or not. An attached interface is unchanged.
 
         Raises InstanceNotFoundError.
         """
 
     @abc.abstractmethod
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        """Detach the interface of ``port`` from the guest; a missing interface or guest is ignored.
+        """Detach the interface of ``port`` from the guest. A missing interface or guest is ignored.
 
-        A running guest has to release it: RetryableHostError if it does not, and UnsupportedError if it is paused; the
-        guest then keeps the interface.
+        A running guest has to release the interface. If it does not, RetryableHostError is raised, or UnsupportedError
+        if it is paused; the guest then keeps the interface.
         """
 
     @abc.abstractmethod
     def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
-        """Attach the volume to the guest as a disk, running or not; an attached one is unchanged.
+        """Attach the volume to the guest as a disk, running or not. An attached volume is unchanged.
 
         Raises InstanceNotFoundError; UnsupportedError for a bus without hot-plug on a running guest, and for a
         suspended guest.
@@ -304,11 +308,11 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
-        """Detach the volume from the guest; a missing volume or guest is ignored.
+        """Detach the volume from the guest. A missing volume or guest is ignored.
 
-        A running guest has to release it: RetryableHostError if it does not, UnsupportedError if it is paused or
-        suspended; the guest then keeps the volume. With ``force`` the volume is closed in any case, and the guest sees
-        disk errors; the saved memory of a suspended guest is lost.
+        A running guest has to release the volume. If it does not, RetryableHostError is raised, or UnsupportedError if
+        it is paused or suspended; the guest then keeps the volume. With ``force`` the volume is closed in any case, and
+        the guest gets I/O errors; the saved memory of a suspended guest is lost.
         """
 
     @abc.abstractmethod
@@ -320,17 +324,18 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
-        """Copy the data of ``old`` to ``new``, of the same size, while the guest runs, and switch the guest to it.
+        """Copy the data of ``old`` to ``new`` while the guest runs, and switch the guest to ``new``. Both have the same
+        size.
 
-        They may be two attachments of one volume whose data is migrated. No effect if the guest uses ``new`` already.
-        Raises StoppedError if ``stopped`` returns True early, UnsupportedError for a stopped guest, RetryableHostError;
-        the guest then still uses ``old``.
+        They may be two attachments of one volume whose data is migrated. Has no effect if the guest uses ``new``
+        already. Raises StoppedError if ``stopped`` returns True before the end, UnsupportedError for a stopped guest,
+        and RetryableHostError; the guest then still uses ``old``.
         """
 
     @abc.abstractmethod
     def volumes(self) -> dict[str, list[str]]:
-        """Return guest uuid → ids of its volumes, for each guest of ``guests``: those in use for a running guest, those
-        in the definition for others.
+        """Return guest uuid → ids of its volumes, for each guest of ``guests``: of a running guest the volumes in use,
+        otherwise those in its definition.
         """
 
     @abc.abstractmethod
@@ -339,14 +344,14 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def interfaces(self) -> dict[str, list[str]]:
-        """Return guest uuid → MAC addresses of its interfaces, for each guest of ``guests``: those in use for a running
-        guest, those in the definition for others.
+        """Return guest uuid → MAC addresses of its interfaces, for each guest of ``guests``: of a running guest the
+        interfaces in use, otherwise those in its definition.
         """
 
     @abc.abstractmethod
     def open_exports(self) -> set[str]:
-        """Return the names of the exports that running guests use as disks, and of those that a disk is being copied
-        to.
+        """Return the names of the exports that running guests use as disks, and of exports to which a disk is being
+        copied.
         """
 
     @abc.abstractmethod
@@ -354,14 +359,14 @@ class ComputeDriver(abc.ABC):
         """Resume a guest that was paused because a volume could not be reached, if all its failed volumes can be
         reached again.
 
-        Returns whether it was resumed. Other guests, and unknown ones, are unchanged.
+        Returns whether it was resumed. Other guests, and unknown guests, are unchanged.
         """
 
     @abc.abstractmethod
     def console_socket(self, uuid: str, protocol: str) -> Path:
         """Return the UNIX socket of the guest's graphical (``vnc``) or first serial console (``serial``).
 
-        Raises InstanceNotFoundError, UnsupportedError without one.
+        Raises InstanceNotFoundError, UnsupportedError if the guest does not have that console.
         """
 
     @abc.abstractmethod

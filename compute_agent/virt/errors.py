@@ -1,9 +1,9 @@
-"""Errors of hosts: fatal ones abort the build, retryable ones move it to another host."""
+"""Errors of hosts. Fatal errors abort the build; retryable errors move it to another host."""
 
 
 class HostError(Exception):
-    """Base: a failure on this host with a code for programs and a message for users (without paths, host names and
-    addresses).
+    """Base class: a failure on this host, with a code for programs and a message for users. The message contains no
+    paths, host names or addresses.
     """
 
     code = "host_error"
@@ -99,6 +99,6 @@ class GuestUnreachableError(HostError):
 
 
 class UnsupportedError(HostError):
-    """This host's hypervisor, or this guest, does not support it."""
+    """This host's hypervisor, or this guest, does not support the operation."""
 
     code = "unsupported"

@@ -1,6 +1,7 @@
-"""The fake driver: a hypervisor's state in memory and in a journal, so that a cloud runs without QEMU.
+"""The fake driver: a simulated hypervisor whose state is in memory and in a journal, so that a cloud runs without QEMU.
 
-Its guests survive the agent, too. It can simulate a failure at a chosen step of every build (``FaultPoint``).
+Like real guests, its guests continue while the agent restarts. It can simulate a failure at a chosen step of every
+build (``FaultPoint``).
 """
 
 import threading
@@ -211,7 +212,7 @@ class FakeDriver(FakeVolumes):
         self._ask_agent(uuid)
 
     def _ask_agent(self, uuid: str) -> None:
-        """Check for the guest agent, which exists while the guest runs."""
+        """Check that the guest agent answers, which it does while the guest runs. Raises UnsupportedError."""
         with self._changed:
             if self._guest(uuid).power != PowerState.RUNNING:
                 raise UnsupportedError("The guest's agent does not answer.")

@@ -1,4 +1,6 @@
-"""Consoles of simulated guests: a one-colour screen that changes with each key, and a serial line that echoes."""
+"""Consoles of simulated guests: a screen of one colour that changes with each key, and a serial line that
+echoes input.
+"""
 
 import contextlib
 import logging
@@ -119,7 +121,7 @@ class _Console:
 
 
 def _line(client: socket.socket, name: str) -> None:
-    """Prompt, and echo; a carriage return prompts again."""
+    """Send a prompt, then echo the input. A carriage return sends the prompt again."""
     prompt = f"\r\n{name} login: ".encode()
     client.sendall(prompt)
     while data := client.recv(4096):

@@ -115,7 +115,7 @@ def local_mb(spec: InstanceSpec) -> int:
 
 
 def capacity_of(guests: Sequence[FakeGuest], total: tuple[int, int, int], seconds: float) -> HostCapacity:
-    """Return capacity and usage of a host with ``total`` vCPUs, MiB and GiB, and an uptime in ``seconds``."""
+    """Return capacity and usage of a host. ``total``: its vCPUs, MiB and GiB. ``seconds``: its uptime."""
     vcpus, memory_mb, disk_gb = total
     running = [guest for guest in guests if guest.power == PowerState.RUNNING]
     return HostCapacity(

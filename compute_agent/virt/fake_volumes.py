@@ -129,7 +129,7 @@ class FakeVolumes(ComputeDriver):
                 self.pause(guest.uuid)
 
     def disk(self, uuid: str, volume_id: str) -> GuestDisk | None:
-        """Return the guest's disk of a volume; None without one."""
+        """Return the guest's disk of a volume; None if the volume is not attached."""
         with self._changed:
             return next((disk for disk in self._guest(uuid).volumes if disk.id == volume_id), None)
 
@@ -149,7 +149,7 @@ class FakeVolumes(ComputeDriver):
 
 
 def find(guest: FakeGuest, disk: GuestDisk) -> GuestDisk | None:
-    """Return a volume as the guest has it."""
+    """Return the guest's disk for the attachment of ``disk``; None if it is not attached."""
     return next((each for each in guest.volumes if is_same(each, disk)), None)
 
 

@@ -1,4 +1,4 @@
-"""A driver that delegates to another one; subclasses override single methods."""
+"""A driver that delegates to another driver. Subclasses override single methods."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

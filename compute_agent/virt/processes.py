@@ -1,4 +1,4 @@
-"""Find and end the helper processes of this host, only those that are proved to be ours."""
+"""Finds and ends helper processes of this host, only if they are proved to be Novella's."""
 
 import contextlib
 import ctypes
@@ -20,12 +20,12 @@ SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 
 
 class Reaper:
-    """Removes ended daemons of this process from the process table immediately.
+    """Reaps ended daemons that this process started, immediately.
 
-    They have no parent: the machine's init inherits them and may reap them late, and until then they seem to run (to
-    libvirt, after it ended a guest or a probe). So this process becomes their subreaper. Children that other code waits
-    for are left to it: they belong to our session, or started one and have not become one of the daemons' programs
-    (libvirt's own intermediate processes).
+    Daemons detach from their parent: the machine's init would inherit them and might reap them late. Until then they
+    seem to run, for example to libvirt after it ended a guest or a probe. Therefore this process becomes their
+    subreaper. It does not reap children that other code waits for. Such children belong to this session, or started a
+    session but have not executed one of the daemons' programs (libvirt's own intermediate processes).
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Reaper:
 
     @staticmethod
     def _children() -> list[int]:
-        """List the children of all threads of this process, ended ones included."""
+        """List the children of all threads of this process, including ended ones."""
         found: list[int] = []
         for path in Path("/proc/self/task").glob("*/children"):
             with contextlib.suppress(OSError):  # the thread has ended
@@ -96,7 +96,7 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
 
 
 def ended(pid: int, seconds: float) -> bool:
-    """Wait until a process has ended and released its resources; return whether it did in that time."""
+    """Wait until a process has ended and released its resources. Return whether it ended within ``seconds``."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -30,7 +30,7 @@ class Limits:
 
 
 class ProgramError(Exception):
-    """A program failed, was stopped by its limits or does not exist; the text is for the operator."""
+    """A program failed, was stopped by its limits or does not exist. The text is for the operator."""
 
     def __init__(self, text: str, number: int | None = None) -> None:
         """``number``: the exit code, if any."""
@@ -41,10 +41,10 @@ class ProgramError(Exception):
 def run_program(
     *command: str, limits: Limits | None = None, stdin: bytes | None = None, rights: Rights | None = None
 ) -> bytes:
-    """Run ``command`` and return its output; raises ProgramError.
+    """Run ``command`` and return its output. Raises ProgramError.
 
     ``limits`` are set with prlimit(1), so that they apply before the program reads any input. ``rights``: None for the
-    agent's own.
+    agent's own rights.
     """
     limits = limits or Limits()
     name, prefix = Path(command[0]).name, _prefix(limits, rights)
@@ -64,7 +64,7 @@ def run_program(
 
 
 def _prefix(limits: Limits, rights: Rights | None) -> list[str]:
-    """Return the words before those of a program."""
+    """Return the command line that precedes a program's own, to set its limits and rights."""
     words = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
     return [*words, *(rights.command if rights is not None else ())]
 
@@ -74,8 +74,8 @@ def run_long(
 ) -> None:
     """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True.
 
-    Bytes read and written are reported as progress. ``total``: bytes of which it prints the percentage done, like
-    ``qemu-img -p``. Raises ProgramError.
+    Bytes read and written are reported as progress. ``total``: the number of bytes of which the program prints the
+    percentage done, like ``qemu-img -p``. Raises ProgramError.
     """
     name, prefix = Path(command[0]).name, _prefix(limits, rights)
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
@@ -111,7 +111,9 @@ def run_long(
 
 
 def _done(descriptor: int, total: int) -> int | None:
-    """Return the bytes of ``total`` that a program reports as done; None before its first report."""
+    """Return the bytes that are done, from ``total`` and the program's last printed percentage; None before its first
+    one.
+    """
     length = os.fstat(descriptor).st_size
     found = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))
     return int(float(found[-1]) * total / 100) if found else None

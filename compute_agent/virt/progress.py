@@ -1,4 +1,4 @@
-"""Progress reports of long operations, to a listener of the thread."""
+"""Progress reports of long operations, to a listener that is set for the thread."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Amount(NamedTuple):
-    """How far a copy is, in bytes."""
+    """The progress of a copy, in bytes."""
 
     done: int
     total: int
@@ -20,8 +20,8 @@ _counter: ContextVar[Callable[[Amount], None] | None] = ContextVar("progress_cou
 
 @contextmanager
 def heard_by(listener: Callable[[], None], counter: Callable[[Amount], None] | None = None) -> Iterator[None]:
-    """Call ``listener`` for progress of this thread within the block, and before it ``counter`` with the amount, if
-    known.
+    """Call ``listener`` for each progress of this thread while the block runs. If the amount is known, call ``counter``
+    with the amount first.
     """
     mark, counting = _listener.set(listener), _counter.set(counter)
     try:
@@ -47,7 +47,9 @@ class Watched:
         self._last: object = None
 
     def look(self, amount: object, total: int = 0) -> None:
-        """Compare with the last value; None is ignored. ``total``: ``amount`` is the bytes of these."""
+        """Compare ``amount`` with the previous value; None is ignored. ``total``: the final value, if ``amount`` counts
+        bytes.
+        """
         if amount is None or amount == self._last:
             return
         if self._last is not None:
@@ -56,7 +58,7 @@ class Watched:
 
 
 def moved_by_program(pid: int) -> object:
-    """Return the I/O counters of a program, its successors and its children; None if unavailable."""
+    """Return the I/O counters of a program and its children, to compare with earlier ones; None if unavailable."""
     try:
         pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
         lines = [line for each in pids for line in Path(f"/proc/{each}/io").read_text().splitlines()]

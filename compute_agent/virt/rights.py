@@ -1,4 +1,4 @@
-"""The rights of programs that read tenants' data, so that a vulnerability does not give root on the host (see
+"""The rights of programs that read tenants' data. A vulnerability of such a program does not give root on the host (see
 ``confine``).
 """
 
@@ -36,7 +36,7 @@ class Rights:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """Return the words before those of the program."""
+        """Return the command line that precedes the program's own (``confine``)."""
         uid, gid = (self.account.uid, self.account.gid) if self.account is not None else (0, 0)
         given = {
             "uid": uid,
@@ -58,10 +58,10 @@ OF_DNSMASQ = Rights(
 
 @contextlib.contextmanager
 def lent(account: StorageAccount | None, *files: Path, read: Sequence[Path] = ()) -> Iterator[Rights]:
-    """Yield the rights of a program to read and write these files, and read those of ``read``, within the block.
+    """Yield the rights of a program to read and write ``files``, and to read the files ``read``, while the block runs.
 
-    The account owns the files in the meantime, and those of ``read`` are world-readable. If root cannot change owners
-    (NFS), the program runs as root.
+    Meanwhile the account owns ``files``, and the files ``read`` are world-readable. If root cannot change owners (NFS),
+    the program runs as root.
     """
     if account is None:
         yield Rights()

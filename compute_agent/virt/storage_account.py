@@ -1,6 +1,4 @@
-"""The account of storage daemons, so that a vulnerability of their NBD server does not give root on the storage
-host.
-"""
+"""The account of storage daemons. A vulnerability of their NBD server does not give root on the storage host."""
 
 import logging
 import os
@@ -18,22 +16,22 @@ KNOWN = "novella-storage"
 
 @dataclass(frozen=True)
 class StorageAccount:
-    """A user with its first group."""
+    """A user and its primary group."""
 
     name: str
     uid: int
     gid: int
 
     def give(self, path: Path, mode: int) -> None:
-        """Let the account own a file that it writes; nothing changes when it does so already."""
+        """Change the owner of a file to the account, which writes the file."""
         self._change(path, self.uid, mode)
 
     def show(self, path: Path, mode: int) -> None:
-        """Let the account's group use a file or folder that stays root's."""
+        """Give the account's group access to a file or folder that root owns."""
         self._change(path, 0, mode)
 
     def may_read(self, path: Path) -> bool:
-        """Return whether the modes of a file and of the folders above it let the account read it."""
+        """Return whether the account can read a file, according to the modes of the file and its parent folders."""
         try:
             return self._has(path.stat(), 4) and all(self._has(folder.stat(), 1) for folder in path.resolve().parents)
         except OSError:

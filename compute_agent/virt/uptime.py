@@ -1,4 +1,4 @@
-"""For how long this machine has run, in the words of ``uptime``."""
+"""The uptime of this machine, in the format of ``uptime``."""
 
 import os
 import time

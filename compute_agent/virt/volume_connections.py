@@ -1,7 +1,7 @@
-"""Validation of connections to volumes before a program of this host opens them.
+"""Validates connections to volumes before a program of this host opens them.
 
-The portal builds connections from reports of storage hosts. A host opens only exports for the specific client: no file
-outside its socket directory, no other volume, and no plain TCP port.
+The portal builds connections from reports of storage hosts. A host opens only exports for the specific client. It
+rejects files outside its socket directory, other volumes, and TCP without TLS.
 """
 
 import re
@@ -23,10 +23,10 @@ class ConnectionRefusedByHostError(HostError):
 
 
 def check(connection: VolumeConnection, *, client_id: str, data_id: str = "", sockets: Path) -> None:
-    """Raise ConnectionRefusedByHostError for a connection that is not to an export of one client.
+    """Raise ConnectionRefusedByHostError if the connection is not to an export for this client.
 
-    ``client_id`` is the attachment that the export must name (``exports.name_of``); empty for a guest's own root disk,
-    whose export begins with ``data_id``.  ``sockets``: the folder in which this host's daemons listen.
+    ``client_id`` is the attachment that the export must name (``exports.name_of``). It is empty for a guest's own root
+    disk, whose export begins with ``data_id``. ``sockets``: the folder of the sockets of this host's daemons.
     """
     found, *named = connection.export.split(".")
     known = client_id in named if client_id else found == data_id
@@ -40,5 +40,5 @@ def check(connection: VolumeConnection, *, client_id: str, data_id: str = "", so
 
 
 def socket_of(sockets: Path, data_id: str) -> Path:
-    """Return where the daemon of a volume listens for the guests of its own host."""
+    """Return the socket at which the daemon of a volume listens for guests of its own host."""
     return sockets / f"{data_id}.sock"

@@ -1,4 +1,4 @@
-"""The account of guests' QEMU processes, so that an escape does not become root on the host."""
+"""The account of guests' QEMU processes. Code that escapes from a guest does not become root on the host."""
 
 import grp
 import logging
@@ -34,7 +34,7 @@ class Account:
         self._change(path, self.uid, mode)
 
     def show(self, path: Path, mode: int) -> None:
-        """Give the account access by group to a file or directory owned by root."""
+        """Give the account access to a file or directory that root owns, through the account's group."""
         self._change(path, ROOT.uid, mode)
 
     def _change(self, path: Path, owner: int, mode: int) -> None:
@@ -49,8 +49,9 @@ ROOT = Account("root", 0, 0)
 def choose(settings: AgentSettings, virt_type: str) -> Account:
     """Return the account for guests of the embedded driver. Raises ValueError for an unknown user.
 
-    It is root only if configured, if there is no other account, or if that may not use KVM although it works; the
-    latter two log a warning. Guests of another libvirt use the account in its settings; then this is root's.
+    It is root only if root is configured, if there is no other account, or if the account may not use a working KVM;
+    the last two cases log a warning. Guests of another libvirt use the account in libvirt's settings; root is returned
+    then.
     """
     if settings.libvirt_uri != "embed" or os.geteuid() != 0 or settings.guest_user == ROOT.name:
         return ROOT
@@ -76,7 +77,7 @@ def _lookup(name: str) -> Account | None:
 
 
 def _may_use(device: Path, account: Account) -> bool:
-    """Whether the account may read and write the device, by itself or by a group."""
+    """Return whether the account may read and write the device, as its owner or through a group."""
     about = device.stat()
     if about.st_uid == account.uid:
         return about.st_mode & 0o600 == 0o600

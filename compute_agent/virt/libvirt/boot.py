@@ -1,4 +1,6 @@
-"""The boot source of a guest: its own or a rescue disk, by boot sector or with a kernel of the image."""
+"""The boot source of a guest: its own disk or a rescue disk, with the disk's boot sector or with a kernel
+of the image.
+"""
 
 import os
 import shutil
@@ -19,7 +21,7 @@ COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
 
 @dataclass(frozen=True)
 class Boot:
-    """The current boot source: the guest's own disks in order without empty ones, and the kernel."""
+    """The current boot source: the guest's own disks in boot order, without empty disks, and the kernel."""
 
     image: ImageRef
     disks: tuple[Path, ...]
@@ -60,7 +62,7 @@ def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
 
 
 def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
-    """Store the files under these names, replacing those of an earlier image. Raises RetryableHostError.
+    """Store the kernel and the ramdisk at these paths, replacing those of an earlier image. Raises RetryableHostError.
 
     They are hard links: the cache never changes a file, and may remove it while a guest still boots from it.
     """
@@ -81,7 +83,7 @@ def remove_rescue(paths: InstancePaths) -> None:
 
 
 def remove_rescue_variables(paths: InstancePaths) -> None:
-    """Remove the firmware variables of a rescue, so that the next one starts with new ones."""
+    """Remove the firmware variables of a rescue, so that the next rescue starts with new variables."""
     for secure_boot in (True, False):
         paths.variables(secure_boot=secure_boot, rescue=True).unlink(missing_ok=True)
 

@@ -16,7 +16,8 @@ KIB_PER_MIB = 1024
 
 
 def measure(connection: Any, domains: list[Any], instances: Path, virt_type: str) -> HostCapacity:
-    """Measure the host; ``domains`` are Novella's, ``instances`` is the directory of their disks.
+    """Return the capacity and usage of the host. ``domains`` are Novella's, ``instances`` is the directory of their
+    disks.
 
     Raises libvirtError.
     """

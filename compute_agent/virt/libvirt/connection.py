@@ -60,7 +60,7 @@ def _quiet(_context: object, error: object) -> None:
 
 @contextmanager
 def translated(action: str) -> Iterator[None]:
-    """Convert libvirt's errors into the host's: ``action`` completes "The hypervisor could not ..."."""
+    """Convert libvirt's errors into HostErrors. ``action`` completes "The hypervisor could not ..."."""
     try:
         yield
     except libvirt.libvirtError as error:
@@ -68,7 +68,7 @@ def translated(action: str) -> Iterator[None]:
 
 
 def unless_gone(question: Callable[[], T]) -> T | None:
-    """Query libvirt about a domain from an earlier list; None if it no longer exists."""
+    """Call ``question`` about a domain from an earlier list; None if the domain no longer exists."""
     try:
         return question()
     except libvirt.libvirtError as error:
@@ -78,7 +78,7 @@ def unless_gone(question: Callable[[], T]) -> T | None:
 
 
 def host_error(error: libvirt.libvirtError, action: str) -> HostError:
-    """Convert an error of libvirt; its text contains paths, so it is only for the operator."""
+    """Convert an error of libvirt. Its text contains paths, so it becomes the operator's ``detail``."""
     code, detail = error.get_error_code(), str(error)
     if code == libvirt.VIR_ERR_NO_DOMAIN:
         return InstanceNotFoundError("There is no such guest on this host.", detail=detail)
@@ -90,7 +90,9 @@ def host_error(error: libvirt.libvirtError, action: str) -> HostError:
 
 
 class Connection:
-    """libvirt with one URI. ``embed:/PATH`` runs its QEMU driver in this process with PATH as its root."""
+    """A connection to libvirt with one URI. ``embed:/PATH`` runs libvirt's QEMU driver in this process, with PATH as
+    its root.
+    """
 
     def __init__(
         self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None], conf: str = ""
@@ -113,7 +115,7 @@ class Connection:
         return self._uri.startswith("embed:")
 
     def open(self) -> None:
-        """Connect if not connected; raises HypervisorUnavailableError."""
+        """Connect if not connected. Raises HypervisorUnavailableError."""
         start_event_loop()
         self._closed.clear()
         with self._lock:
@@ -121,7 +123,7 @@ class Connection:
                 self._connection = self._connect()
 
     def get(self) -> Any:
-        """Return the connection, reopened if it was lost; raises HypervisorUnavailableError."""
+        """Return the connection, reopened if it was lost. Raises HypervisorUnavailableError."""
         connection = self._connection
         if connection is None:
             if self._closed.is_set():

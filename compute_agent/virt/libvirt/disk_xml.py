@@ -34,7 +34,7 @@ class _Disk:
 
 
 def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
-    """Return whether disks have an explicit boot order; otherwise the guest boots from the first one."""
+    """Return whether disks have an explicit boot order. Otherwise the guest boots from the first disk."""
     if is_stable(spec) or boot.cd is not None:
         return True
     indices = [volume.boot_index for volume in spec.volumes] + [disk.boot_index for disk in spec.local_disks or []]
@@ -95,13 +95,14 @@ def _rescue_disk(boot: Boot) -> _Disk:
 
 
 def _boot_order(disks: Iterable[_Disk]) -> dict[int, int]:
-    """Return the numbers of the boot disks → their places in the boot order."""
+    """Return disk index → position in the boot order, for the disks that have a boot index."""
     ranked = [(disk.boot_index, number) for number, disk in enumerate(disks) if disk.boot_index is not None]
     return {number: place for place, (_, number) in enumerate(sorted(ranked), start=1)}
 
 
 def assign(wanted: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
-    """Return a name for each disk, given as its bus and requested name, which it gets if it is free.
+    """Return a name for each disk. ``wanted``: the bus and the requested name of each; a disk gets that name if it is
+    free.
 
     libvirt orders the disks of a bus by name.
     """
@@ -131,7 +132,7 @@ def _all_names(prefix: str) -> Iterator[str]:
 
 
 def bus_of(volume: GuestDisk) -> str:
-    """Return the bus of a volume: CD-ROMs and LUNs require one with SCSI commands."""
+    """Return the bus of a volume. CD-ROMs and LUNs require a bus with SCSI commands."""
     if volume.kind != "disk" and volume.bus == "virtio":
         return "scsi"
     return volume.bus if volume.bus in PREFIXES else "virtio"
@@ -143,7 +144,7 @@ def scsi_controller(hardware: Hardware = DEFAULT) -> ET.Element:
 
 
 def volume_element(volume: GuestDisk, name: str, hardware: Hardware = DEFAULT) -> ET.Element:
-    """Return a volume's disk. Storage errors pause the guest, so that no write is lost."""
+    """Return the disk element of a volume. Storage errors pause the guest, so that no write is lost."""
     disk = ET.Element("disk", type="network", device="cdrom" if volume.kind == "cdrom" else "disk")
     driver = {"name": "qemu", "type": "raw", "cache": "none", "discard": "unmap"}
     driver |= {"error_policy": "stop", "rerror_policy": "stop"} | _rings(hardware, bus_of(volume))

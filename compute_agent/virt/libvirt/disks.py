@@ -1,5 +1,5 @@
-"""The disks of a guest: a qcow2 overlay on the cached image, and empty ones, by default the flavor's ephemeral and swap
-disks.
+"""The disks of a guest: a qcow2 overlay on the cached image, and empty disks (by default the flavor's ephemeral and
+swap disks).
 
 A guest of a CD image has the overlay in its CD-ROM drive, and an empty root disk.
 """
@@ -34,7 +34,7 @@ USUAL = "ext4"
 
 @dataclass(frozen=True)
 class LocalFile:
-    """An empty disk of a guest and its file. ``label`` is that of its file system."""
+    """An empty disk of a guest and its file. ``label`` is the label of its file system."""
 
     disk: LocalDisk
     path: Path
@@ -52,7 +52,7 @@ class LocalFile:
 
 
 def local_disks(spec: InstanceSpec, paths: InstancePaths) -> list[LocalFile]:
-    """Return the empty disks of a guest: the requested ones, else the flavor's."""
+    """Return the empty disks of a guest: the requested disks, or else the flavor's."""
     if spec.local_disks is None:
         flavor = spec.flavor
         ephemeral = LocalFile(LocalDisk(size_mb=flavor.ephemeral_gb * 1024), paths.ephemeral_disk, "ephemeral0")
@@ -78,8 +78,8 @@ def format_disk(local: LocalFile, target: Path) -> None:
 
 
 def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
-    """Create the disks of ``spec`` over ``base``, a raw image of the cache; existing ones are replaced, except empty
-    disks with ``keep_ephemeral``.
+    """Create the disks of ``spec`` over ``base``, a raw image of the cache. Existing disks are replaced; with
+    ``keep_ephemeral`` existing empty disks are kept.
 
     Without ``base``, or for a guest that boots from a volume, there is no root disk. Raises ImageUnacceptableError if
     the image is larger than the flavor's disk, RetryableHostError if the host lacks space.
@@ -110,7 +110,7 @@ def _root_size(spec: InstanceSpec, base: Path) -> int:
 
 
 def create_rescue_disk(base: Path, paths: InstancePaths) -> None:
-    """Create a disk of the image's own size over ``base``, next to those of the guest, replacing an earlier one.
+    """Create a disk of the image's own size over ``base``, in the guest's directory, replacing an earlier rescue disk.
 
     Raises RetryableHostError if the host lacks space.
     """

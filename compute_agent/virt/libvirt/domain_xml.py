@@ -26,7 +26,7 @@ VirtType = Literal["kvm", "qemu"]
 
 @dataclass(frozen=True)
 class Mark:
-    """The metadata by which Novella recognizes its domains."""
+    """Novella's metadata in a domain, by which Novella recognizes its domains."""
 
     uuid: str
     attempt: int
@@ -86,7 +86,7 @@ def domain_xml(
 
 
 def read_mark(uuid: str, metadata: str) -> Mark:
-    """Read Novella's element as returned by libvirt; ValueError if it is not Novella's."""
+    """Parse Novella's element as returned by libvirt. Raises ValueError if it is not Novella's."""
     try:
         element = ET.fromstring(metadata)  # noqa: S314 - libvirt's own output
         attempt, quiesce = int(element.attrib["attempt"]), element.get(QUIESCE) == "required"

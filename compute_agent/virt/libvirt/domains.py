@@ -39,10 +39,12 @@ COPY_BEGIN_SECONDS = 60.0
 
 
 class Domains:
-    """Base of all groups of the driver's methods; the driver inherits from all groups."""
+    """Base class of the groups of driver methods. The driver inherits from all groups."""
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
-        """Use ``virt_type`` from ``kvm.prepare``, or determine it here; connects in ``init_host``."""
+        """``virt_type``: the result of ``kvm.prepare``; None to determine it here. The connection is opened by
+        ``init_host``.
+        """
         self._virt_type = virt_type or kvm.choose(settings.virt_type)
         paths = HostPaths(settings.state_dir.absolute())
         chosen = account.choose(settings, self._virt_type) if paths.mounted else account.ROOT
@@ -80,7 +82,7 @@ class Domains:
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
-        """Replace the guest's definition, which is kept on failure."""
+        """Replace the guest's definition. On failure the previous definition is kept."""
         xml = self._xml(spec, attempt)
         domain = self._find(spec.uuid)
         with translated("define the guest"):
@@ -90,9 +92,9 @@ class Domains:
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _xml(self, spec: InstanceSpec, attempt: int) -> str:
-        """Return the guest's definition, creating UEFI variables and TPM state if it needs them.
+        """Return the XML of the guest's definition. UEFI variables and TPM state are created if the guest needs them.
 
-        Raises UnsupportedError for hardware that this host lacks, RetryableHostError without space.
+        Raises UnsupportedError for hardware that this host lacks, RetryableHostError if the host lacks space.
         """
         paths = self._folder(spec.uuid)
         parts = self._parts(spec, paths)
@@ -121,11 +123,11 @@ class Domains:
         return Tpm(paths.real / paths.tpm.name, self._paths.tpm_key(uuid), paths.tpm_socket, account)
 
     def _as_qemu_sees(self, spec: InstanceSpec) -> InstanceSpec:
-        """Return the guest with its volumes' connections as QEMU reaches them."""
+        """Return the spec with socket paths of volumes as QEMU sees them."""
         return structs.replace(spec, volumes=[self._reachable(disk) for disk in spec.volumes])
 
     def _reachable(self, disk: GuestDisk) -> GuestDisk:
-        """Return the volume with its connection as QEMU reaches it. Raises ConnectionRefusedByHostError."""
+        """Return the volume with the path of its socket as QEMU sees it. Raises ConnectionRefusedByHostError."""
         connection, sockets = disk.connection, self._paths.exports
         if connection.socket:
             connection = structs.replace(connection, socket=str(self._paths.visible(Path(connection.socket))))
@@ -154,7 +156,7 @@ class Domains:
             return None
 
     def _domain(self, uuid: str) -> Any:
-        """Return Novella's domain; raises InstanceNotFoundError, also for a domain that is not Novella's."""
+        """Return Novella's domain. Raises InstanceNotFoundError if there is none, or if the domain is not Novella's."""
         with translated("find the guest"):
             domain = self._hypervisor.get().lookupByUUIDString(uuid)
         if self._mark(domain) is None:
@@ -164,7 +166,7 @@ class Domains:
         return domain
 
     def _find(self, uuid: str) -> Any | None:
-        """Return Novella's domain or None; raises HostError when the uuid belongs to a domain that is not Novella's."""
+        """Return Novella's domain or None. Raises HostError if the uuid belongs to a domain that is not Novella's."""
         try:
             return self._domain(uuid)
         except InstanceNotFoundError as error:
@@ -188,7 +190,7 @@ class Domains:
             try:
                 domain.destroy()
             except libvirt.libvirtError as error:
-                # It may have stopped between the two calls.
+                # It may have stopped after isActive.
                 if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
                     raise
 
@@ -205,7 +207,7 @@ class Domains:
 
     @contextmanager
     def _no_copy_begins(self, uuid: str) -> Iterator[None]:
-        """Block new copies of this guest's disk; raises RetryableHostError after a timeout."""
+        """Block new copies of this guest's disk while the block runs. Raises RetryableHostError after a timeout."""
         lock = self._copying.setdefault(uuid, threading.Lock())
         if not lock.acquire(timeout=COPY_BEGIN_SECONDS):
             raise RetryableHostError("The hypervisor is still busy with the guest's disk.")

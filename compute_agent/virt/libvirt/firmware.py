@@ -1,7 +1,7 @@
 """UEFI firmware of the host, as described by the distribution (QEMU's "firmware.json"), and guests' variables.
 
-A guest's variables are a file next to its disks, a copy of the firmware's template. Firmware with Secure Boot has a
-separate file: the variables differ, and a guest may switch between them.
+A guest's variables are a file next to its disks, initially a copy of the firmware's template. Firmware with Secure Boot
+uses a separate file, because its variables differ and a guest may switch between both kinds of firmware.
 """
 
 import contextlib
@@ -46,9 +46,9 @@ class Firmware:
 
 
 def known() -> list[Firmware]:
-    """Return the installed firmware of this host in order of preference.
+    """Return the installed firmware of this host, in order of preference.
 
-    Secure Boot counts only with its keys: without them, firmware starts anything.
+    Firmware with Secure Boot is listed only with enrolled keys: without keys, it boots unsigned software.
     """
     described = {path.name: path for folder in FOLDERS if folder.is_dir() for path in folder.glob("*.json")}
     found = []
@@ -62,9 +62,9 @@ def known() -> list[Firmware]:
 
 
 def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
-    """Return the firmware for a guest that fits its chipset, and the size of its existing variables.
+    """Return firmware that fits the guest's chipset and the size of its existing variables.
 
-    ``variables`` returns their path for firmware with or without Secure Boot. Raises UnsupportedError.
+    ``variables`` returns the path of the variables for firmware with or without Secure Boot. Raises UnsupportedError.
     """
     fitting = [each for each in known() if each.fits(hardware.machine)]
     secure, plain = [each for each in fitting if each.secure_boot], [each for each in fitting if not each.smm]
@@ -77,9 +77,10 @@ def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
 
 
 def install(firmware: Firmware, variables: Path, first: bytes | None = None) -> None:
-    """Create a guest's variables unless they exist: ``first`` of its image if they fit, else the template.
+    """Create a guest's variables unless they exist: a copy of ``first``, the image's variables, if they fit, otherwise
+    of the template.
 
-    Raises RetryableHostError without space.
+    Raises RetryableHostError if the host lacks space.
     """
     if variables.exists():
         return

@@ -43,7 +43,7 @@ def add_firmware(system: ET.Element, hardware: Hardware, parts: Parts) -> None:
 
 
 def add_features(features: ET.Element, hardware: Hardware, parts: Parts, *, kvm: bool) -> None:
-    """Add features of chipset and hypervisor; only KVM has Hyper-V's interfaces."""
+    """Add the features of the chipset and the hypervisor. Hyper-V's interfaces require KVM."""
     if parts.firmware is not None and parts.firmware.smm:
         ET.SubElement(features, "smm", state="on")
     if hardware.windows and kvm:
@@ -60,7 +60,7 @@ def add_features(features: ET.Element, hardware: Hardware, parts: Parts, *, kvm:
 
 
 def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
-    """Return the processor: by default all features of the host."""
+    """Return the CPU element. By default the guest has all features of the host's CPU."""
     mode = hardware.cpu_mode or ("host-model" if kvm else "maximum")
     cpu = ET.Element("cpu", mode=mode, check="none")
     if mode == "custom":
@@ -74,7 +74,7 @@ def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
 
 
 def clock_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
-    """Return the clock, which has local time for Windows."""
+    """Return the clock element. Windows guests have local time."""
     clock = ET.Element("clock", offset="localtime" if hardware.windows else "utc")
     if kvm:
         ET.SubElement(clock, "timer", name="pit", tickpolicy="delay")
@@ -109,7 +109,7 @@ def add_desk(devices: ET.Element, hardware: Hardware) -> None:
 
 
 def add_places(devices: ET.Element, spec: InstanceSpec, hardware: Hardware) -> None:
-    """Add the PCI Express ports, which cannot be added to a running guest."""
+    """Add PCI Express ports for all devices and some spare ones: ports cannot be added to a running guest."""
     if hardware.q35:
         ET.SubElement(devices, "controller", type="pci", index="0", model="pcie-root")
         for number in range(1, USUAL_DEVICES + len(spec.ports) + len(spec.volumes) + SPARE_PORTS + 1):

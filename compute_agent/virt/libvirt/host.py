@@ -1,4 +1,4 @@
-"""The host itself: connection, capacity, leftovers, and size of console logs."""
+"""The host itself: connection, capacity, leftovers, and the size of console logs."""
 
 import logging
 import threading
@@ -36,7 +36,7 @@ class HostOperations(Domains):
             self._reaper = Reaper()
         self._hypervisor.open()
         self._resync()
-        # Not awaited: a guest that hangs would delay the host, and a copy checks for itself before it starts.
+        # In a thread, because a guest that hangs would delay the start. A new copy ends interrupted ones itself.
         threading.Thread(target=self._end_interrupted_copies, name="interrupted-copies", daemon=True).start()
         if self._keeper is None or not self._keeper.is_alive():
             self._closing.clear()
@@ -58,7 +58,7 @@ class HostOperations(Domains):
         return leftovers.listed(self._hypervisor, self._paths)
 
     def _end_interrupted_copies(self) -> None:
-        """End copies that QEMU still runs for an agent that died: they slow down the disk, and later copies would
+        """End copies that QEMU still runs for a killed agent: they slow down the disk, and would cause later copies to
         fail.
         """
         for guest in self.guests():
@@ -74,7 +74,7 @@ class HostOperations(Domains):
                 self._keep_small(uuid)
 
     def _keep_small(self, uuid: str) -> None:
-        """Limit a guest's console log and QEMU's log of it, which a guest can fill without limit."""
+        """Limit the size of a guest's console log, and of QEMU's log, because a guest can write any amount to both."""
         for path in (self._paths.instance(uuid).console_log, self._paths.emulator_log(domain_name(uuid))):
             try:
                 console_log.trim(path)

@@ -25,7 +25,7 @@ _SECONDS = 10.0
 
 
 def traits(groups: Sequence[str]) -> Iterator[str]:
-    """Yield the traits of limits; ``groups`` are the available cgroup controllers of guests."""
+    """Yield the traits of supported limits. ``groups``: the cgroup controllers that guests can use."""
     if "cpu" in groups:
         yield CPU_TRAIT
     if limits_traffic():

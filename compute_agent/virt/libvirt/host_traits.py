@@ -1,4 +1,4 @@
-"""The traits of a host: features of its libvirt, QEMU, firmware and swtpm for guests."""
+"""The traits of a host: the hardware that its libvirt, QEMU, firmware and swtpm support for guests."""
 
 import logging
 import os
@@ -35,10 +35,10 @@ MODERN_QEMU = 8_000_000
 
 
 class Traits:
-    """The traits of this host, updated when firmware or swtpm is installed or removed."""
+    """The traits of this host. They are computed again when firmware or swtpm is installed or removed."""
 
     def __init__(self, virt_type: str, groups: Sequence[str] = ()) -> None:
-        """``groups`` are the available cgroup controllers of guests."""
+        """``groups``: the cgroup controllers that guests can use."""
         self._virt_type, self._groups = virt_type, groups
         self._seen: object = None
         self._found: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Traits:
 
 
 def traits_of(connection: Any, virt_type: str) -> tuple[str, ...]:
-    """Return the traits of a host, sorted; unknown ones are omitted."""
+    """Return the traits of a host, sorted. Traits that cannot be determined are left out."""
     found = {CPU.removesuffix("_CPU_X86") + "_ARCH_X86_64", "COMPUTE_FIRMWARE_BIOS", known.PACKED.trait}
     try:
         pc, q35 = (_capabilities(connection, machine, virt_type) for machine in ("pc", "q35"))

@@ -31,8 +31,8 @@ def attach(domain: Any, port: PortRef, hardware: Hardware = DEFAULT) -> None:
 def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None:
     """Detach the interface from the running guest, then from its definition.
 
-    Raises UnsupportedError for a paused guest, RetryableHostError for one that has not released the interface within
-    ``patience`` seconds; it then keeps the interface.
+    Raises UnsupportedError for a paused guest, RetryableHostError if the guest does not release the interface within
+    ``patience`` seconds; the guest then keeps the interface.
     """
     with translated("take the interface from the guest"):
         unplug(domain, lambda: _find(domain, port, RUNS), "an interface", patience)
@@ -42,7 +42,7 @@ def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None
 
 
 def _find(domain: Any, port: PortRef, which: int) -> str | None:
-    """Return the XML of the interface in the running guest or in its definition; None without one."""
+    """Return the XML of the interface in the running guest or in its definition; None if it is not attached."""
     tree = ET.fromstring(domain.XMLDesc(which))  # noqa: S314 - libvirt's own output
     for interface in tree.findall("./devices/interface"):
         address = interface.find("mac")

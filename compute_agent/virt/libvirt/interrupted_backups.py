@@ -1,11 +1,11 @@
-"""Disk copies interrupted by the death of the agent: their remains in libvirt's status files and in QEMU.
+"""Remains of disk copies that were interrupted by the death of the agent, in libvirt's status files and in QEMU.
 
 libvirt records the start of a copy (its "backup" job) before it records the disk. If the agent dies in between, the
-next one finds a job without disks that never ends and blocks all requests to that guest. ``forget`` removes the job
+next agent finds a job without disks that never ends and blocks all requests to that guest. ``forget`` removes the job
 from the status file.
 
-QEMU does not know these files and continues the copy. A job unknown to libvirt, or its block nodes, would fail every
-later copy, as libvirt reuses the node names. ``end`` removes both.
+QEMU does not read these files, and continues the copy. A job that libvirt does not know, or its block nodes, would
+cause every later copy to fail, because libvirt uses the same node names again. ``end`` removes the job and its nodes.
 """
 
 import logging
@@ -47,9 +47,9 @@ def forget(root: Path) -> list[str]:
 
 
 def end(domain: Any) -> list[str]:
-    """End the backup jobs of a running guest in QEMU, and remove their block nodes; return the names of both.
+    """End the backup jobs of a running guest in QEMU, and remove their block nodes. Return the names of jobs and nodes.
 
-    Only for a guest without a job in libvirt, and while none can start: the jobs found are orphans. Raises
+    Call it only for a guest without a job in libvirt, while no job can start: the jobs found are orphans. Raises
     RetryableHostError if a job does not end within ``END_SECONDS``, and libvirtError.
     """
     jobs = [job for job in monitor.ask(domain, "query-jobs") if job["type"] == "backup"]

@@ -1,9 +1,9 @@
-"""Guests whose start was interrupted: their status files would block the embedded libvirt for minutes.
+"""Status files of guests whose start was interrupted. They would block the embedded libvirt for minutes.
 
-libvirt records a guest as starting, with process 0, before it starts QEMU. If the agent dies in between, the next one
+libvirt records a guest as starting, with process 0, before it starts QEMU. If the agent dies in between, the next agent
 finds the file, waits for a process that never existed, and answers every call about that guest with "cannot acquire
-state change lock". The same applies to files from before a reboot of the machine. A defined guest without a status file
-is shut off.
+state change lock". The same happens with status files from before a reboot of the machine. For libvirt, a defined guest
+without a status file is shut off.
 """
 
 import logging
@@ -17,7 +17,8 @@ _HEAD = 64 * 1024
 
 
 def forget(root: Path) -> list[str]:
-    """Remove the status files under libvirt's ``root`` of guests without a QEMU process; return the domains' names.
+    """Remove status files below libvirt's ``root`` whose guests have no QEMU process. Return the names of their
+    domains.
 
     Must be called before libvirt opens the root. The file of a running QEMU is never changed.
     """

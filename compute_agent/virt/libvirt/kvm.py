@@ -1,7 +1,7 @@
-"""Detection of a working KVM, and hiding one that does not work from libvirt.
+"""Detects whether KVM works, and hides from libvirt a KVM that does not work.
 
-A ``/dev/kvm`` that opens but cannot run a guest makes libvirt probe it at every start, for up to a minute. An empty
-regular file bound read-only over it, in the agent's own mount namespace, makes libvirt use emulation immediately.
+If ``/dev/kvm`` can be opened but cannot run a guest, libvirt probes it at every start, for up to a minute. An empty
+regular file, bound read-only over it in the agent's own mount namespace, makes libvirt use emulation immediately.
 """
 
 import logging
@@ -30,10 +30,10 @@ BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa
 def prepare(settings: AgentSettings) -> VirtType:
     """Choose between KVM and emulation, and prepare the machine for libvirt.
 
-    For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and guests'
-    directories become reachable for their account. Call it once, before the process has threads and after its network
-    namespace exists: later mounts stay in the private mount namespace. Without the right to mount, libvirt starts
-    guests slowly or not at all, and as root. Raises ValueError if the configured account does not exist.
+    For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and the
+    guests' account gets access to guests' directories. Call it once, before the process has threads and after its
+    network namespace exists: later mounts stay in the private mount namespace. Without the right to mount, libvirt
+    starts guests slowly or not at all, and as root. Raises ValueError if the configured account does not exist.
     """
     virt_type = choose(settings.virt_type)
     if settings.libvirt_uri != "embed":
@@ -72,7 +72,7 @@ def choose(wanted: str) -> VirtType:
 
 
 def probe(accelerator: str) -> bool:
-    """Boot a guest of one sector with ``accelerator``; return whether it ran."""
+    """Boot a guest from a disk of one sector with ``accelerator``; return whether it ran."""
     emulator = shutil.which(EMULATOR, path=SYSTEM_PATH)
     if emulator is None:
         return False

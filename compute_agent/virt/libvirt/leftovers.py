@@ -1,4 +1,4 @@
-"""Orphans on the host that belong to no guest of Novella: directories or keys without a domain, foreign domains."""
+"""Orphans on the host: directories and TPM keys without a domain, and domains that are not Novella's."""
 
 from typing import Any
 from uuid import UUID
@@ -12,9 +12,9 @@ from compute_agent.virt.libvirt.paths import HostPaths
 
 
 def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
-    """List them, read-only.
+    """List the orphans. Nothing is changed.
 
-    The directories are read before the domains, so that one whose domain is just being created is not listed.
+    The directories are read before the domains, so that a directory whose domain is just being created is not listed.
     """
     places = (paths.instances, paths.tpm_keys)
     folders = sorted({path.name for place in places if place.is_dir() for path in place.iterdir()})

@@ -26,7 +26,7 @@ def ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> A
 
 
 def tell(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Send a command to QEMU; return its response, which has ``return`` or ``error``."""
+    """Send a command to QEMU and return its response, which contains ``return`` or ``error``."""
     words = json.dumps({"execute": command, "arguments": arguments or {}})
     answer: dict[str, Any] = json.loads(libvirt_qemu.qemuMonitorCommand(domain, words, 0))
     return answer
@@ -38,7 +38,9 @@ def nodes(domain: Any) -> dict[str, dict[str, Any]]:
 
 
 def nodes_of_nobody(domain: Any) -> list[str]:
-    """List the nodes that no disk of the guest uses, in the order in which they can be removed: users first."""
+    """List the nodes that no disk of the guest uses, in the order in which they can be removed: a node comes before the
+    node below it.
+    """
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     used = {source.attrib["index"] for source in tree.iterfind("./devices/disk//*[@index]")}
     left = [name for name in nodes(domain) if (found := _NODE.fullmatch(name)) is not None and found[1] not in used]

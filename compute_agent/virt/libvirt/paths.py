@@ -1,8 +1,8 @@
 """Paths of the libvirt driver, with short names that the guests' account can reach.
 
-Paths of Unix sockets have at most 107 bytes, and the state directory may be below one that only root can enter. So
-files for QEMU have names below ``/run/novella-…``: each directory is mounted there, in the agent's own mount namespace,
-which QEMU inherits, or is a symbolic link if guests run as root.
+Paths of Unix sockets have at most 107 bytes, and the state directory may be below a directory that only root can enter.
+Therefore files for QEMU have names below ``/run/novella-…``. Each directory is mounted there in the agent's own mount
+namespace, which QEMU inherits; if guests run as root, it is a symbolic link.
 """
 
 import contextlib
@@ -28,7 +28,9 @@ SOCKETS = "sockets"
 
 @dataclass(frozen=True)
 class InstancePaths:
-    """The files of one guest: ``folder`` is the path for QEMU, ``real`` the same directory in the state."""
+    """The files of one guest. ``folder`` is their directory as QEMU sees it, ``real`` the same directory in
+    the state.
+    """
 
     folder: Path
     real: Path
@@ -43,13 +45,13 @@ class InstancePaths:
     def cd(self) -> Path:
         """The CD-ROM image of a guest created from a CD: a qcow2 overlay on the cached image.
 
-        It is read-only; the overlay records which cached image the guest needs.
+        The guest cannot write to it. The overlay exists because it records which cached image the guest needs.
         """
         return self.folder / "cd.qcow2"
 
     @property
     def ephemeral_disk(self) -> Path:
-        """The second disk, raw, ext4."""
+        """The flavor's ephemeral disk, raw, ext4."""
         return self.folder / "ephemeral.raw"
 
     @property
@@ -101,7 +103,7 @@ class InstancePaths:
         return self.folder / "rescue.ramdisk"
 
     def variables(self, *, secure_boot: bool, rescue: bool) -> Path:
-        """Return the path of the guest's UEFI variables; a rescue has its own."""
+        """Return the path of the guest's UEFI variables. A rescue uses a separate file."""
         return self.folder / f"{'rescue.' if rescue else ''}{'secure' if secure_boot else 'uefi'}.vars"
 
     @property
@@ -119,7 +121,7 @@ class InstancePaths:
         return self.folder / "console.log"
 
     def serial_socket(self, number: int = 0) -> Path:
-        """Return the socket of a serial port, for one client at a time. The console is the first."""
+        """Return the socket of a serial port, for one client at a time. Port 0 is the console."""
         return self.folder / SOCKETS / (f"serial-{number}.sock" if number else "serial.sock")
 
     @property
@@ -132,7 +134,7 @@ class InstancePaths:
         return self.folder / SOCKETS / "vnc.sock"
 
     def hand_over(self) -> None:
-        """Give the account the files that its QEMU writes, and let it read the others; call before each start.
+        """Give the account the files that its QEMU writes, and read access to the others. Call it before each start.
 
         The directory is owned by root, so that only root can replace a file that the agent opens.
         """
@@ -181,17 +183,17 @@ class HostPaths:
 
     @property
     def certificates(self) -> Path:
-        """QEMU's path of the certificates for volumes on other hosts."""
+        """The directory of the certificates for volumes of other hosts, as QEMU sees it."""
         return self.short / PKI
 
     @property
     def exports(self) -> Path:
-        """The directory of the sockets of daemons, with the path that they and guests use."""
+        """The directory of the sockets of storage daemons, as the daemons and guests see it."""
         return self.short / EXPORTS
 
     @property
     def instances(self) -> Path:
-        """One folder for each guest."""
+        """The directory with one folder for each guest."""
         return self.state / "instances"
 
     @property
@@ -204,11 +206,11 @@ class HostPaths:
 
     @property
     def covers(self) -> Path:
-        """Files that are shown to libvirt in place of those of the machine (see ``private_mounts``)."""
+        """Files that libvirt sees in place of files of the machine (see ``private_mounts``)."""
         return self.state / "covers"
 
     def instance(self, uuid: str) -> InstancePaths:
-        """Return the files of the guest ``uuid``; raises ValueError for an invalid UUID."""
+        """Return the files of the guest ``uuid``. Raises ValueError for an invalid UUID."""
         name = str(UUID(uuid))
         return InstancePaths(self.short / "instances" / name, self.instances / name, self.account)
 
@@ -218,7 +220,7 @@ class HostPaths:
         return self.short / path.relative_to(self.state) if path.is_relative_to(self.state) else path
 
     def lend(self, image: Path) -> Path:
-        """Give the account read access to a cached image; return QEMU's path of it."""
+        """Give the account read access to a cached image. Return the image's path as QEMU sees it."""
         self.account.show(image, 0o440)
         return self.visible(image)
 
@@ -235,10 +237,10 @@ class HostPaths:
                 link.symlink_to(self.state / name)
 
     def mount_points(self) -> list[tuple[Path, Path]]:
-        """Create the directories and their mount points below the short path; return each directory with its mount
+        """Create the directories, and their mount points below the short path. Return each directory with its mount
         point.
 
-        An existing mount point is kept, as guests of an earlier agent have the directory mounted on it.
+        An existing mount point is kept, because guests of an earlier agent have the directory mounted there.
         """
         self._make_folders()
         self._make_short()
@@ -257,14 +259,14 @@ class HostPaths:
             self.account.show(folder, 0o710)
 
     def _make_short(self) -> None:
-        """Create the directory of the short paths, which others may enter but not change."""
+        """Create the directory of the short paths, which other accounts may enter but not change."""
         if self.short.is_symlink():
             self.short.unlink()
         self.short.mkdir(mode=0o755, exist_ok=True)
         self.short.chmod(0o755)
 
     def remove_short(self) -> None:
-        """Remove the short paths, but neither their targets nor other files next to them."""
+        """Remove the short paths. Their targets and other files in the same directory are kept."""
         with contextlib.suppress(OSError):
             for name in VISIBLE:
                 self._clear(self.short / name)

@@ -60,7 +60,7 @@ class PowerOperations(Domains):
             self._tpm(uuid).start(mark.tpm_version, self._paths.account)
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
-        # The current state, then events: an event between the two is already recorded.
+        # First the current state, then events: an event in between is already recorded.
         if self._state(self._domain(uuid)) is PowerState.RUNNING:
             return PowerState.RUNNING
         state = self._states.wait(uuid, {PowerState.RUNNING, PowerState.CRASHED}, timeout)
@@ -80,7 +80,7 @@ class PowerOperations(Domains):
         domain = self._domain(uuid)
         if hard or not self._shut_down(uuid, domain, timeout):
             self._power_off(uuid)
-        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # a saved memory is discarded
+        self._start(uuid, libvirt.VIR_DOMAIN_START_FORCE_BOOT)  # saved memory is discarded
 
     def pause(self, uuid: str) -> None:
         domain = self._domain(uuid)
@@ -145,7 +145,9 @@ class PowerOperations(Domains):
             raise UnsupportedError("The guest does not run.")
 
     def _shut_down(self, uuid: str, domain: Any, timeout: float) -> bool:
-        """Press the power button until the guest is off, at most ``timeout`` seconds; return whether it is."""
+        """Send the guest ACPI shutdown requests until it is off, for at most ``timeout`` seconds. Return whether it is
+        off.
+        """
         deadline = time.monotonic() + timeout
         while True:
             state = self._state(domain)

@@ -1,4 +1,6 @@
-"""Power states: conversion of libvirt's into Nova's, and the latest state of each guest, on which threads can wait."""
+"""Power states: conversion of libvirt's states into Nova's, and the latest state of each guest, with waiting for
+changes.
+"""
 
 import threading
 import time
@@ -32,14 +34,14 @@ _DIED_REASONS = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED, libvirt.VIR_DOMAI
 
 
 def from_state(state: int, reason: int) -> PowerState:
-    """Convert ``virDomainGetState``; a guest whose QEMU died has crashed."""
+    """Convert the result of ``virDomainGetState``. A guest whose QEMU died has crashed."""
     if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in _DIED_REASONS:
         return PowerState.CRASHED
     return _STATES.get(state, PowerState.NOSTATE)
 
 
 def from_event(event: int, detail: int) -> PowerState | None:
-    """Convert a lifecycle event; None if it changes no power state."""
+    """Convert a lifecycle event; None if it does not change the power state."""
     if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in _DIED_EVENTS:
         return PowerState.CRASHED
     return _EVENTS.get(event)
@@ -87,7 +89,9 @@ class PowerStates:
             self._changed.notify_all()
 
     def wait(self, uuid: str, wanted: Collection[PowerState], timeout: float) -> PowerState | None:
-        """Wait at most ``timeout`` seconds until the guest is in one of ``wanted``; return its state, if any."""
+        """Wait at most ``timeout`` seconds until the guest is in one of the ``wanted`` states. Return its state; None
+        if it is not known.
+        """
         with self._changed:
             self._changed.wait_for(lambda: uuid not in self._states or self._states[uuid] in wanted, timeout)
             return self._states.get(uuid)

@@ -1,4 +1,4 @@
-"""The agent's own mount namespace, in which single files of the machine are covered by others."""
+"""The agent's own mount namespace, in which the agent covers single files of the machine by others."""
 
 import ctypes
 import errno
@@ -28,9 +28,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare() -> None:
-    """Create a mount namespace for this process; raises OSError, also if the process already has threads.
+    """Create a mount namespace for this process. Raises OSError, also if the process already has threads.
 
-    Network namespaces are shared with the machine, as those created by this process must outlive it.
+    Network namespaces are shared with the machine, because those that this process creates must exist after its end.
     """
     if threading.active_count() > 1:
         raise OSError("the process already has threads")
@@ -43,7 +43,9 @@ def unshare() -> None:
 
 
 def cover(path: Path, content: bytes, copy: Path) -> None:
-    """Show ``content`` (stored in the file ``copy``) at ``path``, read-only even for root; requires ``unshare``."""
+    """Cover ``path`` by a file with ``content``, stored in ``copy``. It is read-only even for root. Requires
+    ``unshare``.
+    """
     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy.write_bytes(content)
     copy.chmod(0o644)
@@ -60,8 +62,8 @@ def bind(folder: Path, place: Path) -> None:
 def account_files() -> dict[Path, bytes]:
     """Return ``/etc/passwd`` and ``/etc/group`` with libvirt's account added, if the machine lacks it.
 
-    The distribution's ``libvirt-daemon-system`` creates the account, with a daemon that the embedded driver does not
-    need; QEMU uses another account there, so this one owns nothing.
+    The distribution's ``libvirt-daemon-system`` creates the account, but also installs a daemon that the embedded
+    driver does not need. The embedded driver's QEMU uses another account, so libvirt's account owns no files.
     """
     files = {}
     if not _exists(pwd.getpwnam, ACCOUNT):
@@ -83,7 +85,7 @@ def _share(folder: Path) -> None:
 
 
 def _mounted() -> list[Path]:
-    """List all visible mount points, outer before inner; see proc(5)."""
+    """List all visible mount points, a parent before those below it; see proc(5)."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     return [Path(os.fsdecode(_ESCAPE.sub(lambda code: bytes([int(code[1], 8)]), line.split()[4]))) for line in lines]
 

@@ -16,8 +16,8 @@ CONTROLLERS = {"cpu": "cpu", "cpuset": "cpuset", "io": "blkio", "memory": "memor
 def render(account: Account, controllers: list[str], certificates: Path) -> str:
     """Return the settings: QEMU under ``account`` with a system call filter, and no features that need a daemon.
 
-    ``certificates`` is the directory of client certificates for volumes of other hosts; only disks that require it use
-    TLS. The agent sets the owner of files itself: libvirt would also change that of the shared images.
+    ``certificates`` is the directory of client certificates for volumes of other hosts; only disks that require TLS use
+    it. The agent sets the owner of files itself, because libvirt would also change the owner of the shared images.
     """
     listed = ", ".join(f'"{name}"' for name in controllers)
     return f"""\
@@ -39,8 +39,8 @@ nbd_tls_x509_cert_dir = "{certificates}"
 def controllers(root: Path = CGROUPS) -> list[str]:
     """Return libvirt's names of the cgroup controllers available for guests; none without cgroup v2.
 
-    Only those already enabled for children of the root: in a container the root contains processes, so others cannot be
-    enabled.
+    Only controllers that are already enabled for children of the root count: in a container the root contains
+    processes, so others cannot be enabled.
     """
     try:
         handed_down = (root / "cgroup.subtree_control").read_text().split()
@@ -55,8 +55,8 @@ def controllers(root: Path = CGROUPS) -> list[str]:
 
 
 def controllers_of_libvirtd(root: Path = CGROUPS) -> list[str]:
-    """Return libvirt's names of the controllers that a system libvirtd can use: those of cgroup v2, or those mounted
-    separately.
+    """Return libvirt's names of the controllers that a system libvirtd can use: those of cgroup v2, or the separately
+    mounted ones of cgroup v1.
     """
     try:
         found = (root / "cgroup.controllers").read_text().split()

@@ -1,14 +1,14 @@
-"""Switching the block nodes of a running guest's disk to another export.
+"""Switches the block nodes of a running guest's disk to another export.
 
-libvirt names the two nodes of a volume's disk ``libvirt-N-format`` (raw) and ``libvirt-N-storage`` (NBD), and must find
-these names later. An export keeps its initial size, so an extended volume has a second one. ``move`` switches the disk
-to it:
+libvirt names the two nodes of a volume's disk ``libvirt-N-format`` (raw) and ``libvirt-N-storage`` (NBD, below it), and
+must find nodes with these names later. An export keeps its initial size, so an extended volume has a second export.
+``move`` switches the disk to the second export:
 
-1. open a node of our own on the new export;
-2. switch the upper node to it;
-3. remove libvirt's lower node and open it again on the new export;
-4. switch the upper node to that;
-5. remove our own node.
+1. open a node ``novella-N`` on the new export;
+2. switch the format node to ``novella-N``;
+3. remove libvirt's storage node and open it again on the new export;
+4. switch the format node to the storage node;
+5. remove ``novella-N``.
 
 It may be interrupted at any step, and is then repeated from the current state.
 """
@@ -27,7 +27,7 @@ CACHE = {"direct": True, "no-flush": False}
 
 
 def move(domain: Any, index: str, connection: VolumeConnection, certificates: str) -> bool:
-    """Switch the disk whose source has this ``index`` to the export; return whether it was on another one.
+    """Switch the disk whose source has this ``index`` to the export. Return whether it was on another export.
 
     ``certificates`` is the directory of the host's certificates. Raises MonitorError, libvirtError; the guest keeps
     running.
@@ -51,7 +51,7 @@ def move(domain: Any, index: str, connection: VolumeConnection, certificates: st
 
 
 def wake(domain: Any, index: str) -> None:
-    """Make QEMU reopen a closed connection of a disk, as the next request would otherwise fail.
+    """Have QEMU open a closed connection of a disk again. Otherwise the next request would fail.
 
     Raises MonitorError, libvirtError.
     """
@@ -64,7 +64,7 @@ def wake(domain: Any, index: str) -> None:
 def cut(domain: Any, index: str, device: str) -> None:
     """Close the volume of the disk ``device`` (QEMU's id) of a guest that does not release it.
 
-    It is replaced by a disk without blocks: the guest gets I/O errors and is not paused. Raises MonitorError,
+    The volume is replaced by a disk of size 0: the guest gets I/O errors and is not paused. Raises MonitorError,
     libvirtError.
     """
     upper, lower, nothing = f"libvirt-{index}-format", f"libvirt-{index}-storage", f"novella-nothing-{index}"
@@ -115,7 +115,7 @@ def _put(domain: Any, upper: str, lower: str, told: dict[str, Any]) -> None:
         "detect-zeroes": told["detect_zeroes"],
         "cache": CACHE,
     }
-    for _ in range(WAKE_TRIES):  # it starts with a flush, which fails once on a closed connection
+    for _ in range(WAKE_TRIES):  # reopening first flushes, which fails once on a closed connection
         if "error" not in monitor.tell(domain, "blockdev-reopen", {"options": [options]}):
             return
         time.sleep(WAKE_PAUSE)
@@ -123,7 +123,7 @@ def _put(domain: Any, upper: str, lower: str, told: dict[str, Any]) -> None:
 
 
 def _lower(name: str, libvirts: str, connection: VolumeConnection) -> dict[str, Any]:
-    """Return the options of an NBD node, as libvirt gives them to its own."""
+    """Return the options of an NBD node, the same as those of libvirt's own nodes."""
     if connection.socket:
         server = {"type": "unix", "path": connection.socket}
     else:
@@ -153,9 +153,9 @@ def _credentials(lower: str) -> str:
 
 
 def _have_credentials(domain: Any, lower: str, certificates: str) -> None:
-    """Update the host's certificates in QEMU under libvirt's name for them.
+    """Load the host's certificates in QEMU again, under libvirt's name for them.
 
-    QEMU reads certificates when the disk is attached; open nodes keep their own.
+    QEMU reads certificates when the disk is attached. Open nodes keep the certificates that they were opened with.
     """
     name = _credentials(lower)
     if "error" in monitor.tell(domain, "object-del", {"id": name}) and name in _objects(domain):

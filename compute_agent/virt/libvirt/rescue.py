@@ -1,4 +1,4 @@
-"""Booting a guest from another disk for a time."""
+"""Boots a guest temporarily from another disk."""
 
 from pathlib import Path
 

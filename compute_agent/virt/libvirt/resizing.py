@@ -1,8 +1,8 @@
-"""Disks of a resized guest; the previous ones are kept until the resize is confirmed or reverted.
+"""Disks of a resized guest. The previous disks are kept until the resize is confirmed or reverted.
 
 The previous root disk becomes the backing file of a new overlay, so that nothing is copied while the guest is off, and
-a revert is one rename. Confirmation merges the backing file into the overlay while the guest runs, and then deletes the
-file. Every step is idempotent: a kept disk is always complete, and its replacement appears by a rename.
+a revert is one rename. A confirmation merges the backing file into the overlay while the guest runs, and then deletes
+the backing file. Every step is idempotent: a kept disk is always complete, and its replacement appears by a rename.
 """
 
 import json
@@ -36,15 +36,15 @@ _NOT_KEPT = "The guest's disk could not be written together yet."
 
 
 def aside(disk: Path) -> Path:
-    """Return the path of the previous disk."""
+    """Return the path under which the previous version of a disk is kept."""
     return disk.with_name(f"{disk.name}.before")
 
 
 def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
-    """Give a stopped guest the disks of ``spec.flavor``, and keep the previous ones.
+    """Give a stopped guest the disks of ``spec.flavor``, and keep the previous disks.
 
     Raises InstanceNotFoundError for a guest without a disk, ImageUnacceptableError if its disk would shrink,
-    RetryableHostError without space; ``restore`` then brings back the previous disks.
+    RetryableHostError if the host lacks space. ``restore`` then restores the previous disks.
     """
     own_root = boot_volume(spec) is None
     try:
@@ -74,7 +74,7 @@ def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
 
 
 def keep(domain: Any | None, paths: InstancePaths) -> None:
-    """Remove the previous disks of a running or stopped guest.
+    """Remove the previous disks of a running or stopped guest, merging the root disk's data first.
 
     Raises RetryableHostError if it must be retried; no data is lost then.
     """
@@ -131,7 +131,7 @@ def _info(disk: Path) -> dict[str, Any]:
 
 
 def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
-    """Merge ``before`` into ``disk``, until that no longer depends on it."""
+    """Merge ``before`` into ``disk``, until ``disk`` no longer depends on it."""
     info = _info(before)
     under, needed = info.get("full-backing-filename"), int(info["actual-size"]) + LEAST_FREE
     for _ in range(ROUNDS):
@@ -150,7 +150,7 @@ def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
 
 
 def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
-    """Let QEMU merge the disks while the guest runs; incomplete if the guest stops."""
+    """Let QEMU merge the disks while the guest runs. If the guest stops, the merge stays incomplete."""
     try:
         if not domain.blockJobInfo(str(disk)):
             domain.blockRebase(str(disk), under, 0, 0)
@@ -169,7 +169,7 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
 
 
 def _empty_disks(paths: InstancePaths) -> set[Path]:
-    """Return the paths of the existing and previous empty disks, and those of a flavor."""
+    """Return the paths of requested empty disks, existing or kept, and of the flavor's empty disks."""
     asked = {path.with_name(path.name.removesuffix(aside(path).suffix)) for path in paths.folder.glob("local-*.before")}
     return {paths.ephemeral_disk, paths.swap_disk, *paths.local_files, *asked}
 
@@ -192,7 +192,9 @@ def _extra(disk: Path, wanted: LocalFile | None) -> None:
 
 
 def _make(part: Path, before: Path, wanted: LocalFile) -> None:
-    """Create a new disk; one with files is a copy of the previous one, whose file system the guest can extend."""
+    """Create a new disk. A disk with a file system is a copy of the previous one; the guest can extend the
+    file system.
+    """
     if before.exists() and not wanted.disk.swap:
         run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)
         os.truncate(part, wanted.size)

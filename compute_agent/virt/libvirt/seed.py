@@ -1,9 +1,9 @@
 """The config drive: metadata of the guest in the formats of cloud-init and of Novella's own image.
 
-Both trees are on one disk: NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``; read if the
-label is ``cidata``) and OpenStack's ``openstack`` with EC2's ``ec2`` in their dated versions (read if it is
-``config-2``, the label of a requested config drive). The formats are those of cloud-init's datasources NoCloud and
-ConfigDrive, and of Nova's "Metadata service" chapter.
+Both directory trees are on one disk. NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``) is
+read if the disk's label is ``cidata``. OpenStack's ``openstack`` and EC2's ``ec2``, in their dated versions, are read
+if the label is ``config-2``, which a requested config drive has. The formats are those of cloud-init's datasources
+NoCloud and ConfigDrive, and of Nova's "Metadata service" chapter.
 """
 
 import base64
@@ -42,7 +42,7 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
 
 
 def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = None) -> None:
-    """Write the seed's ISO 9660 image, by default to the guest's seed; RetryableHostError on failure."""
+    """Write the seed's ISO 9660 image, by default to the path of the guest's seed. Raises RetryableHostError."""
     tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
     if tool is None:
         raise RetryableHostError("The host cannot make config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found")
@@ -81,7 +81,9 @@ def _decoded(text: str, what: str) -> bytes:
 
 
 def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
-    """Return what cloud-init does for NoCloud: the password, and the files, for which that source has no other way."""
+    """Return cloud-init's vendor data for NoCloud: the password, and the injected files, because NoCloud has no other
+    way to pass files.
+    """
     data: dict[str, Any] = {}
     if spec.admin_password is not None:
         data |= _password(spec.admin_password)
@@ -93,7 +95,9 @@ def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _password(password: str) -> dict[str, Any]:
-    """Return what sets the password of the image's user, for its console: for SSH the image decides."""
+    """Return the settings for the password of the image's default user. It is for the console; the image decides on
+    SSH.
+    """
     return {"password": password, "chpasswd": {"expire": False}}
 
 
@@ -106,7 +110,7 @@ def _nocloud_meta_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _network_config(spec: InstanceSpec) -> dict[str, Any]:
-    """Network configuration version 2, interfaces found by their address."""
+    """Return network configuration version 2; interfaces are identified by their MAC addresses."""
     ethernets: dict[str, Any] = {}
     for number, port in enumerate(spec.ports):
         interface: dict[str, Any] = {"match": {"macaddress": port.mac_address}, "mtu": port.network.mtu}

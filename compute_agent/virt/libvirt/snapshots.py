@@ -1,4 +1,4 @@
-"""A complete copy of a guest's root disk: by QEMU while the guest runs, by qemu-img otherwise."""
+"""Complete copies of a guest's root disk: by QEMU while the guest runs, otherwise by qemu-img."""
 
 import json
 import logging
@@ -51,10 +51,9 @@ def copy_disk(
 ) -> None:
     """Write ``disk``, with its backing files, to ``target``; see ``ComputeDriver.snapshot``.
 
-    ``account`` is that of QEMU; QEMU's job is started within ``begin``, which prevents others.
-
-    The copy of a running guest is consistent: file systems are frozen before it if the guest has an agent. If the guest
-    stops in the meantime, its final state is copied.
+    ``account`` is that of QEMU. QEMU's job is started within the context manager ``begin``, which prevents other
+    copies. The copy of a running guest is consistent: if the guest has an agent, file systems are frozen when the copy
+    starts. If the guest stops in the meantime, its final state is copied.
     """
     try:
         _check_room(disk, target, disk_format)
@@ -93,7 +92,7 @@ def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Acc
 
 
 def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
-    """Wait until QEMU has finished the copy; False if the guest stopped before."""
+    """Wait until QEMU has finished the copy. Return False if the guest stopped before."""
     pause, watched = LOOK_FIRST, progress.Watched()
     while _goes_on(domain):
         watched.look(progress.size_on_disk(target))
@@ -111,7 +110,7 @@ def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
 
 
 def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
-    """Create an empty copy that QEMU may write; one created by libvirt would be only root's."""
+    """Create an empty target file that QEMU may write. A file created by libvirt would be accessible only to root."""
     target.unlink(missing_ok=True)
     try:
         told = json.loads(
@@ -152,7 +151,7 @@ def _goes_on(domain: Any) -> bool:
 
 
 def _end_job(domain: Any) -> None:
-    """Abort the copies of this guest, also one started by an agent that died, and wait for their end."""
+    """Abort the copies of this guest, including those that a killed agent started, and wait for their end."""
     if not _goes_on(domain):
         return
     try:
@@ -164,16 +163,16 @@ def _end_job(domain: Any) -> None:
 
 
 def end_left_copy(domain: Any) -> None:
-    """End a copy in QEMU that is unknown to libvirt; only while no copy of this guest can start here."""
+    """End a copy in QEMU that is unknown to libvirt. Call it only while no copy of this guest can start here."""
     if domain.isActive() and not _goes_on(domain):
         interrupted_backups.end(domain)
 
 
 @contextmanager
 def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterator[None]:
-    """Freeze the guest's file systems if it has a guest agent; they are always thawed.
+    """Freeze the guest's file systems while the block runs, if it has a guest agent. They are always thawed.
 
-    Raises UnsupportedError if it is ``required`` and not possible.
+    Raises UnsupportedError if freezing is ``required`` and not possible.
     """
     if tree.find("./devices/channel/target[@name='org.qemu.guest_agent.0']") is None:
         if required:
@@ -195,7 +194,7 @@ def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterato
 
 
 def _thaw(domain: Any) -> None:
-    """Thaw the file systems, also those frozen by an agent of the host that died, or by a late response."""
+    """Thaw the file systems, even if they were frozen for a killed agent of the host, or by a late response."""
     for _ in range(THAWS):
         try:
             domain.fsThaw()

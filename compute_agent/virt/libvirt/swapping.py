@@ -1,4 +1,4 @@
-"""Copying a volume of a running guest to another one, to which the guest is then switched."""
+"""Copies a volume of a running guest to another volume, and switches the guest to that volume."""
 
 import logging
 import time
@@ -22,10 +22,10 @@ _NOT_COPIED = "The volume could not be copied."
 
 
 def copy(domain: Any, target: str, new: GuestDisk, stopped: Stopped) -> None:
-    """Copy the disk ``target`` to ``new``, and switch the guest to it.
+    """Copy the disk ``target`` to ``new``, and switch the guest to ``new``.
 
-    A copy started by an earlier agent is continued; one to another volume is aborted. Raises StoppedError,
-    RetryableHostError, libvirtError; the copy is then aborted.
+    A copy to ``new`` that an earlier agent started is continued; a copy to another volume is aborted. Raises
+    StoppedError, RetryableHostError, libvirtError; the copy is aborted then.
     """
     try:
         _begin(domain, target, new)
@@ -37,7 +37,7 @@ def copy(domain: Any, target: str, new: GuestDisk, stopped: Stopped) -> None:
 
 
 def is_on(disk: ET.Element, new: GuestDisk) -> bool:
-    """Return whether ``new`` is the source of a running guest's disk, by libvirt's records."""
+    """Return whether ``new`` is the source of a running guest's disk, according to libvirt."""
     source = disk.find("source")
     return source is not None and place_of(source) == place_of(disk_xml.source_element(new.connection))
 
@@ -57,7 +57,9 @@ def _begin(domain: Any, target: str, new: GuestDisk) -> None:
 
 
 def _wait(domain: Any, target: str, stopped: Stopped) -> None:
-    """Wait until both volumes have the same data. An error of the copy shows only as its end."""
+    """Wait until both volumes have the same data. libvirt does not report an error of the copy: the job only
+    disappears.
+    """
     pause, watched = LOOK_FIRST, progress.Watched()
     while True:
         job = domain.blockJobInfo(target)

@@ -1,8 +1,8 @@
 """Emulated TPMs of guests: their encrypted state in the guest's directory, and swtpm, which the agent starts before
 QEMU.
 
-The state is owned by another account than QEMU's, and its key by root: neither QEMU nor a copy of the guest's directory
-can read it. swtpm exits when QEMU closes it.
+The state is owned by another account than QEMU's, and its key by root: QEMU cannot read the state, and a copy of the
+guest's directory does not contain the key. swtpm exits when QEMU closes its connection.
 """
 
 import contextlib
@@ -46,7 +46,8 @@ class Tpm:
     """Account of swtpm; None: root."""
 
     def make(self) -> None:
-        """Create a directory and a key for a TPM unless the guest has one; swtpm creates the TPM at its first start.
+        """Create the directory and the key of the TPM, unless they exist. swtpm creates the TPM itself at its first
+        start.
 
         Raises RetryableHostError.
         """
@@ -65,7 +66,8 @@ class Tpm:
             raise RetryableHostError("The host could not create the guest's TPM.", detail=str(error)) from error
 
     def start(self, version: str, guest: Account) -> None:
-        """Start swtpm for a QEMU of the account ``guest``, after ending one whose guest never started.
+        """Start swtpm for a QEMU that runs under the account ``guest``. An earlier swtpm whose guest never started is
+        ended.
 
         Raises RetryableHostError.
         """
@@ -103,7 +105,7 @@ class Tpm:
             processes.kill(pid)
 
     def remove(self) -> None:
-        """Delete the key, so that the state is unreadable; it is deleted with the guest's directory."""
+        """Delete the key, so that the state cannot be read. The state itself is deleted with the guest's directory."""
         self.end()
         self.key.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Hot-unplug of a device from a running guest."""
+"""Unplugs devices from running guests."""
 
 import logging
 import time
@@ -19,10 +19,10 @@ LOOK_FIRST, LOOK_LAST = 0.02, 0.1
 
 
 def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: float = LETS_GO_WITHIN) -> None:
-    """Request the guest to release a device until it has, while ``find`` returns the device's XML.
+    """Ask the guest to release a device, repeatedly until ``find``, which returns the device's XML, returns None.
 
-    Raises UnsupportedError for a paused guest, RetryableHostError if it has not released ``what`` within ``patience``
-    seconds; it then keeps the device.
+    Raises UnsupportedError for a paused guest, RetryableHostError if the guest does not release ``what`` within
+    ``patience`` seconds; the guest then keeps the device.
     """
     deadline, asked, pause = time.monotonic() + patience, float("-inf"), LOOK_FIRST
     while domain.isActive() and (device := find()) is not None:
@@ -39,7 +39,9 @@ def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: flo
 
 
 def _ask(domain: Any, device: str) -> None:
-    """Request the release; errors (already requested, guest just stopped) show at the next check."""
+    """Ask the guest once to release the device. Errors are only logged: the next check shows whether it was
+    released.
+    """
     try:
         domain.detachDeviceFlags(device, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     except libvirt.libvirtError as error:

@@ -1,9 +1,9 @@
 """The volumes of a domain's disks, in the running domain or its definition.
 
-A volume's disk has the volume's id as serial number and the attachment's in its alias. A disk is identified by its
-attachment: while a volume is migrated between pools it has two, and the guest is switched from one to the other. Serial
-number and alias of a running guest's disk cannot be changed, so swapped and forcibly detached volumes are recorded in a
-metadata element of the running domain.
+A volume's disk has the volume's id as serial number, and the attachment's id in its alias. A disk is identified by its
+attachment: while a volume is migrated between pools it has two attachments, and the guest is switched from one to the
+other. Serial number and alias of a running guest's disk cannot be changed. Therefore swapped and forcibly detached
+volumes are recorded in a metadata element of the running domain.
 """
 
 import copy
@@ -24,7 +24,9 @@ RUNS, DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
 @dataclass(frozen=True)
 class Owner:
-    """The volume of a disk, and its attachment; without a volume, the guest still has the disk but no data."""
+    """The volume of a disk, and its attachment. Without a volume, the guest still has the disk, but its data was
+    detached by force.
+    """
 
     volume: str
     attachment: str = ""
@@ -50,24 +52,24 @@ def tree_of(domain: Any, which: int) -> ET.Element:
 
 
 def find(tree: ET.Element, disk: GuestDisk) -> ET.Element | None:
-    """Return the disk of a volume's attachment in a domain; None when it does not have it."""
+    """Return the disk of a volume's attachment in a domain; None if the domain does not have it."""
     return next((element for owner, element in _owned(tree) if owner.is_for(disk)), None)
 
 
 def volumes_in(tree: ET.Element) -> dict[str, ET.Element]:
-    """Return the disks of the volumes that a domain has, by the volumes' ids."""
+    """Return volume id → disk element, for the volumes of a domain."""
     return {owner.volume: element for owner, element in _owned(tree)}
 
 
 def attachments_in(tree: ET.Element) -> dict[str, str]:
-    """Return the attachments by which a domain has its volumes, by the volumes' ids; those that are known."""
+    """Return volume id → attachment id, for the volumes of a domain whose attachment is known."""
     return {owner.volume: owner.attachment for owner, _ in _owned(tree) if owner.attachment}
 
 
 def exports_in(tree: ET.Element) -> set[str]:
-    """Return the names of the exports behind the disks of a domain, and of those that a disk is being copied to.
+    """Return the names of the exports that a domain's disks use, and of exports to which a disk is being copied.
 
-    A disk that was taken from the guest by force has none.
+    A forcibly detached disk has no export.
     """
     disks = [disk for _, disk in _owned(tree)]
     sources = [each for disk in disks for path in ("source", "mirror/source") for each in disk.findall(path)]
@@ -94,12 +96,14 @@ def target_of(disk: ET.Element) -> str:
 
 
 def names_in(*trees: ET.Element) -> set[str]:
-    """Return the names of all disks."""
+    """Return the names of all disks of the trees."""
     return {target_of(disk) for tree in trees for disk in tree.iterfind("./devices/disk")}
 
 
 def note(domain: Any, target: str, owner: Owner | None) -> None:
-    """Record the owner of a disk of the running domain; None: that of its serial number and alias."""
+    """Record the owner of a disk of the running domain. None removes the record: serial number and alias
+    apply again.
+    """
     noted = _noted(tree_of(domain, RUNS))
     if noted.get(target) == owner:
         return
@@ -134,7 +138,7 @@ def follow_definition(domain: Any) -> None:
 
 
 def place_of(source: ET.Element) -> tuple[str, str]:
-    """Return the export of a disk's source, and the socket or address where it is."""
+    """Return the export of a disk's source, and its socket or address."""
     host = source.find("host")
     where = dict(host.attrib) if host is not None else {}
     return source.get("name", ""), where.get("socket") or f"{where.get('name', '')}:{where.get('port', '')}"

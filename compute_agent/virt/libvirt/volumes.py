@@ -139,16 +139,16 @@ class VolumeOperations(Domains):
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def _refresh(self, domain: Any, element: ET.Element, disk: GuestDisk) -> None:
-        """Update the disk of a running guest to its volume without interruption."""
+        """Update the export, size and limits of a running guest's disk without interruption."""
         target = target_of(element)
         reopening.move(domain, _index(element), disk.connection, str(self._paths.certificates))
-        # Also if QEMU has the new size already: only this notifies the guest.
+        # Necessary even if QEMU has the new size already: only this call notifies the guest.
         domain.blockResize(target, disk.size_gb * GIB, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
         _set_limits(domain, target, disk)
 
     @staticmethod
     def _redefine_disk(domain: Any, before: GuestDisk, disk: GuestDisk) -> None:
-        """Replace ``before`` by ``disk`` in the guest's definition, keeping name and address."""
+        """Replace ``before`` by ``disk`` in the guest's definition. The disk keeps its name and address."""
         defined = tree_of(domain, DEFINED)
         element = table.find(defined, before)
         if element is None:
@@ -166,7 +166,7 @@ class VolumeOperations(Domains):
         domain.updateDeviceFlags(_text(fresh), _CONFIG)
 
     def _unplug(self, domain: Any, disk: GuestDisk, *, force: bool) -> None:
-        """Detach the volume from the running guest, if attached."""
+        """Detach the volume from the running guest, if it is attached."""
 
         def find() -> ET.Element | None:
             return table.find(tree_of(domain, RUNS), disk)
@@ -201,7 +201,7 @@ class VolumeOperations(Domains):
         reopening.cut(domain, _index(element), alias.get("name", "") if alias is not None else "")
 
     def _clear_left(self, uuid: str, domain: Any, disk: GuestDisk) -> None:
-        """Remove remains in QEMU of an agent that died during the same attachment, which libvirt does not know."""
+        """Remove the remains of an interrupted attachment of the same disk from QEMU, which libvirt does not know."""
         device = f"{table.ALIAS}{disk.attachment_id}"
         if disk.attachment_id and device in _devices(domain):
             log.warning("A volume that %s was just being given is taken back first.", domain.name())
@@ -251,7 +251,7 @@ def _index(disk: ET.Element) -> str:
 
 
 def _answers(where: str) -> bool:
-    """Return whether a process listens at a socket, or at an address with a port."""
+    """Return whether a process listens at ``where``, a socket path or an address with a port."""
     try:
         if where.startswith("/"):
             with socket.socket(socket.AF_UNIX) as client:
