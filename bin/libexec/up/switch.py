@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import IPRoute
+from pyroute2 import IPRoute, NetlinkError
 
 from compute_agent.network import namespace
 from up.places import EXTERNAL, MOST_HOSTS, UNDERLAY, Places
@@ -59,8 +59,12 @@ class Switch(Places):
         """Add an interface to a namespace that is connected to the bridge of that name, by this port of the switch."""
         namespace.ensure(machine)
         with _netlink(machine) as route:
+            missing = not route.link_lookup(ifname=interface)
+        if missing:
+            self._unplug(port)
+        with _netlink(machine) as route:
             _up(route, "lo")
-            if not route.link_lookup(ifname=interface):
+            if missing:
                 _settings(ip_forward="0")  # a new namespace has what the machine's own has
                 with _open(self.middle) as switch:
                     peer = {"ifname": port, "net_ns_fd": switch}
@@ -71,6 +75,13 @@ class Switch(Places):
                            **({"flags": IFA_F_NODAD} if address.version == 6 else {}))  # fmt: skip
         with _netlink(self.middle) as route:
             route.link("set", index=_up(route, port), master=route.link_lookup(ifname=interface)[0])
+
+    def _unplug(self, port: str) -> None:
+        """Delete a port whose other end was in a deleted namespace: the kernel deletes both ends some time later."""
+        with _netlink(self.middle) as route:
+            for index in route.link_lookup(ifname=port):
+                with contextlib.suppress(NetlinkError):  # the kernel was faster
+                    route.link("del", index=index)
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
