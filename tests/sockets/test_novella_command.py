@@ -106,7 +106,7 @@ async def listening(guest: Guest, *arguments: str) -> AsyncIterator[tuple[str, i
     try:
         async with asyncio.timeout(120):
             line = (await process.stderr.readline()).decode()
-        found = re.match(r"novella: (\S+):(\d+) leads to port 5432 of web", line)
+        found = re.match(r"novella: (\S+):(\d+) is forwarded to port 5432 of web", line)
         assert found is not None, line
         yield found[1], int(found[2]), process
     finally:

@@ -181,5 +181,5 @@ def test_the_refusal_is_in_the_shape_of_the_service(people: People, settings: Se
     with upload_shares.share_of(context_of(alice.user, alice.project)):
         answer = Api(alice).put(f"/image/v2/images/{image.id}/file", b"x", content_type="application/octet-stream")
     assert answer.status_code == 429
-    assert "1 uploads going on" in json.loads(answer.content)["message"]
+    assert "1 uploads in progress" in json.loads(answer.content)["message"]
     assert not shares.held
