@@ -1,6 +1,7 @@
-"""Runs a program beside this file, or one of ``tools``, by its module's name: ``python bin/libexec up --help``.
+"""Runs a program next to this file, or one of ``tools``, by its module's name: ``python bin/libexec up --help``.
 
-With the folder named, Python looks for modules in it: the programs need no installation and no environment variable.
+Python searches the folder that it is started with for modules, so the programs need no installation and no environment
+variable.
 """
 
 import runpy

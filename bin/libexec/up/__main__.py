@@ -1,6 +1,6 @@
 """The Python part of bin/up: prepares the data folder, runs the services, reports when launches are possible.
 
-bin/up has checked the options and the machine; its findings come as arguments.
+bin/up has checked the options and the machine; it passes the results as arguments.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from up.run_as import RunAs, RunAsError
 from up.supervisor import Supervisor
 
 READY_WITHIN, READY_PER_HOST = 180.0, 6.0
-"""Seconds for the services to come up on a slow machine, and for each host."""
+"""Seconds within which the services must be ready on a slow machine, and additional seconds for each host."""
 MOST_ENDS = 5
 """A service that ended this often before the cloud was ready will not become ready."""
 ASK_EVERY = 10.0
-"""Seconds between two looks at a cloud that is ready."""
+"""Seconds between two health checks of a cloud that is ready."""
 NO_WORKER_FOR = 90.0
-"""Seconds without a live queue worker after which the worker's processes are started again."""
+"""Seconds without a live queue worker, or without an answer from the web, after which the service is restarted."""
 GUEST = "first-guest"
 """The name of the guest in the printed commands."""
 CLIENT = Path(sys.executable).parent / "openstack"
-"""In full: the command is used in another terminal, which may be in any folder."""
+"""The absolute path of the client, because the printed command is used in another terminal, in any folder."""
 
 
 class Watch:
@@ -67,7 +67,9 @@ class Watch:
 
 
 def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
-    """Run the services until launching works; return False when one keeps ending, time is up or a signal came."""
+    """Run the services until launching works. Returns False if a service keeps ending, time is up, or a
+    signal arrives.
+    """
     deadline = time.monotonic() + ready_within(hosts)
     while not supervisor.stopping and time.monotonic() < deadline:
         supervisor.step(0.1)
@@ -84,7 +86,7 @@ def ready_within(hosts: int) -> float:
 
 
 def complaint(supervisor: Supervisor, port: int, hosts: int) -> str:
-    """Return why the cloud is not ready, in a clause."""
+    """Return the reason why the cloud is not ready, as part of a sentence."""
     for service in supervisor.services:
         if service.ends >= MOST_ENDS:
             return f"{service.name} keeps ending; the last line of its log is: {service.last_line}"
@@ -95,7 +97,7 @@ def complaint(supervisor: Supervisor, port: int, hosts: int) -> str:
 
 
 def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, Any]) -> str:
-    """Return address, passwords and a command that works as printed."""
+    """Return the last lines of the output: address, passwords, and a command that works as printed."""
     users = credentials.sign_ins(data, seeded["passwords"])
     names = " and ".join(user.name for user in users)
     lines = ["", f"  Address    http://127.0.0.1:{port}/"]
@@ -129,7 +131,9 @@ def _launch(seeded: dict[str, Any]) -> list[str]:
 
 
 def _ways_in(seeded: dict[str, Any], hosts: Hosts, places: Places) -> list[str]:
-    """Return how to reach the guest, where there is an external network and a guest that boots."""
+    """Return lines with commands that give access to the guest; none if there is no external network or no
+    real guest.
+    """
     if hosts.simulated or not seeded["external"]:
         return []
     enter = f"ip netns exec {places.world} " if hosts.switched else ""
@@ -143,9 +147,9 @@ def _ways_in(seeded: dict[str, Any], hosts: Hosts, places: Places) -> list[str]:
 
 
 def portal_account(data: DataFolder, say: Callable[[str], None]) -> RunAs:
-    """Return the account of web and workers, which now owns the portal's folder; the caller's account if there is none.
+    """Return the account of web and workers, after changing the owner of the portal's folder to it.
 
-    Raises DataFolderError.
+    It is the caller's account if there is no other usable one. Raises DataFolderError.
     """
     chosen = RunAs()
     name = run_as.wanted()

@@ -1,4 +1,6 @@
-"""The accounts that this machine's services run under when bin/up is root: made once, for all data folders."""
+"""The accounts that this machine's services run under when bin/up is root. They are created once, for all
+data folders.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import time
 from pathlib import Path
 
 GUESTS = "novella-guests"
-"""Guests' QEMU processes; the agent takes it by itself."""
+"""The account of guests' QEMU processes; the agent looks it up by its name."""
 DHCP = "novella-dhcp"
-"""dnsmasq; the agent takes it by itself, too."""
+"""The account of dnsmasq; the agent looks it up by its name."""
 STORAGE = "novella-storage"
-"""Storage daemons of volumes; the agent takes it by itself, too."""
+"""The account of volumes' storage daemons; the agent looks it up by its name."""
 KVM = Path("/dev/kvm")
 TRIES = 20
 PAUSE = 0.25
@@ -22,11 +24,15 @@ PAUSE = 0.25
 
 
 class AccountError(Exception):
-    """An account cannot be created; the text is a clause for the terminal."""
+    """An account cannot be created. The message is printed within a sentence, so it starts in lower case and has no
+    full stop.
+    """
 
 
 def ensure(name: str) -> pwd.struct_passwd:
-    """Return the system user ``name``, with a group of its own; created when it is missing. Raises AccountError."""
+    """Return the system user ``name``, which has its own group; create the user if it does not exist. Raises
+    AccountError.
+    """
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
     for _ in range(TRIES):
         if (found := _lookup(name)) is not None:
@@ -40,7 +46,8 @@ def ensure(name: str) -> pwd.struct_passwd:
 
 
 def ensure_agents(device: Path = KVM) -> None:
-    """Create the accounts for the agent's programs; guests are in the group that may use KVM if it exists.
+    """Create the accounts for the agent's programs. The guests' account is added to the group of ``device``, if a group
+    has access to KVM.
 
     Raises AccountError.
     """
@@ -63,7 +70,7 @@ def _lookup(name: str) -> pwd.struct_passwd | None:
 
 
 def _run(program: str, *arguments: str) -> str:
-    """Run a program that changes the machine's users; return what it complains of."""
+    """Run a program that changes the machine's users. Returns its error message, empty if it has succeeded."""
     if shutil.which(program) is None:
         return f"{program} is not installed"
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)

@@ -26,7 +26,7 @@ NETWORK_NAMESPACES = Path("/run/netns")
 def clean(data: DataFolder, say: Callable[[str], None]) -> int:
     """Stop the services, let the agent remove its guests and network, then delete the folder.
 
-    Raises DataFolderError when the folder is not Novella's or something else is mounted inside it.
+    Raises DataFolderError if the folder is not Novella's, or if a file system is mounted inside it.
     """
     if not data.exists:
         _end_namespaces(data.netns)
@@ -48,13 +48,15 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
 
 
 def mounts_below(folder: Path) -> list[str]:
-    """Return the mount points inside the folder, which deleting it would empty."""
+    """Return the mount points inside the folder: deleting the folder would delete the files of the mounted file
+    systems.
+    """
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [point for point in points if point.startswith(f"{folder}/")]
 
 
 def _stop_services(data: DataFolder, say: Callable[[str], None]) -> None:
-    """Ask the bin/up that holds the folder's lock to stop."""
+    """Stop the bin/up that has locked the folder."""
     if not data.try_acquire():
         owner = data.owner()
         say("Stopping the services …")
@@ -83,7 +85,7 @@ def _remove_guests(data: DataFolder, say: Callable[[str], None]) -> None:
 
 
 def _where(data: DataFolder, host: str) -> list[str]:
-    """Return the options with the network namespaces of the host: its own, if there are several hosts."""
+    """Return the agent's options for its network namespaces; each of several hosts has its own."""
     kind, _, number = host.rpartition("-")
     places = Places(data.netns)
     if kind == SWITCHED and number.isdecimal() and (NETWORK_NAMESPACES / places.machine(int(number))).exists():
@@ -92,13 +94,15 @@ def _where(data: DataFolder, host: str) -> list[str]:
 
 
 def _end_namespaces(name: str) -> None:
-    """End what still runs in the folder's own network namespaces, and remove them: ``name`` or with more behind it."""
+    """End all processes in the folder's network namespaces, and remove the namespaces: ``name`` and all whose names
+    begin with ``name-``.
+    """
     for path in [NETWORK_NAMESPACES / name, *NETWORK_NAMESPACES.glob(f"{name}-*")]:
         _end_namespace(path.name)
 
 
 def _end_namespace(name: str) -> None:
-    """End what still runs in the folder's own network namespace, and remove the namespace."""
+    """End all processes in a network namespace, and remove the namespace."""
     if not (NETWORK_NAMESPACES / name).exists():
         return
     for number in (signal.SIGTERM, signal.SIGKILL):

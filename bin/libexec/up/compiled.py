@@ -1,4 +1,4 @@
-"""Compiles the portal's modules for an account without write access beside them: otherwise each start would compile
+"""Compiles the portal's modules for an account without write access to the checkout: otherwise each start would compile
 them again.
 
 They are imported once by the owner of the checkout, with a temporary data folder.
@@ -16,7 +16,7 @@ from up.data_folder import fingerprint
 from up.run_as import CHECKOUT
 
 STAMP = Path(sys.prefix) / "compiled"
-"""In the environment, beside what was compiled."""
+"""A file in the Python environment with the checksum of the sources that were compiled."""
 MODULES = "import django, portal.asgi, django.core.management.commands.migrate, portal.web.master"
 
 

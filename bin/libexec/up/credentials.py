@@ -1,6 +1,6 @@
 """The files by which the standard clients sign in: clouds.yaml and openrc-*.sh, readable by their owner only.
 
-They name no microversion: clients negotiate one, and a program that asks for another would fail.
+They specify no microversion: clients negotiate one, and a program that needs a different one would fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SignIn:
 
     name: str
     password: str | None
-    """None: it was changed since it was created, and only its owner knows it."""
+    """None if the user has changed the initial password."""
 
 
 def token_request(user: str, password: str, project: str) -> dict[str, Any]:
@@ -35,13 +35,15 @@ def token_request(user: str, password: str, project: str) -> dict[str, Any]:
 
 
 def sign_ins(data: DataFolder, passwords: dict[str, str | None]) -> list[SignIn]:
-    """Return the seeded users; for a password changed since, the one in clouds.yaml if its owner wrote it there."""
+    """Return the seeded users. If a user has changed the initial password, it is read from clouds.yaml, where the user
+    may have written the new one.
+    """
     written = read_passwords(data.path / "clouds.yaml")
     return [SignIn(name, password or written.get(name)) for name, password in passwords.items()]
 
 
 def read_passwords(path: Path) -> dict[str, str]:
-    """Return the passwords by cloud from our clouds.yaml, edited or not."""
+    """Return cloud → password from the data folder's clouds.yaml, which users may have edited."""
     found: dict[str, str] = {}
     cloud = ""
     for line in path.read_text().splitlines() if path.exists() else []:

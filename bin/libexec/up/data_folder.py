@@ -1,4 +1,4 @@
-"""The folder that holds one cloud's state: its owner, the process that uses it, the steps that were done in it."""
+"""The data folder with the state of one cloud: its owner, its lock, and the completed steps of its preparation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ MARKER = ".novella"
 
 
 PORTAL = "portal"
-"""The folder in it that web, workers and the commands of manage.py write; the rest is bin/up's and the agent's."""
+"""The folder within the data folder that web, workers and manage.py write to; the rest belongs to bin/up
+and the agent.
+"""
 OF_PORTAL = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "secrets", "images", "static", "backups")
-"""The files that were beside the folder of the portal before it was introduced, and ``run/bootstrap.json``."""
+"""Files of the portal that older versions kept directly in the data folder; ``run/bootstrap.json`` was outside, too."""
 TRAVERSED = 0o711
 
 
 class DataFolderError(Exception):
-    """The folder cannot be used; the text is a sentence for the person at the terminal."""
+    """The folder cannot be used. The message is a sentence for the terminal."""
 
 
 class DataFolder:
@@ -50,7 +52,7 @@ class DataFolder:
 
     @property
     def database(self) -> Path:
-        """SQLite's file, where no URL names another database."""
+        """The SQLite file, which is used unless a URL names another database."""
         return self.portal / "db.sqlite3"
 
     @property
@@ -64,7 +66,7 @@ class DataFolder:
     def claim(self) -> None:
         """Create the folder, or use one that is empty or already Novella's.
 
-        Raises DataFolderError for any other: --clean deletes a data folder completely.
+        Raises DataFolderError for any other folder, because --clean deletes a data folder completely.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,7 +84,7 @@ class DataFolder:
             raise DataFolderError(message) from error
 
     def bring_up_to_date(self) -> None:
-        """Move what an older version kept beside the portal's folder into it.  Raises DataFolderError."""
+        """Move files that an older version kept outside the portal's folder into it. Raises DataFolderError."""
         moves = {self.path / name: self.portal / name for name in OF_PORTAL}
         moves[self.path / "run" / "bootstrap.json"] = self.portal / "run" / "bootstrap.json"
         for old, new in moves.items():
@@ -100,8 +102,8 @@ class DataFolder:
         """Change the owner of the portal's folder with all its content to an account that can reach it. Raises
         DataFolderError.
 
-        Only files of the former owner and of root (a restored database) that have no other name are changed: a hard
-        link of an account to another account's file keeps its owner.
+        Only files of the former owner and of root (a restored database) are changed, and only files without other hard
+        links: otherwise an account could get another account's file with a hard link to it.
         """
         try:
             if uid:
@@ -118,7 +120,7 @@ class DataFolder:
     # --- one user at a time ------------------------------------------------------------------------------------
 
     def acquire(self) -> None:
-        """Lock the folder for this process.  Raises DataFolderError when another bin/up has it."""
+        """Lock the folder for this process. Raises DataFolderError if another bin/up has locked it."""
         if not self.try_acquire():
             message = f"Novella is already running on {self.path} (process {self.owner() or 'unknown'})."
             raise DataFolderError(message)
@@ -152,7 +154,9 @@ class DataFolder:
             self._lock = None
 
     def owner(self) -> int | None:
-        """Return the process that wrote its number into the lock file last; it is alive only while the lock is held."""
+        """Return the id of the process that last wrote to the lock file. The process is alive only while the folder is
+        locked.
+        """
         try:
             return int((self.path / "run" / "up.lock").read_text())
         except (OSError, ValueError):
@@ -168,7 +172,7 @@ class DataFolder:
         self.write_json(f"run/{step}.stamp", key)
 
     def read_json(self, name: str) -> Any:
-        """Return what the file holds; None when there is no such file or it is damaged."""
+        """Return the value in the file; None if the file does not exist or is damaged."""
         try:
             return json.loads((self.path / name).read_text())
         except (OSError, ValueError):
@@ -178,7 +182,7 @@ class DataFolder:
         self.write_private(name, json.dumps(value, indent=1) + "\n")
 
     def write_private(self, name: str, text: str) -> None:
-        """Replace the file in one move, readable by its owner only."""
+        """Replace the file atomically; only its owner can read it."""
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.unlink(missing_ok=True)
@@ -188,7 +192,9 @@ class DataFolder:
 
 
 def _give(name: str, folder: int, owners: set[int], uid: int, gid: int) -> None:
-    """Change the owner of a folder or file that one of ``owners`` has; by its descriptor, whatever the name is next."""
+    """Change the owner of a folder or file that belongs to one of ``owners``. It is changed by its descriptor, because
+    its name may refer to another file a moment later.
+    """
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
     try:
         found = os.fstat(descriptor)
@@ -200,7 +206,7 @@ def _give(name: str, folder: int, owners: set[int], uid: int, gid: int) -> None:
 
 
 def fingerprint(paths: list[Path], *extra: str) -> str:
-    """Return a checksum over the contents of files and over more text."""
+    """Return a checksum over the contents of files and over additional texts."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(f"{path}\0".encode())

@@ -1,6 +1,6 @@
-"""Keeps SQLite's database as it was before the migrations of another version, once for each.
+"""Copies the SQLite database before it is migrated to another version, once for each version.
 
-``python bin/libexec up.database_copy DATABASE VERSION`` copies into ``backups/`` beside it.
+``python bin/libexec up.database_copy DATABASE VERSION`` copies into ``backups/`` next to it.
 """
 
 from __future__ import annotations

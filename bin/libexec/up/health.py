@@ -16,7 +16,7 @@ GIVEN_BY_KERNEL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class PortError(Exception):
-    """The port cannot be used; the text is a sentence for the person at the terminal."""
+    """The port cannot be used. The message is printed after ``bin/up:``."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Health:
 
 
 def ask(port: int, timeout: float = 2.0) -> Health | None:
-    """Ask once over plain HTTP; return None when no proper answer comes within ``timeout`` seconds."""
+    """Ask once over plain HTTP. Returns None if there is no valid answer within ``timeout`` seconds."""
     request = f"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
     answer = b""
     try:
@@ -46,8 +46,8 @@ def ask(port: int, timeout: float = 2.0) -> Health | None:
 def free_port() -> int:
     """Return a port of the loopback address without a listener.
 
-    It is outside the range that the kernel uses for outgoing connections, or when a program asks for any port:
-    otherwise it could be used up before a server listens.
+    It is outside the range from which the kernel assigns ports: otherwise another program could get it before a server
+    listens.
     """
     first_given = int(GIVEN_BY_KERNEL.read_text().split()[0])
     ports = range(LOWEST_FREE, first_given) or range(1024, 65_536)

@@ -1,7 +1,7 @@
-"""Keeps what a new data folder needs and no cloud changes: guest image, migrated database, static files.
+"""Keeps files that every new data folder needs and no cloud changes: guest image, migrated database, static files.
 
 The account that runs bin/up creates them once for a checkout; each new data folder gets a copy.  ``python bin/libexec
-up.kept FROM TO`` copies, as the account that owns the copy.
+up.kept FROM TO`` copies; the caller's account owns the copy.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[3]
 FOLDER = CHECKOUT / ".cache/up"
 KEPT = 2
-"""Versions of one thing; those that were used last stay."""
+"""Number of versions that are kept of each kind of file: the most recently used ones."""
 DAY = 86_400.0
 
 
 def find(name: str, key: str) -> Path | None:
-    """Return the file or folder that is kept under the key."""
+    """Return the file or folder that is kept under the key, None if there is none."""
     path = _path(name, key)
     if not path.exists():
         return None
@@ -33,9 +33,9 @@ def find(name: str, key: str) -> Path | None:
 
 
 def make(name: str, key: str, work: Callable[[Path], Path]) -> Path:
-    """Keep the result of ``work`` in an empty folder under its name, readable by all accounts.
+    """Call ``work`` with an empty folder, and keep the file or folder that it returns. All accounts can read it.
 
-    Raises OSError when nothing can be kept in this checkout, and the errors of ``work``.
+    Raises OSError if nothing can be kept in this checkout, and the errors of ``work``.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".new-") as folder:
@@ -49,7 +49,9 @@ def make(name: str, key: str, work: Callable[[Path], Path]) -> Path:
 
 
 def copy(kept: Path, target: Path) -> None:
-    """Copy a folder, or a file that only its owner can read afterwards; ``target`` is complete or missing."""
+    """Copy a folder, or a file with access only for its owner. At any time, ``target`` is complete or does
+    not exist.
+    """
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         if kept.is_dir():
@@ -69,7 +71,7 @@ def _path(name: str, key: str) -> Path:
 
 
 def _forget(name: str) -> None:
-    """Remove what was used before the last few."""
+    """Remove remnants of killed runs, and all versions except the most recently used ones."""
     with contextlib.suppress(OSError):
         left = [path for path in FOLDER.glob(".new-*") if path.stat().st_mtime < time.time() - DAY]  # by a killed run
         versions = sorted(FOLDER.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""Where floating IPs come from: the ranges of the external network that a new cloud begins with."""
+"""The external network of a new cloud: its physical network and the ranges of floating IPs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from up.places import Places
 from up.programs import Hosts
 
 MACHINE, EXTERNAL = "machine", "external"
-"""Physical networks: the machine itself, and what the hosts of ``--hosts`` have their external interface in."""
+"""Physical networks: the machine's own network, and the network of the external interfaces of hosts that ``--hosts``
+creates.
+"""
 CUSTOMARY = "172.24.4.0/22"
-"""Floating IPs come from a /24 of it: DevStack's external network begins here, too."""
+"""The range that contains the /24 of floating IPs, if one in it is unused; DevStack's external network starts here,
+too.
+"""
 SMALLEST = 29
-"""The longest prefix of a range: six addresses, of which the gateway and a router have one each."""
+"""The maximum prefix length of a range: it has six addresses, including one for the gateway and one for a router."""
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -30,21 +34,21 @@ class Outside:
 
     @classmethod
     def of(cls, hosts: Hosts, places: Places, asked: Network | None = None) -> Outside:
-        """Return the external network of such hosts; for this machine the range ``asked`` or one that is unused
-        nearby.
+        """Return the external network of the hosts. If it is this machine's network, its range is ``asked`` or, by
+        default, one without a route.
         """
         if hosts.switched:
             return cls(EXTERNAL, places.outside)
         return cls(MACHINE, (first_of(asked or free_range(() if hosts.simulated else networks_around())),))
 
     def options(self) -> list[str]:
-        """Return the arguments that describe it to ``manage.py bootstrap``."""
+        """Return the arguments of ``manage.py bootstrap`` that describe the network."""
         ranges = [word for gateway in self.gateways for word in ("--external-range", gateway)]
         return ["--external-network", self.physical_network, *ranges]
 
 
 def first_of(network: Network) -> str:
-    """Return the first address of a network, with the network's length."""
+    """Return the first host address of a network with its prefix length: ``198.51.100.1/24``."""
     return f"{network[1]}/{network.prefixlen}"
 
 
@@ -58,7 +62,7 @@ def checked_range(text: str) -> Network:
 
 
 def free_range(used: Iterable[Network]) -> Network:
-    """Return the first customary range that overlaps none of ``used``; the very first when there is none."""
+    """Return the first candidate range that does not overlap any of ``used``; the first candidate if there is none."""
     taken = [network for network in used if network.version == 4]
     for candidate in _candidates():
         if not any(candidate.overlaps(network) for network in taken):

@@ -1,4 +1,4 @@
-"""Where several hosts of one machine are: names of network namespaces, interfaces and addresses (see ``up.switch``)."""
+"""Names of network namespaces and interfaces, and addresses, for several hosts on one machine (see ``up.switch``)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ MOST_HOSTS = 50
 
 @dataclass(frozen=True)
 class Places:
-    """Hosts 1 to ``MOST_HOSTS``; all resources contain the name, which is unique on this machine."""
+    """Hosts 1 to ``MOST_HOSTS``. The names of all namespaces begin with ``name``, which is unique on this machine."""
 
     name: str
     underlay: str = "192.0.2.0/24"
     """Host 7 has the seventh address."""
     outside: tuple[str, ...] = ("203.0.113.1/24", "2001:db8:113::1/64")
-    """Addresses of the world outside with their networks, whose gateway they may be."""
+    """Addresses of the namespace ``world``, with prefix lengths. They can be gateways of the external network's
+    subnets.
+    """
 
     def machine(self, number: int) -> str:
-        """Return the namespace that is a host's machine."""
+        """Return the namespace that represents a host."""
         return f"{self.name}-{number}"
 
     def guests(self, number: int) -> str:
-        """Return the namespace that its agent creates for bridges and guests."""
+        """Return the namespace that the host's agent creates for bridges and guests."""
         return f"{self.machine(number)}-guests"
 
     @property
@@ -35,14 +37,14 @@ class Places:
 
     @property
     def world(self) -> str:
-        """Return the namespace outside."""
+        """Return the namespace of clients in the external network."""
         return f"{self.name}-outside"
 
     def underlay_address(self, number: int) -> str:
         return str(ipaddress.ip_network(self.underlay)[number])
 
     def agent_options(self, number: int) -> list[str]:
-        """Return the arguments that describe an agent's host to it."""
+        """Return the agent's options for its host's namespaces, address and interface."""
         return [
             *("--netns", self.guests(number), "--machine-netns", self.machine(number)),
             *("--underlay-address", self.underlay_address(number), "--physical-networks", f"external:{EXTERNAL}"),

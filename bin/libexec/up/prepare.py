@@ -1,4 +1,6 @@
-"""The steps before the services start: guest image, database, static files, seeds, each when it is due."""
+"""The steps before the services start: guest image, database, static files and seed data. Each is taken only if it is
+due.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Hold back signals that interrupt this program until the end of the block, then raise KeyboardInterrupt.
+    """Delay signals that interrupt this program until the end of the block; then raise KeyboardInterrupt if one has
+    arrived.
 
-    A process that is started inside is known to the program by then, and can be ended.
+    So a process that is started in the block is known before the interruption, and can be killed.
     """
     held = [each for each in INTERRUPTING if signal.getsignal(each) is signal.default_int_handler]
     came: list[int] = []
@@ -45,12 +48,12 @@ def signals_held_back() -> Iterator[None]:
 
 
 class PreparationError(Exception):
-    """A step failed; the text is a sentence, with the program's last output where there is any."""
+    """A step failed. The message is a sentence, followed by the program's last output if there is any."""
 
 
 @dataclass
 class Progress:
-    """Prints a numbered line for each step with the time that it took."""
+    """Prints a numbered line for each step, with the time it took."""
 
     number: int
     total: int
@@ -67,7 +70,7 @@ class Progress:
         print(f"{text} … ", end="", flush=True)
 
     def say(self, text: str) -> None:
-        """Print a line of its own, also while a step's line is open."""
+        """Print a separate line, even if the line of a step is not complete."""
         if self._open:
             print(flush=True)
             self._open = False
@@ -79,7 +82,7 @@ class Progress:
         print(f"{result} ({time.monotonic() - self._began:.1f} s)", flush=True)
 
     def step(self, title: str, work: Callable[[], str | None]) -> None:
-        """Take one step; ``work`` may return its result in a word or two."""
+        """Run one step; ``work`` may return a short result to print."""
         self.begin(title)
         try:
             result = work()
@@ -101,7 +104,7 @@ class Preparation:
     run_as: RunAs = field(default_factory=RunAs)
     """The account that creates the portal's files."""
     external_range: Network | None = None
-    """The range of floating IPs of a new cloud; None: a range that is unused nearby."""
+    """The range of floating IPs of a new cloud; None for one that this machine has no route to."""
 
     def run(self) -> None:
         """Take the steps in order; the last one needs the other three."""
@@ -111,7 +114,9 @@ class Preparation:
         self.progress.step("Cloud", self.cloud)
 
     def switch(self) -> None:
-        """Create the hosts' network namespaces, if there are several hosts: a restart of the machine removes them."""
+        """Create the hosts' network namespaces if there are several hosts. A restart of the machine removes the
+        namespaces.
+        """
         if self.hosts.switched:
             self._call(tool("up.switch", "make", self.data.netns, str(len(self.hosts.names))), RunAs())
 
@@ -149,7 +154,9 @@ class Preparation:
         return None
 
     def _show_guest_image(self) -> None:
-        """Let the account that seeds the cloud read the image: there is no secret in it."""
+        """Let all accounts read the image, because the account that seeds the cloud has to. The image contains no
+        secret.
+        """
         image = self.data.path / GUEST_IMAGE
         image.parent.chmod(0o755)
         image.chmod(0o644)
@@ -167,7 +174,7 @@ class Preparation:
         self.data.mark_done("database", key)
 
     def _copy_database(self, version: str) -> None:
-        """Keep SQLite's database as it was before the migrations of another version, once for each."""
+        """Copy the SQLite database before it is migrated to another version, once for each version."""
         if not self._database_url() and self.data.database.exists():
             self._call(tool("up.database_copy", str(self.data.database), version))
 
@@ -209,10 +216,12 @@ class Preparation:
         self.data.mark_done("cloud", key)
 
     def _given(self, name: str, key: str, target: Path, command: list[str]) -> bool:
-        """Copy the result of ``command``, which is the same in any new data folder, as the portal's account; False: it
-        has to be created here.
+        """Copy the result of ``command`` to ``target``. Returns False if that fails: then the command must be run for
+        this data folder.
 
-        It is created once, in a temporary data folder: files that the portal's account has written are not kept.
+        The result is the same for every new data folder. If it is not kept in the checkout yet, it is created in a
+        temporary data folder by the caller's account: files that the portal's account has written are not kept. The
+        portal's account copies it.
         """
 
         def make(folder: Path) -> Path:
@@ -259,7 +268,9 @@ class Preparation:
 
 
 def database_key(url: str = "") -> str:
-    """Return a checksum over the sources of a migrated database; ``url`` names one that is not a file."""
+    """Return a checksum over the sources of a migrated database; ``url`` is the URL of a database that is not a SQLite
+    file.
+    """
     migrations = [path for app in ("provisioning", "portal") for path in CHECKOUT.glob(f"{app}/**/migrations/*.py")]
     return fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], url)
 
@@ -271,10 +282,12 @@ def recipe_key() -> str:
 
 
 def guest_key() -> str:
-    """Return a checksum over what a guest image that is built now depends on."""
+    """Return a checksum over everything that a guest image built now depends on."""
     return fingerprint([], recipe_key(), *_package_lists())
 
 
 def _package_lists() -> list[str]:
-    """Return what changes when the machine learns of other versions of packages."""
+    """Return the names and times of the package lists, which change when other versions of packages become
+    available.
+    """
     return sorted(f"{path.name} {path.stat().st_mtime_ns}" for path in PACKAGE_LISTS.glob("*") if path.is_file())

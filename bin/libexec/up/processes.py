@@ -19,7 +19,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def command_line(pid: int) -> str:
-    """Return program and arguments with spaces between them; empty when it has ended."""
+    """Return the program and its arguments, separated by spaces; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

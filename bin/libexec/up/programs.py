@@ -18,9 +18,11 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 BOOTSTRAP = "portal/run/bootstrap.json"
 """The output of manage.py bootstrap about the cloud that it has seeded."""
 LIBEXEC = CHECKOUT / "bin/libexec"
-"""The folder of this package, and what runs the tools."""
+"""The folder of this package; ``python bin/libexec`` runs its programs and those of ``tools``."""
 STOP_ORDER = ("agent", "worker", "web")
-"""First the one that takes commands, then those who give them, then the way in; agent-host-1 is an ``agent``."""
+"""The order in which kinds of services are stopped: agents receive commands, so they stop before workers, which send
+them. The service agent-host-1 is of the kind ``agent``.
+"""
 
 
 SIMULATED = "sim"
@@ -37,7 +39,7 @@ class Hosts:
     names: list[str]
     simulated: bool
     switched: bool = False
-    """Each is a network namespace at a switch: see ``up.switch``."""
+    """Whether each host is a network namespace that is connected to a switch: see ``up.switch``."""
 
     @classmethod
     def of_this_machine(cls, simulate: int, several: int = 0) -> Hosts:
@@ -55,7 +57,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def environment(data: DataFolder, port: int, role: str = "command") -> dict[str, str]:
-    """Return the portal's environment; the operator's own NOVELLA_ settings and PYTHONPATH pass through."""
+    """Return the portal's environment; it includes the operator's own NOVELLA_ settings and PYTHONPATH."""
     path = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {
         "NOVELLA_DATA": str(data.path),
@@ -78,7 +80,7 @@ def tool(module: str, *arguments: str) -> list[str]:
 
 
 def programs(data: DataFolder, port: int, hosts: Hosts, run_as: RunAs) -> list[Program]:
-    """Return every long-running program, in the order in which they start; web and worker run as the account."""
+    """Return all long-running programs, in the order in which they start; web and worker run as ``run_as``."""
     web = run_as.command(manage("web", "--port", str(port)), port)
     worker = run_as.command(manage("qworker", "--periodic"))
     return [
@@ -103,24 +105,26 @@ def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
 
 
 def _agent(data: DataFolder, port: int, name: str, *where: str) -> list[str]:
-    """Run the agent of one real host; ``where`` are the options with its network namespaces."""
+    """Return the command of a real host's agent; ``where`` has the options for its network namespaces."""
     return [*_any_agent(data, port), "--host", name, "--state-dir", str(data.path / "hosts" / name), *where]
 
 
 def _simulation(data: DataFolder, port: int, count: int) -> list[str]:
-    """Run one process for all simulated hosts."""
+    """Return the command of the one process for all simulated hosts."""
     options = ["--driver", "fake", "--host", SIMULATED, "--simulate", str(count)]
     return [*_any_agent(data, port), *options, "--state-dir", str(data.path / "hosts")]
 
 
 def _any_agent(data: DataFolder, port: int) -> list[str]:
     command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{port}"]
-    # The data folder moves as a whole, the portal's half with the agents': no copy of it is a second machine to it.
+    # The data folder is copied as a whole, with portal and agents: so a copy is not another machine for the portal.
     return [*command, "--join-token-file", str(data.path / JOIN_TOKENS), "--machine-id", "data-folder"]
 
 
 def _agent_environment() -> dict[str, str]:
-    """Return an environment without the portal's settings and secrets; an agent's begin with NOVELLA_AGENT_."""
+    """Return an environment without the portal's settings and secrets; the agent's settings begin with
+    NOVELLA_AGENT_.
+    """
     passed = {
         name: value
         for name, value in os.environ.items()

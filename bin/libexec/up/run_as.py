@@ -1,8 +1,10 @@
-"""Runs the portal's programs under an account of their own when bin/up is root: it has access only to its own folder.
+"""Runs the portal's programs under their own account when bin/up is root, so that they can access only their own
+folder.
 
 Such a command is started by setpriv, which drops every capability permanently. If the account cannot reach the
-checkout, Python or the data folder (below /root, in a home directory), the command gets a mount namespace in which the
-closed folder is replaced by an empty one that has only these in it, under their own names.
+checkout, Python or the data folder (below /root, in a home directory), the command gets a mount namespace. In it, the
+inaccessible folder is replaced by a folder that contains only the checkout, Python and the data folder, with their
+usual paths.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[3]
 ACCOUNT = "novella"
 SETTING = "NOVELLA_USER"
-"""Names another account; ``root`` for none."""
+"""Environment variable with the name of a different account; with ``root``, the programs run as root."""
 STAGE = Path("/run/novella")
-"""An empty folder: in a namespace of its own, folders that are shown elsewhere are mounted below it for a moment."""
+"""An empty folder. In the command's mount namespace, folders are mounted below it before they are mounted at their
+usual paths.
+"""
 WRITTEN = (
     "NOVELLA_IMAGE_DIR",
     "NOVELLA_BACKUP_DIR",
@@ -31,9 +35,9 @@ WRITTEN = (
     "NOVELLA_CREDENTIAL_KEYS_DIR",
 )
 READ = ("NOVELLA_POLICY_FILE",)
-"""Settings that name a folder or file outside the data folder."""
+"""Settings that name folders (``WRITTEN``) or files (``READ``) outside the data folder."""
 LOWEST_PORT = 1024
-"""A port below this one needs a capability."""
+"""The lowest port that does not require a capability."""
 PROBE = """
 import os, sys
 for word in sys.argv[1:]:
@@ -47,24 +51,28 @@ import django, portal.environment
 
 
 class RunAsError(Exception):
-    """Programs cannot run under the account; the text is a clause for the person at the terminal."""
+    """Programs cannot run under the account. The message is printed within a sentence, so it starts in lower case and
+    has no full stop.
+    """
 
 
 @dataclass(frozen=True)
 class RunAs:
-    """An account; the caller's own where ``uid`` is None."""
+    """The account of programs. If ``uid`` is None, they run under the caller's account."""
 
     name: str = ""
     uid: int | None = None
     gid: int | None = None
     home: Path = Path("/nonexistent")
     shown: tuple[Path, ...] = ()
-    """Folders that the account must get through to."""
+    """Folders that the account must be able to reach."""
     covers: tuple[Path, ...] = ()
-    """Folders that it does not get through, the outermost of each path."""
+    """The outermost folders on the paths to ``shown`` that the account cannot enter."""
 
     def command(self, command: list[str], port: int | None = None) -> list[str]:
-        """Return the command with what gives up rights before it; ``port`` is one that it listens on."""
+        """Return the command, preceded by a command that drops privileges. ``port`` is the port that the command
+        listens on.
+        """
         if self.uid is None:
             return command
         capabilities = "-all,+net_bind_service" if port is not None and port < LOWEST_PORT else "-all"
@@ -82,7 +90,9 @@ class RunAs:
         return environment | {"HOME": str(self.home), "USER": self.name, "LOGNAME": self.name}
 
     def _mounts(self) -> str:
-        """Return a shell script that shows the folders below the covers, then runs its arguments."""
+        """Return a shell script that replaces the inaccessible folders, mounts ``shown`` in the new ones, and executes
+        its arguments.
+        """
         lines = [f"mount -t tmpfs -o mode=0700,size=64k novella {STAGE}"]
         covered = [path for path in self.shown if any(path.is_relative_to(cover) for cover in self.covers)]
         outermost = [
@@ -99,7 +109,9 @@ class RunAs:
         return "\n".join(lines)
 
     def probe(self) -> None:
-        """Start Python under the account once.  Raises RunAsError where that, or a folder it needs, is out of reach."""
+        """Start Python once under the account. Raises RunAsError if it does not start, or cannot reach a folder that it
+        needs.
+        """
         if self.uid is None:
             return
         words = [f"{os.R_OK | os.X_OK}{CHECKOUT}", f"{os.R_OK}{CHECKOUT / 'manage.py'}"]
@@ -119,7 +131,7 @@ class RunAs:
 
 
 def wanted() -> str:
-    """Return the account's name, or nothing where programs run as who calls."""
+    """Return the account's name; empty if programs run under the caller's account."""
     if os.geteuid() != 0:
         return ""
     name = os.environ.get(SETTING, "").strip() or ACCOUNT
@@ -127,7 +139,7 @@ def wanted() -> str:
 
 
 def owner(home: Path) -> RunAs:
-    """Return whom the folder belongs to, for a command that root gives; the caller where that is root, too."""
+    """Return the account for a command on a folder: if root runs it, the folder's owner, otherwise the caller."""
     uid = home.stat().st_uid
     if os.geteuid() != 0 or uid == 0:
         return RunAs()
@@ -135,7 +147,9 @@ def owner(home: Path) -> RunAs:
 
 
 def of(user: pwd.struct_passwd, home: Path) -> RunAs:
-    """Return the user with a way to the checkout, to Python and to ``home``, as their folders are now."""
+    """Return the account of a user. According to the current permissions, it includes the folders to show and to
+    replace.
+    """
     if user.pw_uid == 0:
         return RunAs()
     named = [Path(os.environ[name]).absolute() for name in (*WRITTEN, *READ) if os.environ.get(name)]
@@ -151,7 +165,7 @@ def of(user: pwd.struct_passwd, home: Path) -> RunAs:
 
 
 def _closed(path: Path, uid: int, groups: set[int]) -> Path | None:
-    """Return the first folder above ``path`` that the user does not get through."""
+    """Return the first folder above ``path`` that the user cannot enter."""
     for folder in reversed(path.parents):
         if not _gets_through(folder.stat(), uid, groups):
             return folder
@@ -172,7 +186,7 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 
 
 def main() -> None:
-    """``python bin/libexec up.run_as FOLDER COMMAND…``: run a command as whom the folder belongs to."""
+    """``python bin/libexec up.run_as FOLDER COMMAND…``: run a command as the owner of the folder."""
     folder, *command = sys.argv[1:]
     run_as = owner(Path(folder).resolve())
     command = run_as.command(command)

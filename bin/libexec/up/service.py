@@ -13,19 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LOG_BYTES = 5_000_000
-"""A log is moved aside at this size."""
+"""The size at which a log is renamed and a new one is started."""
 LOGS_KEPT = 3
 LINE_BYTES = 65_536
-"""A longer line is broken."""
+"""The length at which a line is split."""
 MOST_LAST_READS = 1000
 LAST_LINE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 SETTLED_AFTER = 30.0
-"""Seconds of life after which an end is a first end again."""
+"""Seconds after which a program counts as settled: its next end is counted as the first."""
 IMPORTANT = re.compile(
     rb"^(?!.* INFO novella\.notifications ).*\b(WARNING|ERROR|CRITICAL)\b|^Traceback |^[\w.]+(Error|Exception)\b"
 )
-"""A notification of a failure is for programs: its line has ERROR in it, and is not shown."""
+"""Lines that are shown at the terminal. Notifications are for programs: they are not shown even if they
+contain ERROR.
+"""
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
@@ -33,7 +35,7 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Program:
-    """The command, and the time that it may need to stop."""
+    """The command and environment of a service, and the time within which it must stop."""
 
     name: str
     command: list[str]
@@ -43,7 +45,9 @@ class Program:
 
 
 def _follow_parent(parent: int) -> Callable[[], None]:
-    """Return a function to call between fork and exec: the kernel sends SIGTERM when the supervisor ends in any way."""
+    """Return a function to call between fork and exec. It asks the kernel to send SIGTERM to the process when the
+    supervisor ends for any reason.
+    """
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -54,7 +58,7 @@ def _follow_parent(parent: int) -> Callable[[], None]:
 
 
 class Log:
-    """A log file that only grows, and is renamed when it is large."""
+    """A log file that lines are appended to. It is renamed when it is too large."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,20 +86,20 @@ class Log:
 class Service:
     """A program and the process that runs it now, if any.
 
-    Every process starts a session of its own: a Ctrl-C at the terminal does not reach it, and its remnants can be ended
-    as one group. A guest is not in that group: QEMU starts a session of its own.
+    Every process starts its own session: a Ctrl-C at the terminal does not reach it, and its remaining children can be
+    ended as one group. Guests are not in the group, because QEMU starts its own session.
     """
 
     program: Program
     log: Log
     show: Callable[[str, str], None]
-    """Called with the service's name and a line worth a person's attention."""
+    """Called with the service's name and each line that matches ``IMPORTANT``."""
     process: subprocess.Popen[bytes] | None = None
     start_at: float = 0.0
-    """Monotonic time of the next start while nothing runs."""
+    """Monotonic time of the next start while the program is not running."""
     started: float = 0.0
     ends: int = 0
-    """Ends in a row without a settled run between them."""
+    """Number of consecutive ends without a settled run between them."""
     last_line: str = ""
     """The last line of its output."""
     _partial: bytes = field(default=b"", repr=False)
@@ -127,9 +131,7 @@ class Service:
         return descriptor
 
     def read(self) -> int | None:
-        """Write new output to the log; return its size, 0 at the end of the output, None when there is no new
-        output.
-        """
+        """Write new output to the log. Returns its size, 0 at the end of the output, None if there is no new output."""
         if self.process is None or self.process.stdout is None:
             return 0
         try:
@@ -161,7 +163,10 @@ class Service:
             os.kill(self.process.pid, signal.SIGTERM)
 
     def end_group(self) -> None:
-        """Kill whatever is left of the process group.  Called while its leader is at least a zombie: the id is ours."""
+        """Kill the remaining processes of the group.
+
+        This must be called before the group's leader is reaped, so that the id cannot belong to other processes.
+        """
         if self.process is None:
             return
         try:
@@ -170,7 +175,7 @@ class Service:
             return
 
     def ended(self, status: int) -> float:
-        """Note the end of the process; return the seconds until its next start."""
+        """Record the end of the process; return the seconds until its next start."""
         assert self.process is not None  # noqa: S101 - called for a running service
         for _ in range(MOST_LAST_READS):  # a descendant may hold the other end open
             if not self.read():

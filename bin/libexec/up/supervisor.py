@@ -4,11 +4,11 @@ Plain Python with one thread: small in memory, and safe to fork. It guarantees:
 
 * a service that ends is started again, after a pause that grows while it keeps ending, and only after its process
 
-group has ended, so that there are never two of it;
+group has ended, so that a service never runs twice;
 
 * when the supervisor itself ends, killed or not, the kernel asks every service to stop;
 * orphans become its children (subreaper), guests among them: it waits for their ends and never ends them;
-* SIGINT, SIGTERM and SIGHUP stop the services one after the other, each within its time; a second signal ends them now.
+* SIGINT, SIGTERM and SIGHUP stop the services one after the other, each within its time; a second signal kills them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from up.data_folder import DataFolder
 from up.service import Log, Program, Service
 
 TICK = 0.5
-"""Seconds at most between two looks at timers."""
+"""Maximum seconds between two checks of timers."""
 OPEN_FILES = 65_536
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None)
@@ -44,7 +44,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals = 0
         self.show_warnings = False
-        """Off until the cloud is ready: services that wait for each other warn of it."""
+        """False until the cloud is ready, because services log warnings while they wait for each other."""
         self.services = [Service(program, self._log(program.name), self._show) for program in programs]
 
     def _log(self, name: str) -> Log:
@@ -57,7 +57,9 @@ class Supervisor:
     # --- running -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Receive signals and orphans from now on; end what a killed supervisor of this folder has left."""
+        """Receive signals and orphans from now on; end services that a killed supervisor of this folder has left
+        running.
+        """
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
@@ -87,7 +89,7 @@ class Supervisor:
         self._record()
 
     def step(self, timeout: float = TICK) -> None:
-        """Wait a moment for output, signals and ends; start again what is due."""
+        """Wait a moment for output, signals and ends; start services that are due."""
         self._wait(timeout)
         if not self.stopping:
             now = time.monotonic()
@@ -105,7 +107,7 @@ class Supervisor:
         self._reap()
 
     def _reap(self) -> None:
-        """Collect ended children.  The group of a service is ended first, while its number is still taken."""
+        """Collect ended children. The process group of a service is killed before, while its id cannot be reused."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -150,7 +152,7 @@ class Supervisor:
     def stop(self, order: Sequence[str]) -> None:
         """Stop the services by name, one after the other, each within its own time.
 
-        Those of one kind (``agent-host-1`` and ``agent-host-2`` of ``agent``) are asked together.
+        Services of one kind (``agent-host-1`` and ``agent-host-2`` for ``agent``) are stopped at the same time.
         """
         self._signals = max(self._signals, 1)
         for name in order:
@@ -171,7 +173,7 @@ class Supervisor:
             self._wait(0.1)
 
     def _record(self) -> None:
-        """Write down which processes are ours, for a successor after a kill -9."""
+        """Record the running processes, for the next supervisor if this one is killed."""
         running = [service.process.pid for service in self.services if service.process is not None]
         self._data.write_json("run/services.json", [[pid, started_at(pid)] for pid in running])
 
@@ -183,7 +185,9 @@ def how(status: int) -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks since boot, which with its number identifies it for ever."""
+    """Return the start time of a process in clock ticks since boot. Together with its id it identifies the process
+    uniquely.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -191,7 +195,9 @@ def started_at(pid: int) -> str | None:
 
 
 def end_left_behind(data: DataFolder, patience: float = 5.0) -> None:
-    """Wait for services that outlived their supervisor, then end them: only processes in the folder's own record."""
+    """Wait for services that have outlived their supervisor, then kill them. Only processes in the folder's own record
+    are killed.
+    """
     recorded = data.read_json("run/services.json") or []
     left = [pid for pid, started in recorded if started is not None and started_at(pid) == started]
     deadline = time.monotonic() + patience

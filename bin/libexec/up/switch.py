@@ -1,8 +1,9 @@
 """Several hosts on one machine: network namespaces that represent machines, a switch between them, the outside network.
 
 Every host's namespace has two interfaces: ``underlay`` with the address that other hosts reach it at, and ``external``
-without an address, which is connected to the external network. Both end in bridges of the switch's namespace; the
-namespace ``outside`` is at the external one, too. These namespaces have no connection to the machine's own network.
+without an address, which is connected to the external network. Each interface is connected to a bridge in the switch's
+namespace. The namespace ``outside`` is connected to the external bridge, too. None of these namespaces is connected to
+the machine's own network.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from up.places import EXTERNAL, MOST_HOSTS, UNDERLAY, Places
 END_WITHIN = 10.0
 """Seconds for the kernel to end processes that were killed."""
 IFA_F_NODAD = 0x02
-"""An address is used without duplicate address detection (linux/if_addr.h)."""
+"""The flag of an address that is used without duplicate address detection (linux/if_addr.h)."""
 
 
 class Switch(Places):
-    """Creates the namespaces, simulates failures of single ones, and removes them."""
+    """Creates the namespaces, simulates failures of single hosts, and removes the namespaces."""
 
     # --- making -------------------------------------------------------------------------------------------------------
 
     def make(self, hosts: int) -> None:
-        """Create the missing ones of the switch, the outside and the hosts 1 to ``hosts``.
+        """Create the missing namespaces of the switch, of the external network and of the hosts 1 to ``hosts``.
 
         Raises OSError, NetlinkError.
         """
@@ -56,7 +57,9 @@ class Switch(Places):
         self._plug(self.machine(number), EXTERNAL, f"e{number}", ())
 
     def _plug(self, machine: str, interface: str, port: str, addresses: tuple[str, ...]) -> None:
-        """Add an interface to a namespace that is connected to the bridge of that name, by this port of the switch."""
+        """Add an interface to a namespace, and connect it to the bridge with the interface's name by the switch's port
+        ``port``.
+        """
         namespace.ensure(machine)
         with _netlink(machine) as route:
             missing = not route.link_lookup(ifname=interface)
@@ -65,7 +68,7 @@ class Switch(Places):
         with _netlink(machine) as route:
             _up(route, "lo")
             if missing:
-                _settings(ip_forward="0")  # a new namespace has what the machine's own has
+                _settings(ip_forward="0")  # a new namespace may inherit the setting of the machine
                 with _open(self.middle) as switch:
                     peer = {"ifname": port, "net_ns_fd": switch}
                     route.link("add", ifname=interface, kind="veth", peer=peer)
@@ -103,20 +106,20 @@ class Switch(Places):
         return ended
 
     def _of_host(self, number: int) -> list[str]:
-        """List a host's namespaces, its machine's first."""
+        """List a host's namespaces, beginning with the one that represents the machine."""
         return [self.machine(number), *namespace.listed(f"{self.machine(number)}-")]
 
     # --- removing -----------------------------------------------------------------------------------------------------
 
     def remove(self) -> list[str]:
-        """End every process in these namespaces, and remove them; return their names.  Idempotent."""
+        """End all processes in these namespaces, and remove the namespaces; return their names. Idempotent."""
         names = namespace.listed(f"{self.name}-")
         kill(names)
         return [name for name in names if namespace.remove(name)]
 
 
 def processes_in(names: list[str]) -> set[int]:
-    """Return the processes in any of the namespaces, without this one."""
+    """Return the processes in any of the namespaces, except this process."""
     wanted = {(found.st_dev, found.st_ino) for name in names if (found := _stat(namespace.FOLDER / name))}
     processes = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
     here = os.getpid()
@@ -128,9 +131,9 @@ def processes_in(names: list[str]) -> set[int]:
 
 
 def kill(names: list[str]) -> list[int]:
-    """Kill all processes in the namespaces and wait until they have ended; return their numbers.
+    """Kill all processes in the namespaces and wait until they have ended; return their ids.
 
-    Raises TimeoutError when one does not end.
+    Raises TimeoutError if one does not end.
     """
     ended: set[int] = set()
     deadline = time.monotonic() + END_WITHIN
@@ -155,7 +158,7 @@ def _stat(path: Path) -> os.stat_result | None:
 
 @contextlib.contextmanager
 def _netlink(name: str) -> Iterator[Any]:
-    """Open netlink in a namespace, with the thread in it for the settings."""
+    """Open netlink in a namespace. The thread stays in the namespace, so that ``_settings`` applies there."""
     with namespace.inside(name), IPRoute() as route:
         yield route
 
@@ -181,7 +184,7 @@ def _settings(**values: str) -> None:
 
 
 def main() -> None:
-    """``python bin/libexec up.switch make NAME HOSTS``, or ``remove NAME``; ``power-off NAME NUMBER`` for trying."""
+    """``python bin/libexec up.switch make NAME HOSTS``, or ``remove NAME``; ``power-off NAME NUMBER`` for tests."""
     parser = argparse.ArgumentParser(description="Several hosts on one machine, as network namespaces.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     actions: dict[str, tuple[str, Callable[[Switch, int], object]]] = {
