@@ -156,7 +156,7 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
         "hosts_up": ("Hosts that were heard of lately.", [row.up for row in rows]),
         "hosts_enabled": ("Hosts that get new servers.", [row.enabled for row in rows]),
         "hosts_wrong_clock": ("Hosts whose clock is too far from the portal's.", [row.wrong_clock for row in rows]),
-        "servers": ("Servers that hold room.", [row.servers for row in rows]),
+        "servers": ("Servers that occupy resources on hosts.", [row.servers for row in rows]),
     }
     for at, (unit, factor) in enumerate(UNITS):
         counts[unit] = ("Capacity of the hosts.", [row.total[at] * factor for row in rows])
