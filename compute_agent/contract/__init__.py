@@ -1,3 +1,3 @@
-"""Messages between the portal and the agents: versioned, typed, validated on decode.  The only package that both sides
-import.
+"""Messages between the portal and the agents: versioned, typed, and validated when they are decoded. Only this package
+is imported on both sides.
 """

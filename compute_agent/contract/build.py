@@ -1,7 +1,7 @@
-"""The description of one guest: exactly what a host needs to build it.
+"""The spec of one guest: all the information that a host needs to build it.
 
 Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_gb``, ``ephemeral_gb`` in GiB;
-``swap_mb`` in MiB; ``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes.  UUIDs are strings with dashes; MAC
+``swap_mb`` in MiB; ``size`` and ``virtual_size`` in bytes; ``mtu`` in bytes. UUIDs are strings with dashes; MAC
 addresses are lower case with colons.
 """
 
@@ -11,11 +11,13 @@ import msgspec
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """Base class of structs on the wire; unknown fields are ignored, so that both sides may have different versions."""
+    """Base class of transmitted structs. Unknown fields are ignored, so that both sides may have different versions."""
 
 
 class ImageRef(Frozen, frozen=True):
-    """The image of a root disk.  The agent downloads its data from the portal, which allows that during the build."""
+    """The image of a root disk. The agent downloads its data from the portal, which permits that while a command needs
+    it.
+    """
 
     id: str
     name: str
@@ -41,7 +43,7 @@ class FlavorRef(Frozen, frozen=True):
 
 
 class FixedAddress(Frozen, frozen=True):
-    """One address of a port, with what the guest and DHCP need to use it."""
+    """One address of a port, with the data that the guest and DHCP need to use it."""
 
     address: str  # "10.20.0.5"
     prefix_length: int
@@ -52,11 +54,11 @@ class FixedAddress(Frozen, frozen=True):
 
 
 class SecurityRule(Frozen, frozen=True):
-    """One allowed flow.
+    """One kind of allowed traffic.
 
-    Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the members of the group on the same
-    network and on networks that routers connect to it; ``remote_address_group_id`` is from and to the ranges that are
-    sent with the security group.
+    A rule without a remote allows all addresses. ``remote_group_id`` allows the members of the group on the same
+    network and on networks that routers connect to it. ``remote_address_group_id`` allows the ranges that are sent with
+    the security group.
     """
 
     direction: str  # "ingress" | "egress"
@@ -71,7 +73,7 @@ class SecurityRule(Frozen, frozen=True):
 
 
 class Segment(Frozen, frozen=True):
-    """The connection of a network's bridges on different hosts (Neutron's ``provider:*``)."""
+    """How a network's bridges on different hosts are connected (Neutron's ``provider:*``)."""
 
     type: str  # "vxlan", "flat", "vlan"
     id: int | None = None  # the VNI or VLAN tag
@@ -115,7 +117,9 @@ class DhcpOption(Frozen, frozen=True):
 
 
 class NetworkRef(Frozen, frozen=True):
-    """The layer 2 network of a port, as far as a guest needs it to start; the rest is in the network's document."""
+    """The layer 2 network of a port, with the data that a guest needs to start. All other data is in the network's
+    document.
+    """
 
     id: str
     name: str
@@ -150,7 +154,9 @@ class PortRef(Frozen, frozen=True):
 
 
 class GuestInterface(Frozen, frozen=True):
-    """An interface of a guest, with what its host received about it; only the MAC address if that is lost."""
+    """An interface of a guest, with the data that its host received about it. If that data is lost, only the MAC
+    address is set.
+    """
 
     mac_address: str
     port_id: str = ""
@@ -225,7 +231,7 @@ class LocalDisk(Frozen, frozen=True):
 
 
 class InstanceSpec(Frozen, frozen=True):
-    """The complete description of a guest."""
+    """The complete spec of a guest."""
 
     uuid: str
     name: str  # display name: untrusted text, must be escaped
@@ -266,7 +272,7 @@ def is_cd(image: ImageRef) -> bool:
 
 
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:
-    """Return every image that the guest is built or booted from."""
+    """Return every image that the guest is built from or boots from."""
     rescue = spec.rescue
     found = [spec.image, spec.kernel, spec.ramdisk]
     if rescue is not None:

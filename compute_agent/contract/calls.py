@@ -1,4 +1,6 @@
-"""Calls: requests of the portal to an agent about a guest, answered once and not stored; and their answers."""
+"""Calls and their answers. A call is a request of the portal to an agent about a guest; it is answered once and not
+stored.
+"""
 
 from typing import Literal
 
@@ -15,8 +17,8 @@ from compute_agent.contract.volume import (
 
 
 class ConsoleOutputCall(Message, frozen=True):
-    """Read the last ``lines`` lines of the guest's console log (None: all, up to ``max_bytes``).  The answer is
-    ``ConsoleOutput``.
+    """Read the last ``lines`` lines of the guest's console log (None: all lines). The answer, ``ConsoleOutput``, has at
+    most ``max_bytes``.
     """
 
     instance_id: str
@@ -25,9 +27,11 @@ class ConsoleOutputCall(Message, frozen=True):
 
 
 class FollowConsoleCall(Message, frozen=True):
-    """Follow the guest's console log: the agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces
-    (``console_pieces``): the stored log, up to one piece, then new output, until either side ends.  A piece that does
-    not begin where the previous one ended means that the log was truncated.  The answer is ``ConsoleOpened``.
+    """Follow the guest's console log. The answer is ``ConsoleOpened``.
+
+    The agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces (``console_pieces``) until either side
+    ends: first the stored log, up to one piece, then new output. If a piece does not begin where the previous one
+    ended, the log was truncated.
     """
 
     instance_id: str
@@ -42,21 +46,25 @@ class DiagnosticsCall(Message, frozen=True):
 
 
 class OpenConsoleCall(Message, frozen=True):
-    """Open a tunnel from the guest's console to the portal: the agent dials ``/ws/agent/consoles/{tunnel}`` with its
-    credential, and forwards bytes in both directions until either side ends.  The answer is ``ConsoleOpened``.
+    """Open a tunnel from the guest's console to the portal. The answer is ``ConsoleOpened``.
+
+    The agent dials ``/ws/agent/consoles/{tunnel}`` with its credential, and forwards bytes in both directions until
+    either side ends.
     """
 
     instance_id: str
     protocol: Literal["vnc", "serial"]
     tunnel: str
-    share: str = ""  # the user or project in whose share of the host's tunnels it counts; empty: none
+    share: str = ""  # the user or project whose share of the host's tunnels it uses; empty: no share
 
 
 class OpenTunnelCall(Message, frozen=True):
-    """Connect to a TCP port at a fixed address of the guest, bypassing its security groups, and dial
-    ``/ws/agent/tunnels/{tunnel}`` as for ``OpenConsoleCall``.  Bytes pass in both directions; an empty frame means the
-    end of that direction, and a disconnect without it an abort.  The answer is ``TunnelOpened``; a ``CallError`` may
-    also have the codes ``refused`` and ``unreachable``.
+    """Connect to a TCP port at a fixed address of the guest, bypassing its security groups. The answer is
+    ``TunnelOpened``.
+
+    The agent dials ``/ws/agent/tunnels/{tunnel}``, as for ``OpenConsoleCall``, and forwards bytes in both directions.
+    An empty frame ends one direction; a disconnect without an empty frame is an abort. A ``CallError`` may also have
+    the codes ``refused`` and ``unreachable``.
     """
 
     instance_id: str

@@ -1,9 +1,9 @@
-"""Certificates of hosts, with which a guest's QEMU and a volume's storage daemon on another host authenticate each
+"""Certificates of hosts. With them a guest's QEMU and a volume's storage daemon on another host authenticate each
 other.
 
-The portal signs them.  It sends ``RenewCertificate`` if a host's audit reports no certificates or outdated ones, so
-that clocks and restarts do not matter.  A host generates two keys, which never leave it: a server's, and a client's,
-which guests' QEMU can read.  The CN of both certificates is the host's id.
+The portal signs them. It sends ``RenewCertificate`` if a host's audit reports that certificates are missing or
+outdated, so renewals depend neither on clocks nor on restarts. A host generates two keys, which never leave it: a
+server's key, and a client's key, which guests' QEMU can read. The CN of both certificates is the host's id.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ DOMAIN = "host.novella"
 
 
 def tls_hostname(host_id: str) -> str:
-    """Return the DNS name in a host's server certificate; its addresses may change."""
+    """Return the DNS name in a host's server certificate. It is used instead of addresses, because these may change."""
     return f"{host_id}.{DOMAIN}"
 
 
@@ -24,18 +24,22 @@ def digest_of(ca: str, server: str, client: str) -> str:
 
 
 class RenewCertificate(Message, frozen=True):
-    """Request for certificate requests with the host's keys."""
+    """Ask the host for certificate requests with its keys."""
 
 
 class CertificateRequest(Message, frozen=True):
-    """Two requests (PKCS #10, PEM); only their keys are used, the portal sets everything else in a certificate."""
+    """Two certificate requests (PKCS #10, PEM). The portal uses only their keys, and determines all other fields
+    itself.
+    """
 
     server: str
     client: str
 
 
 class Certificate(Message, frozen=True):
-    """The certificates, PEM.  ``ca`` may contain several: all are trusted while an authority is being replaced."""
+    """The signed certificates, PEM. ``ca`` may contain several, all of which are trusted while an authority is being
+    replaced.
+    """
 
     host_id: str
     server: str

@@ -1,6 +1,7 @@
 """Commands to a host about one subject: durable, ordered for each subject, and repeatable.
 
-A command is repeated from the start if the agent dies, so every command must succeed after an unfinished run of itself.
+If the agent dies, a command is repeated from the start. Therefore every command must succeed after an unfinished run of
+the same command.
 """
 
 from typing import Literal
@@ -18,9 +19,7 @@ class BuildRequest(Message, frozen=True):
 
 
 class DestroyRequest(Message, frozen=True):
-    """Stop the guest and remove its domain, disks, seed, taps, leases and filters.  Succeeds if nothing is left to
-    remove.
-    """
+    """Stop the guest and remove its domain, disks, seed, taps, leases and filters. Succeeds if nothing is left."""
 
 
 class PowerRequest(Message, frozen=True):
@@ -38,21 +37,21 @@ class CrashDumpRequest(Message, frozen=True):
 
 
 class PasswordRequest(Message, frozen=True):
-    """Set a password in the guest by its agent; the guest must run."""
+    """Set a password in the guest through its guest agent. The guest must run."""
 
     user: str
     password: str
 
 
 class TrimRequest(Message, frozen=True):
-    """Let the guest's agent discard the blocks that its file systems do not use; the guest must run."""
+    """Let the guest agent discard the blocks that the guest's file systems do not use. The guest must run."""
 
     timeout: int = 120  # s, for the agent's answer
 
 
 class RescueRequest(Message, frozen=True):
-    """Start the guest from ``instance.rescue``, with its own root disk as the second disk.  The rescue disk is removed
-    by ``UnrescueRequest``.
+    """Start the guest from ``instance.rescue``, with its own root disk as the second disk. ``UnrescueRequest`` removes
+    the rescue disk.
 
     ``ran``: start the guest again if the rescue fails.
     """
@@ -70,7 +69,9 @@ class UnrescueRequest(Message, frozen=True):
 
 
 class RebuildRequest(Message, frozen=True):
-    """Create the guest's disks and seed again from ``instance.image``, keeping its interfaces.  ``start``: start it."""
+    """Create the guest's disks and seed again from ``instance.image``, keeping its interfaces. ``start``: start the
+    guest afterwards.
+    """
 
     instance: InstanceSpec
     start: bool = True
@@ -78,10 +79,10 @@ class RebuildRequest(Message, frozen=True):
 
 
 class ResizeRequest(Message, frozen=True):
-    """Resize the guest to ``instance.flavor`` on this host, keeping the previous root disk until the resize is
-    confirmed or reverted.  ``start``: start it.
+    """Resize the guest to ``instance.flavor`` on this host, and keep the previous root disk until the resize is
+    confirmed or reverted. ``start``: start the guest afterwards.
 
-    After a failure the guest has the flavor ``old_flavor`` again, and runs if ``start``.
+    After a failure the guest has the flavor ``old_flavor`` again, and runs if ``start`` is set.
     """
 
     instance: InstanceSpec
@@ -91,11 +92,11 @@ class ResizeRequest(Message, frozen=True):
 
 
 class ConfirmResizeRequest(Message, frozen=True):
-    """Remove what was kept to revert a resize."""
+    """Remove the data that was kept to revert a resize."""
 
 
 class RevertResizeRequest(Message, frozen=True):
-    """Restore the flavor ``instance.flavor`` and the previous disk.  ``start``: start the guest."""
+    """Restore the flavor ``instance.flavor`` and the previous disk. ``start``: start the guest afterwards."""
 
     instance: InstanceSpec
     start: bool = True
@@ -107,8 +108,9 @@ VARIABLES = "uefi_variables"
 class SnapshotRequest(Message, frozen=True):
     """Send a consistent copy of the guest's root disk to the portal as the data of an image.
 
-    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays stopped.  For a guest with
-    UEFI, ``finished`` has ``detail[VARIABLES]``: its variables, packed for a property of the image.
+    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays stopped. For a guest with
+    UEFI, the event ``finished`` contains the guest's variables in ``detail[VARIABLES]``, packed for a property of the
+    image.
     """
 
     image_id: str
@@ -118,14 +120,14 @@ class SnapshotRequest(Message, frozen=True):
 
 
 class AttachInterfaceRequest(Message, frozen=True):
-    """Attach an interface to the guest, running or not; ``instance`` is the guest with it."""
+    """Attach an interface to the guest, running or not. ``instance`` is the guest's spec with the interface."""
 
     instance: InstanceSpec
     port: PortRef
 
 
 class DetachInterfaceRequest(Message, frozen=True):
-    """Detach an interface from the guest, running or not; ``instance`` is the guest without it."""
+    """Detach an interface from the guest, running or not. ``instance`` is the guest's spec without the interface."""
 
     instance: InstanceSpec
     port: PortRef
@@ -138,17 +140,17 @@ class RefreshPortsRequest(Message, frozen=True):
 
 
 class AttachVolumeRequest(Message, frozen=True):
-    """Attach the disk to the guest, running or not; ``instance`` is the guest with it."""
+    """Attach the disk to the guest, running or not. ``instance`` is the guest's spec with the disk."""
 
     instance: InstanceSpec
     disk: GuestDisk
 
 
 class DetachVolumeRequest(Message, frozen=True):
-    """Detach the disk from the guest, running or not; ``instance`` is the guest without it.
+    """Detach the disk from the guest, running or not. ``instance`` is the guest's spec without the disk.
 
-    A guest that does not release the disk keeps it (``retryable``); with ``force`` it is removed anyway, and the guest
-    sees I/O errors.
+    A guest that does not release the disk keeps it, and the command fails (``retryable``). With ``force`` the disk is
+    removed in any case, and the guest gets I/O errors.
     """
 
     instance: InstanceSpec
@@ -164,9 +166,9 @@ class RefreshVolumeRequest(Message, frozen=True):
 
 
 class SwapVolumeRequest(Message, frozen=True):
-    """Copy a disk of the running guest to another volume, and let the guest continue with that.
+    """Copy a disk of the running guest to another volume, and switch the guest to that volume.
 
-    ``instance`` is the guest with ``new`` instead of ``old``; after a failure it still has ``old``.
+    ``instance`` is the guest's spec with ``new`` instead of ``old``. After a failure the guest still has ``old``.
     """
 
     instance: InstanceSpec
@@ -201,7 +203,7 @@ CommandBody = (
 
 
 def spec_of(body: CommandBody) -> InstanceSpec | None:
-    """Return the guest's description after the command; None if the command does not change it."""
+    """Return the guest's spec after the command; None if the command does not change it."""
     return getattr(body, "instance", None)
 
 

@@ -11,7 +11,7 @@ _START = struct.Struct("!Q")
 
 
 class ConsolePiece(NamedTuple):
-    """Output of a guest, untrusted; ``start`` is the offset of its first byte since the log began."""
+    """Output of a guest, untrusted. ``start``: the offset of its first byte in the log."""
 
     start: int
     data: bytes

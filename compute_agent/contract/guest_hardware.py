@@ -1,4 +1,4 @@
-"""The current hardware of a guest: that of its own image, or of the image that rescues it."""
+"""The current hardware of a guest: the hardware of its own image, or of the image that rescues it."""
 
 from msgspec.structs import replace
 
@@ -12,8 +12,8 @@ _RESCUE = frozenset({known.RESCUE_DEVICE.image, known.RESCUE_BUS.image})
 def guest_hardware(spec: InstanceSpec) -> Hardware:
     """Return the current hardware of a guest.
 
-    A rescued guest has that of the rescue image, which must be able to boot, but its own TPM; in a stable rescue it has
-    its own hardware, with the guest agent's channel as the rescue image requires.
+    A rescued guest has the hardware of the rescue image, which must be able to boot, but its own TPM. In a stable
+    rescue the guest has its own hardware, with the guest agent's channel as the rescue image requires.
     """
     own = _of(spec.image, spec.flavor)
     if spec.rescue is None:
@@ -25,7 +25,9 @@ def guest_hardware(spec: InstanceSpec) -> Hardware:
 
 
 def is_stable(spec: InstanceSpec) -> bool:
-    """Return whether the rescue image is a CD or specifies its disk: all other disks then keep names and order."""
+    """Return whether the rescue is stable: the rescue image is a CD or specifies its disk. All other disks then keep
+    their names and order.
+    """
     if spec.rescue is None:
         return False
     return is_cd(spec.rescue.image) or bool(_RESCUE & spec.rescue.image.properties.keys())

@@ -1,7 +1,7 @@
-"""The hardware of a guest, from its image's properties and its flavor's extra specs.
+"""The hardware of a guest, determined by its image's properties and its flavor's extra specs.
 
-Both sides use this: the portal validates launches and schedules by it, hosts write the guest's definition from it.  As
-in Nova, image and flavor must agree if both specify a value, unless stated otherwise here.
+The portal validates launches and schedules with it; hosts create the guest's definition from it. As in Nova, image and
+flavor must agree if both specify a value, unless stated otherwise here.
 """
 
 import logging
@@ -52,7 +52,7 @@ def every_trait() -> tuple[str, ...]:
 
 
 class Topology(Frozen, frozen=True):
-    """The vCPU topology of a guest; the product is the number of vCPUs."""
+    """The vCPU topology of a guest. The product of its fields is the number of vCPUs."""
 
     sockets: int
     cores: int
@@ -114,12 +114,14 @@ class Hardware(Frozen, frozen=True):
 
     @property
     def seed_device(self) -> str:
-        """The name of the CD-ROM drive with the seed: the last unit of a controller that other devices also use."""
+        """The name of the CD-ROM drive with the seed. It is the last unit of a controller that other
+        devices also use.
+        """
         return _SEED_BESIDE_IDE if self.cdrom_bus == self.disk_bus == "ide" else _SEEDS[self.cdrom_bus]
 
     @property
     def traits_needed(self) -> frozenset[str]:
-        """Traits that the guest's host must have, except those of values that every host supports."""
+        """Traits that the guest's host must have. Values that every host supports need none."""
         return frozenset(trait for trait, _ in self.demands())
 
     def demands(self) -> Iterator[tuple[str, str]]:
@@ -158,7 +160,7 @@ DEFAULT = Hardware()
 
 
 def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
-    """As ``read``, ignoring invalid values: launches reject these, but older guests may have some."""
+    """Like ``read``, but ignores invalid values. Launches reject them, but older guests may have some."""
     said: dict[Source, dict[str, object]] = {"image": dict(properties), "flavor": dict(extra_specs)}
     while True:
         try:
@@ -194,7 +196,9 @@ class _Asked:
         self.flavor = dict(_values("flavor", extra_specs))
 
     def one(self, wanted: Property) -> str:
-        """Return the common value, or the one that is specified; empty if none is.  Raises HardwareError."""
+        """Return the value that the image or the flavor specifies; empty if neither does. Raises HardwareError if they
+        differ.
+        """
         image, flavor = self.image.get(wanted.image, ""), self.flavor.get(wanted.flavor, "")
         if image and flavor and image != flavor:
             raise HardwareError(wanted.image, image, f"the flavor contradicts with {wanted.flavor}={flavor}")
@@ -229,7 +233,7 @@ def _values(source: Source, said: Mapping[str, object]) -> Iterator[tuple[str, s
 
 
 def _firmware(asked: _Asked) -> dict[str, object]:
-    """Required Secure Boot implies UEFI and the chipset q35, unless others are specified."""
+    """Read the firmware. Required Secure Boot implies UEFI and the chipset q35, unless other values are specified."""
     firmware, machine = asked.one(known.FIRMWARE), asked.one(known.MACHINE)
     secure, stateless = asked.one(known.SECURE_BOOT) or "disabled", asked.switch(known.STATELESS) or False
     q35 = machine.startswith(("q35", "pc-q35"))
@@ -331,9 +335,10 @@ def _flags(asked: _Asked) -> Iterator[tuple[str, bool]]:
 
 
 def _topology(asked: _Asked, vcpus: int) -> Topology | None:
-    """Return the topology closest to the preferred one within the limits; the image's limits may only be stricter.
+    """Return the topology that is closest to the preferred one within the limits; None if image and flavor specify
+    none.
 
-    None if neither specifies one.  Sockets are preferred over cores, and cores over threads.
+    The image may only specify stricter limits than the flavor. Sockets are preferred to cores, and cores to threads.
     """
     named = known.TOPOLOGY
     if not any(each.image in asked.image or each.flavor in asked.flavor for each in named):
@@ -392,7 +397,7 @@ def _rest(asked: _Asked) -> dict[str, object]:
 
 
 def _serial_ports(asked: _Asked) -> int:
-    """Return the number of serial ports; the image's must not exceed the flavor's."""
+    """Return the number of serial ports. The image's number must not exceed the flavor's."""
     image, flavor = asked.number(known.SERIAL_PORTS, "image"), asked.number(known.SERIAL_PORTS, "flavor")
     if flavor and image > flavor:
         reason = f"the flavor allows {flavor} ({known.SERIAL_PORTS.flavor})"

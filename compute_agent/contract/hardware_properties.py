@@ -1,7 +1,7 @@
 """Image properties and flavor extra specs for a guest's hardware: their values, and the host traits for scheduling.
 
-Names and values are those of Nova's "Useful image properties" and "Extra specs"; traits are those of os-traits.  A
-value without a trait is supported by every host.
+Names and values are those of Nova's "Useful image properties" and "Extra specs"; traits are those of os-traits. Every
+host supports values without a trait.
 """
 
 import re
@@ -19,7 +19,7 @@ _SWITCHED = {
 
 
 class HardwareError(ValueError):
-    """An invalid property or extra spec; the message contains its name, its value and the valid ones."""
+    """An invalid property or extra spec. The message contains its name, its value and the valid values."""
 
     def __init__(self, name: str, value: str, reason: str, source: Source = "image") -> None:
         super().__init__(f"{name}={value[:80]}: {reason}")
@@ -28,7 +28,9 @@ class HardwareError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A hardware property of images (``image``) and flavors (``flavor``); empty if it has no such name."""
+    """A hardware property: its name in images (``image``) and in flavors (``flavor``). A name is empty if the property
+    cannot be set there.
+    """
 
     image: str
     flavor: str = ""
@@ -85,7 +87,7 @@ class Property:
         raise HardwareError(name, value, f"{reason + '; ' if reason else ''}must be one of {self.legal}", source)
 
     def trait_of(self, value: str) -> str:
-        """Return the trait that a host needs for a value that ``read`` returned; empty if none."""
+        """Return the trait that a host needs for a value that ``read`` returned; empty if it needs none."""
         if not self.trait or not value or value in self.everywhere:
             return ""
         return f"{self.trait}_{re.sub('[^A-Z0-9]', '_', value.upper())}"

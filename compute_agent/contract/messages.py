@@ -1,9 +1,9 @@
 """Frames on the agent's WebSocket: one JSON object each, tagged by ``type``.
 
-A connection begins with the agent's ``Enrol`` or ``Hello``; the portal answers ``Welcome`` or ``Refused``, and after a
-``Welcome`` sends what the host owns (``Ownership``).  Then both sides send at any time.  Delivery is at least once in
-both directions: a ``Command`` is sent again until it is in a ``CommandAck``, an ``AgentEvent`` until its ``seq`` is
-covered by an ``EventsAck``.
+A connection begins with the agent's ``Enrol`` or ``Hello``. The portal answers ``Welcome`` or ``Refused``, and after
+``Welcome`` sends the subjects that the host owns (``Ownership``). Then both sides send at any time. Delivery is at
+least once in both directions: a ``Command`` is sent again until a ``CommandAck`` contains it, an ``AgentEvent`` until
+an ``EventsAck`` covers its ``seq``.
 """
 
 from typing import Literal, TypeVar
@@ -53,10 +53,10 @@ REPORTS_BEGINNING = 2
 class Command(Message, frozen=True):
     """One durable command about one subject: a resource of some kind ("server") with its own id.
 
-    ``generation`` is a fence: a command with an older generation than the newest seen is acknowledged and answered with
-    ``failed``, code ``superseded``.  For a server it is the attempt.  All times are durations in seconds; None: no
-    limit; a DestroyRequest has none.  A command must begin within ``begin_within`` seconds after delivery.  Once begun,
-    it fails after ``timeout`` seconds without progress, or after ``total`` seconds.
+    ``generation`` is a fencing number; for a server it is the attempt. A command with an older generation than the
+    newest that the host has seen is acknowledged and answered with ``failed``, code ``superseded``. Time limits are in
+    seconds; None means no limit, as for a DestroyRequest. A command must begin within ``begin_within`` seconds after
+    delivery. Once begun, it fails after ``timeout`` seconds without progress, or after ``total`` seconds.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Command(Message, frozen=True):
     begin_within: float | None = None
     timeout: float | None = None
     total: float | None = None
-    deadline: float = 0.0  # Unix time, 0: none; for agents of version 1, which know nothing else
+    deadline: float = 0.0  # Unix time, 0: none; for agents of version 1, which know no other limit
 
 
 # ----- agent -> portal ------------------------------------------------------------------------------------------------
@@ -79,8 +79,8 @@ class GuestState(Frozen, frozen=True):
     instance_id: str
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
-    volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not sent
-    attachments: dict[str, str] | None = None  # volume → the attachment by which it has it; None: not sent
+    volumes: list[str] | None = None  # ids of the volumes that are its disks; None: not sent
+    attachments: dict[str, str] | None = None  # volume id → attachment id; None: not sent
     interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not sent
 
 
@@ -97,7 +97,7 @@ class Owned(Frozen, frozen=True):
 
 
 class Enrol(Message, frozen=True):
-    """First contact.  The agent generates a credential, stores it, and sends it once together with the join token."""
+    """The first contact. The agent generates a credential, stores it, and sends it once, with the join token."""
 
     join_token: str
     host: str
@@ -108,7 +108,7 @@ class Enrol(Message, frozen=True):
 
 
 class Hello(Message, frozen=True):
-    """Every later contact, with the host's guests; the credential is in the ``Authorization: Bearer`` header of the
+    """Every later contact, with the host's guests. The credential is in the header ``Authorization: Bearer`` of the
     handshake.
     """
 
@@ -123,7 +123,7 @@ class Hello(Message, frozen=True):
 
 
 class NewCredential(Message, frozen=True):
-    """The answer to RenewCredential: a new secret, which is stored on the host beside the old one."""
+    """The answer to RenewCredential: a new secret, which the host has stored in addition to the old one."""
 
     credential: str
 
@@ -133,18 +133,18 @@ class CredentialStored(Message, frozen=True):
 
 
 class Leftover(Frozen, frozen=True):
-    """An object on the host that no record accounts for.
+    """An object on the host that belongs to no known guest or other subject.
 
-    ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``root_disk`` (one in a pool),
-    ``seed``, ``tap``, ``lease``, ``plug`` (recorded interfaces without a guest), ``foreign_domain`` (a guest that
-    Novella did not create: reported by its name, never touched).
+    ``kind``: ``domain`` (a guest whose spec is lost), ``folder``, ``disk``, ``root_disk`` (a disk in a pool), ``seed``,
+    ``tap``, ``lease``, ``plug`` (recorded interfaces without a guest), ``foreign_domain`` (a guest that Novella did not
+    create: it is reported by its name, and never changed).
     """
 
     kind: str
     name: str
     subject_kind: str = SERVER  # the kind of its owner
     subject_id: str = ""  # its owner, if the host knows it
-    generation: int | None = None  # the newest of the subject that the host has seen; None: unknown
+    generation: int | None = None  # the newest generation of the subject that the host has seen; None: unknown
 
 
 MOST_LEFTOVERS = 500
@@ -152,7 +152,7 @@ MOST_LEFTOVERS = 500
 
 
 class Mended(Frozen, frozen=True):
-    """Something that had failed and was repaired."""
+    """A failure that the host has repaired."""
 
     at: int  # Unix time of the host's clock
     what: str
@@ -162,17 +162,19 @@ MOST_MENDED = 20
 
 
 class Tracking(Frozen, frozen=True):
-    """Tracked connections of guests in the host's kernel, and those of the interface that has begun the most."""
+    """Tracked connections of guests in the host's kernel, and the interface that has begun most of them."""
 
     entries: int
     limit: int
-    share: int = 0  # that each interface may begin; 0: any number
-    largest: int = 0  # estimated when there are many
+    share: int = 0  # connections that each interface may begin; 0: any number
+    largest: int = 0  # begun by that interface; estimated when there are many
     port: str = ""  # the id of that interface
 
 
 class ResourceAudit(Message, frozen=True):
-    """Resources and usage of this host.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
+    """Resources and usage of this host. Totals are the resources of the hypervisor, before ratios and
+    reserved amounts.
+    """
 
     vcpus: int
     memory_mb: int
@@ -217,26 +219,27 @@ class AgentEvent(Frozen, frozen=True):
     """One event of a subject: a step began, a step ended, a command finished, a guest's power state changed.
 
     ``kind``:
-      ``begun``         the command no longer waits on the host; sent only for those that run for a while
-      ``progress``      bytes have moved for the command since its last report; for a volume ``detail`` may have
-                        ``done`` and ``total``, in bytes
-      ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be shown
-      ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
-      ``finished``      the command succeeded; ``power_state`` is set for servers; ``detail``: see its request
-      ``failed``        the command failed and its steps are undone; ``error_code``, ``message``, ``retryable``;
-                        besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
-                        commanded, or the subject was removed; ``detail["generation"]`` is the newest one that the
-                        host has seen: above that of the records it proves that records are lost), ``cancelled`` (a
-                        build stopped by a DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never
-                        begun)
-      ``posted``        the guest has posted ``detail["password"]``, encrypted, to its metadata service (no command)
-      ``lease``         the guest has got an address by DHCP, or released it: ``detail`` has ``port_id``,
-                        ``address`` and ``held`` (``true``, ``false``) (no command)
-      ``power``         the guest's power state is now ``power_state`` (no command; ``generation`` is the guest's)
+
+    - ``begun``: the command no longer waits on the host; sent only for commands that run for a while
+    - ``progress``: bytes have been copied for the command since its last report; for a volume ``detail`` may have
+      ``done`` and ``total``, in bytes
+    - ``step_started``: ``step`` began at ``started_at``; sent only for steps that last long enough to be shown
+    - ``step``: ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
+    - ``finished``: the command succeeded; ``power_state`` is set for servers; ``detail``: see the command's request
+    - ``failed``: the command failed and its steps are undone; ``error_code``, ``message``, ``retryable``; codes besides
+      those of ``compute_agent.virt.errors``: ``superseded`` (the host has seen a newer generation, or the subject was
+      removed), ``cancelled`` (a DestroyRequest stopped the build; its own ``finished`` follows), ``deadline_passed``
+      (the command never began). With ``superseded``, ``detail["generation"]`` is the newest generation that the host
+      has seen; if it is higher than the newest in the database, the database has lost data
+    - ``posted``: the guest has posted ``detail["password"]``, encrypted, to its metadata service (no command)
+    - ``lease``: the guest has received an address by DHCP, or released it: ``detail`` has ``port_id``, ``address`` and
+      ``held`` (``true``, ``false``) (no command)
+    - ``power``: the guest's power state is now ``power_state`` (no command; ``generation`` is the guest's)
+
     Times are Unix seconds of the host's clock.
     """
 
-    seq: int  # 64 bits; rises per host, also over restarts and a lost state folder; numbers may be left out
+    seq: int  # 64 bits; increases per host, even after restarts and the loss of the state folder; may have gaps
     subject_kind: str
     subject_id: str
     generation: int
@@ -253,7 +256,7 @@ class AgentEvent(Frozen, frozen=True):
 
 
 class Events(Message, frozen=True):
-    """Events in order of ``seq``; several that are ready at the same time share a frame."""
+    """Events in order of ``seq``. Several that are ready at the same time share a frame."""
 
     events: list[AgentEvent]
 
@@ -279,12 +282,12 @@ class Welcome(Message, frozen=True):
 
 
 class Ownership(Message, frozen=True):
-    """Everything that the host owns by the records.
+    """All subjects that the host owns according to the database.
 
-    It follows ``Welcome`` immediately, before any command.  A restarted agent waits for it before it resumes work of
-    the previous process: a command of another generation, or for a subject that the host no longer owns, is superseded,
-    and a partial build is undone.  ``open`` are the ids of unfinished commands, None if not sent; other commands that
-    wait, or resume after a restart, are too late.
+    It follows ``Welcome`` immediately, before any command. A restarted agent waits for it before it resumes work of the
+    previous process: a command of another generation, or for a subject that the host no longer owns, is superseded, and
+    a partial build is undone. ``open``: the ids of unfinished commands, None if not sent. All other commands that wait,
+    or would be resumed, are late.
     """
 
     subjects: list[Owned] = []
@@ -292,7 +295,7 @@ class Ownership(Message, frozen=True):
 
 
 class RenewCredential(Message, frozen=True):
-    """Generate a new credential, store it and send it; the old one is valid until ``CredentialStored``."""
+    """Generate a new credential, store it and send it. The old credential is valid until ``CredentialStored``."""
 
 
 class CredentialTaken(Message, frozen=True):
@@ -300,14 +303,14 @@ class CredentialTaken(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """The connection is refused; ``final`` means that retrying is useless without an operator."""
+    """The connection is refused. ``final``: retries are useless until an operator acts."""
 
     reason: str
     final: bool = False
 
 
 class EventsAck(Message, frozen=True):
-    """Everything up to ``seq`` is recorded."""
+    """The portal has recorded all events up to ``seq``."""
 
     seq: int
 
@@ -371,7 +374,7 @@ def decode_command_body(data: bytes | str) -> CommandBody:
 
 
 def decode_event(data: bytes | str) -> AgentEvent:
-    """Decode a stored report; raises ContractError."""
+    """Decode a stored event. Raises ContractError."""
     return _decode(_event, data)
 
 

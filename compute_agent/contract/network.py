@@ -1,10 +1,10 @@
 """Documents of networks, routers, floating IPs and security groups that are sent to hosts.
 
-A document contains everything that this host must know of its subject, and replaces the previous one; it describes the
-wanted state, not actions.  The host stores it, applies it to its kernel, and after a restart applies it again by
-itself.  The ``digest`` of a request identifies the document: the host stores it and repeats it in ``Hello``.  Addresses
-are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs have dashes; MTU is in
-bytes.
+A document contains all the data that this host needs about its subject, and replaces the previous one. It describes the
+wanted state, not actions. The host stores it and applies it to its kernel; after a restart the host applies it again
+without the portal. The ``digest`` of a request identifies the document: the host stores it and repeats it in ``Hello``.
+Addresses are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs have dashes;
+MTU is in bytes.
 """
 
 from compute_agent.contract.base import Message
@@ -15,7 +15,7 @@ NETWORK, ROUTER, FLOATING_IP, SECURITY_GROUP = "network", "router", "floating_ip
 
 
 class RemotePort(Frozen, frozen=True):
-    """A port of the network on another host: the target of its frames, and its guest's name."""
+    """A port of the network on another host: where its frames are sent, and the name of its guest."""
 
     id: str
     mac_address: str
@@ -26,8 +26,8 @@ class RemotePort(Frozen, frozen=True):
 
 
 class ServicePort(Frozen, frozen=True):
-    """A port of Novella itself: a network's services, the same on every host, or a host's own port on an external
-    network (whose addresses have a prefix length).
+    """A port of Novella itself. It serves a network (the same on every host), or is a host's own port on an external
+    network; addresses of the latter have a prefix length.
     """
 
     id: str

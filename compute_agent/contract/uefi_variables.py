@@ -1,4 +1,4 @@
-"""UEFI variables of a guest in an image of its disk, packed as an image property."""
+"""The UEFI variables of a guest, packed as a property of an image of its disk."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ def pack(variables: bytes) -> str:
 
 
 def unpack(text: str) -> bytes | None:
-    """Return the variables; None if they are invalid or too large, because any user may have written them."""
+    """Return the variables; None if the text is invalid or too large, because any user may have written it."""
     if not text or len(text) > MOST_TEXT:
         return None
     try:

@@ -1,12 +1,12 @@
 """Commands and calls about volumes, and hosts' reports about their pools.
 
-A **pool** stores the data of volumes and has one driver: ``nbd`` (qcow2 files of this host alone), ``dir`` (qcow2 files
-in a directory that several hosts have mounted), ``rbd`` (a pool of a Ceph cluster).  A **shared** pool is accessible
-from every host that serves it.  A volume in use is opened by one storage daemon, which exports it by NBD: for a shared
-pool on the guest's own host, otherwise on the pool's host.  A guest therefore always has an NBD disk: over a unix
-socket if the daemon runs on the same host, else over TCP with TLS.
+A **pool** stores the data of volumes and has one driver: ``nbd`` (qcow2 files on one host's disk), ``dir`` (qcow2 files
+in a directory that several hosts have mounted), ``rbd`` (a pool of a Ceph cluster). A **shared** pool is accessible
+from every host that serves it. A volume in use is opened by one storage daemon, which exports it by NBD: for a shared
+pool on the guest's own host, otherwise on the pool's host. Therefore a guest always has an NBD disk: over a unix socket
+if the daemon runs on the same host, otherwise over TCP with TLS.
 
-Sizes are in GiB if the name ends in ``_gb``, else in bytes.  UUIDs are text with dashes.
+Sizes are in GiB if the name ends in ``_gb``, else in bytes. UUIDs are text with dashes.
 """
 
 from compute_agent.contract.base import Message
@@ -21,7 +21,7 @@ the image or backup that is written.
 
 
 class VolumeEncryption(Frozen, frozen=True):
-    """LUKS encryption of a volume; the storage daemon has the key while it holds the volume open."""
+    """LUKS encryption of a volume. The storage daemon has the key while the volume is open."""
 
     key: str  # base64 of a passphrase in UTF-8; stored encrypted in the portal
     cipher: str = "aes-xts-plain64"
@@ -36,15 +36,15 @@ class VolumeSpec(Frozen, frozen=True):
     size_gb: int
     encryption: VolumeEncryption | None = None
     multiattach: bool = False  # several guests may open it: it is exported to other hosts as well
-    version: int = 0  # of the record when the command was sent; 0: not sent
+    version: int = 0  # of the volume in the database when the command was sent; 0: not sent
 
 
 class VolumeSource(Frozen, frozen=True):
-    """The initial data of a new volume.  ``image`` excludes the others."""
+    """The initial data of a new volume. With ``image``, all other fields are unset."""
 
     image: ImageRef | None = None
     snapshot_id: str = ""  # of ``volume_id``, in the same pool
-    volume_id: str = ""  # a volume of the same pool, as it is now when there is no ``snapshot_id``
+    volume_id: str = ""  # a volume of the same pool; its current data if there is no ``snapshot_id``
     unmanaged: str = ""  # the name of an unmanaged disk in the same pool, which becomes the volume's data
 
 
@@ -58,11 +58,11 @@ class VolumeClient(Frozen, frozen=True):
 
 
 class KnownVolume(Frozen, frozen=True):
-    """The data of a volume as a host knows it from its commands.
+    """The state of a volume that a host knows from its commands.
 
-    A command with an older ``VolumeSpec.version`` than the newest seen is rejected with the code ``superseded``, and so
-    is a ``ConnectVolumeRequest`` with the same version that omits a client: ``detail["known"]`` is then the JSON of
-    this struct.  A version above that of the record proves that records are lost.
+    A command with an older ``VolumeSpec.version`` than the newest seen is rejected with the code ``superseded``. A
+    ``ConnectVolumeRequest`` with the same version that omits a client is rejected as well. ``detail["known"]`` is then
+    the JSON of this struct. A version above that in the database proves that the database has lost data.
     """
 
     data_id: str  # ``VolumeSpec.id``
@@ -82,7 +82,7 @@ MOST_KNOWN = 5_000
 class CreateVolumeRequest(Message, frozen=True):
     """Create the volume, empty (it reads as zeros) or from ``source``.
 
-    An image whose data is larger than the volume fails with ``image_unacceptable``.  Idempotent.
+    Fails with ``image_unacceptable`` if the image's data is larger than the volume. Idempotent.
     """
 
     volume: VolumeSpec
@@ -90,26 +90,27 @@ class CreateVolumeRequest(Message, frozen=True):
 
 
 def client_export(export: str, attachment_id: str) -> str:
-    """Return the name of one client's export of a multiattach volume, which ends independently of the others'."""
+    """Return the name of one client's export of a multiattach volume. Each of these exports can be ended separately."""
     return f"{export}.{attachment_id}"
 
 
 class DeleteVolumeRequest(Message, frozen=True):
     """Stop the volume's daemon and delete its data.
 
-    Data that clones still need is kept until they are deleted, and belongs to no volume: the command then ends with
-    ``detail["kept"]``, its size in bytes (later in ``PoolState.kept``).  Succeeds if nothing exists.
+    Data that clones still need is kept until they are deleted, although the volume no longer exists. The command then
+    ends with the size of that data in bytes in ``detail["kept"]`` (later in ``PoolState.kept``). Succeeds if nothing
+    exists.
     """
 
     volume: VolumeSpec
 
 
 class ConnectVolumeRequest(Message, frozen=True):
-    """Allow exactly these clients to open the volume; without clients, its daemon ends.
+    """Allow exactly these clients to open the volume. Without clients, its daemon ends.
 
-    Ends with ``detail["connection"]`` (JSON of a ``VolumeConnection``, the same for all clients, but each client of a
-    multiattach volume has its own export: ``client_export``).  Connections that an earlier request returned to a client
-    that is still included stay valid.
+    Ends with ``detail["connection"]``, the JSON of a ``VolumeConnection``. It is the same for all clients, but each
+    client of a multiattach volume has a separate export (``client_export``). Connections of clients that are still
+    included stay valid.
     """
 
     volume: VolumeSpec
@@ -117,10 +118,11 @@ class ConnectVolumeRequest(Message, frozen=True):
 
 
 class GrowVolumeRequest(Message, frozen=True):
-    """Extend the volume to the size in ``volume``, never shrink it.
+    """Extend the volume to the size in ``volume``. A volume is never shrunk.
 
-    An exported volume gets a second export with the new size, and the command ends with its ``detail["connection"]``;
-    commands to the hosts of clients move these to it, and the next ``ConnectVolumeRequest`` ends the older export.
+    An exported volume gets a second export with the new size, and the command ends with the connection to it in
+    ``detail["connection"]``. Commands to the clients' hosts switch the clients to it. The next ``ConnectVolumeRequest``
+    ends the older export.
     """
 
     volume: VolumeSpec
@@ -148,18 +150,20 @@ class RevertVolumeRequest(Message, frozen=True):
 
 
 class FetchVolumeRequest(Message, frozen=True):
-    """Create the volume in this host's pool as a copy of one that another host exports (to this host's certificate)."""
+    """Create the volume in this host's pool as a copy of a volume that another host exports for this host's
+    certificate.
+    """
 
     volume: VolumeSpec
     origin: VolumeConnection
 
 
 class ReimageVolumeRequest(Message, frozen=True):
-    """Write the data of ``image`` over a volume that is not open, or only by stopped servers.
+    """Write the data of ``image`` over a volume that is closed, or open only for stopped servers.
 
-    The rest of the volume reads as zeros; snapshots, size, key and the names of exports are unchanged.  An image whose
-    data is larger than the volume fails with ``image_unacceptable`` and changes nothing; after any other failure the
-    volume may contain a part of the image.  Idempotent.
+    The rest of the volume reads as zeros; snapshots, size, key and the names of exports are unchanged. If the image's
+    data is larger than the volume, the command fails with ``image_unacceptable`` and changes nothing. After any other
+    failure the volume may contain a part of the image. Idempotent.
     """
 
     volume: VolumeSpec
@@ -167,9 +171,9 @@ class ReimageVolumeRequest(Message, frozen=True):
 
 
 class UnmanageVolumeRequest(Message, frozen=True):
-    """Keep the data of a volume that is not open in its pool as an unmanaged disk called ``name``.
+    """Turn a closed volume into an unmanaged disk of its pool with the name ``name``.
 
-    The volume no longer exists then.  Idempotent.  Ends as ``DeleteVolumeRequest`` does.
+    The volume no longer exists then. Idempotent. Ends like ``DeleteVolumeRequest``.
     """
 
     volume: VolumeSpec
@@ -187,8 +191,8 @@ class UploadVolumeRequest(Message, frozen=True):
 class BackupVolumeRequest(Message, frozen=True):
     """Send the volume's data, or its changes since ``parent_id``, to the portal as a backup.
 
-    Subject: ``volume_copy``.  The stream and the results are those of ``compute_agent.volumes.backups``; a host that no
-    longer knows the changes sends everything, with ``detail["full"] = "true"``.
+    Subject: ``volume_copy``. Data and results are described in ``compute_agent.volumes.backups``. A host that no longer
+    knows the changes sends all data, with ``detail["full"] = "true"``.
     """
 
     volume: VolumeSpec
@@ -226,9 +230,9 @@ MOST_KEPT = 1000
 
 
 class PoolState(Frozen, frozen=True):
-    """A pool that a host serves; part of the audit, which is sent immediately when a pool is added or removed."""
+    """A pool that a host serves. It is part of the audit, which is sent immediately when a pool is added or removed."""
 
-    id: str  # stored in the pool itself: the same from all hosts of a shared pool
+    id: str  # stored in the pool itself, so all hosts of a shared pool report the same id
     name: str
     driver: str  # "nbd", "dir", "rbd", "fake"
     shared: bool
@@ -289,6 +293,6 @@ class GuestVolumesCall(Message, frozen=True):
 
 
 class GuestVolumes(Message, frozen=True):
-    """The volumes of a host's guests: of running guests those in use, of others those defined."""
+    """The volumes of a host's guests: of running guests the volumes in use, of others those in their definition."""
 
     guests: dict[str, list[str]]  # the server's id → ids of volumes
