@@ -29,9 +29,9 @@ WATCHABLE = 0.05
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a command: its work, which runs in a worker thread, and the undo of the work.
+    """One step of a command: its work, and the undo of the work. Both run in worker threads.
 
-    Both may be repeated; the undo also runs for a step that failed halfway.
+    Both may be repeated. The undo also runs for a step that failed halfway.
     """
 
     name: str
@@ -52,7 +52,9 @@ class Cancellation:
         self._wake = asyncio.Event()
 
     def set(self, failure: Failure) -> None:
-        """Stop the command before its next step, and long work immediately; the first reason is kept."""
+        """Stop the command before its next step, and long work immediately. If called again, the first
+        failure is kept.
+        """
         if not self.event.is_set():
             self.failure = failure
         self.event.set()
@@ -64,7 +66,7 @@ class Cancellation:
 
 
 class CommandContext:
-    """The context of one command; for the event loop's thread, except ``stopped``."""
+    """The context of one command. Only for the event loop's thread, except methods that worker threads call."""
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class CommandContext:
 
     @property
     def late(self) -> bool:
-        """Whether the portal has given up the command."""
+        """Whether the portal has given up the command because of its time limits."""
         return self.timing.late
 
     def stopped(self) -> bool:
@@ -118,7 +120,7 @@ class CommandContext:
         self._amount = amount
 
     def tell(self, kind: Literal["begun", "progress"]) -> None:
-        """Report that the command has begun or makes progress, unless its end was reported in the meantime."""
+        """Report that the command has begun or makes progress, unless its end has been reported."""
         if not self.ended:
             self._alive = self._outbox.alive(self.command, kind, self._detail(), replaces=self._alive)
 
@@ -128,12 +130,12 @@ class CommandContext:
 
     @property
     def leftover(self) -> bool:
-        """Whether an earlier command of the subject left something that could not be removed."""
+        """Whether an earlier command of the subject left resources that could not be removed."""
         record = self._store.subject(self.subject)
         return record is not None and record.leftover
 
     def describe(self, description: bytes) -> None:
-        """Store the subject's description, before anything of it is created."""
+        """Store the subject's spec. Call this before anything of the subject is created."""
         self._store.describe(self.subject, description)
 
     def explain(self, error: Exception, generic: str) -> Failure:
@@ -152,11 +154,11 @@ class CommandContext:
         return await in_thread(self._pool, action)
 
     async def take(self, steps: Sequence[Step], *, always_undo: bool = False) -> None:
-        """Run the steps in order and report each; after a failure, undo those that were begun, last first.
+        """Run the steps in order and report each. After a failure, undo the steps that were begun, last first.
 
-        A cancelled command raises CommandCancelledError instead of its steps' errors.  Its steps are undone only with
-        ``always_undo``, because its subject is about to be removed; with ``always_undo``, a command that was cancelled
-        during its last step also counts as cancelled.
+        If the command is cancelled, CommandCancelledError is raised instead of a step's error. The steps of a cancelled
+        command are undone only with ``always_undo``, because its subject is about to be removed. With ``always_undo``,
+        a command that was cancelled during its last step also counts as cancelled.
         """
         begun: list[Step] = []
         try:

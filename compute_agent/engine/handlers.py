@@ -1,4 +1,4 @@
-"""Interfaces of what is registered with the engine: kinds of subjects, and handlers of their commands."""
+"""Interfaces that are registered with the engine: kinds of subjects, and handlers of their commands."""
 
 import abc
 from collections.abc import Mapping
@@ -28,13 +28,14 @@ class CommandHandler(abc.ABC, Generic[B]):
 
     @abc.abstractmethod
     async def run(self, context: CommandContext, body: B) -> Outcome:
-        """Execute the command.  An earlier process may have begun it, and may have left anything.
+        """Execute the command. An earlier process may have begun it and left any state.
 
-        An exception is reported as the command's failure; the subject must then be unchanged, or the error must say so.
+        An exception is reported as the command's failure. The subject must then be unchanged, or the error must report
+        that it is not.
         """
 
     def owner(self, context: CommandContext, body: B) -> str:
-        """Return the owner of the command, for the shares of the host's workers; empty for none."""
+        """Return the owner of the command, whose share of the host's workers it uses; empty for no owner."""
         return ""
 
     async def refuse(self, context: CommandContext, body: B, failure: Failure) -> Outcome:
@@ -46,7 +47,7 @@ class CommandHandler(abc.ABC, Generic[B]):
 
 
 class SubjectKind(abc.ABC):
-    """One kind of subjects: the handlers of their commands, and work between commands."""
+    """One kind of subjects: the handlers of its commands, and the work between commands."""
 
     kind: str
     handlers: Mapping[type, CommandHandler[Any]]
@@ -54,14 +55,16 @@ class SubjectKind(abc.ABC):
 
     @abc.abstractmethod
     async def sweep(self, record: SubjectRecord) -> bool:
-        """Try again to remove what a failed command has left; return whether nothing is left."""
+        """Try again to remove the remains of a failed command. Return whether nothing is left."""
 
     @abc.abstractmethod
     def settled(self, subject_id: str) -> None:
         """Called when no command of the subject waits or runs any longer."""
 
     def place(self, body: CommandBody) -> str:
-        """Return the remote resource that the command may wait for: its commands have their own threads and workers.
+        """Return the remote resource that the command may have to wait for. Commands for it have separate threads and
+        workers.
+
         Empty: the command depends on this machine only.
         """
         return ""

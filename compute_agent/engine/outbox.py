@@ -56,9 +56,9 @@ class Outbox:
         *,
         replaces: int | None = None,
     ) -> int:
-        """Report that a command has begun or makes progress; not stored, and only the last report is kept.
+        """Report that a command has begun or makes progress. It is not stored, and only the last report is kept.
 
-        Returns its number.
+        Returns the number of the event.
         """
         self._withdraw(replaces)
         event = self._of(command, kind, detail=dict(detail or {}))
@@ -66,13 +66,15 @@ class Outbox:
         return event.seq
 
     def step_started(self, command: Command, step: str, started_at: float) -> int:
-        """Report that a step is running; not stored, because its end repeats everything.  Returns its number."""
+        """Report that a step is running. It is not stored, because the report of its end repeats all data. Returns the
+        event's number.
+        """
         event = self._of(command, "step_started", step=step, started_at=started_at)
         self._add(event, urgent=True)
         return event.seq
 
     def step(self, command: Command, report: StepReport, *, replaces: int | None = None) -> None:
-        """Report that a step ended; replaces its ``step_started`` if that was not sent yet."""
+        """Report that a step has ended. Replaces the event ``step_started`` if that was not sent yet."""
         self._withdraw(replaces)
         event = self._of(
             command,
@@ -86,7 +88,7 @@ class Outbox:
         self._add(event, urgent=False)
 
     def end(self, command: Command, outcome: Outcome) -> None:
-        """Store and report the end of the command; it is not run again."""
+        """Store and report the end of the command, which is not run again."""
         failure = outcome.failure
         event = self._of(
             command,
@@ -102,7 +104,7 @@ class Outbox:
         self._add(event, urgent=True)
 
     def power(self, subject: Subject, generation: int, power_state: int) -> None:
-        """Report a change of the power state that no command caused."""
+        """Report a change of the power state that was not caused by a command."""
         event = self._event(subject, generation, "power", finished_at=time.time(), power_state=power_state)
         self._store.add_event(event)
         self._add(event, urgent=True)
@@ -114,7 +116,7 @@ class Outbox:
         self._add(event, urgent=True)
 
     def lease(self, subject: Subject, generation: int, detail: Mapping[str, str]) -> None:
-        """Report that a guest has got an address by DHCP, or released it."""
+        """Report that a guest has received an address by DHCP, or released it."""
         event = self._event(subject, generation, "lease", finished_at=time.time(), detail=dict(detail))
         self._store.add_event(event)
         self._add(event, urgent=False)

@@ -15,7 +15,8 @@ PAUSE_MAX = 5.0
 
 
 async def insist(action: Callable[[], Awaitable[object]], what: str, *, patient: bool) -> bool:
-    """Retry until it succeeds, at most ``TRIES`` times, and return whether it did; every failure is logged.
+    """Repeat ``action`` until it succeeds, at most ``TRIES`` times. Return whether it succeeded. Every failure is
+    logged.
 
     ``patient``: attempts do not count while the hypervisor is unavailable, because the guest's state is unknown then.
     """

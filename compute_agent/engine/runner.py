@@ -29,7 +29,7 @@ COMMAND_FAILED = "The host could not do it."
 
 @dataclass(frozen=True)
 class Sweep:
-    """Another attempt to remove what a failed command has left of a subject."""
+    """Another attempt to remove the remains that a failed command has left of a subject."""
 
     record: SubjectRecord
 
@@ -53,7 +53,9 @@ class Lane:
 
 
 class CommandRunner:
-    """Stores commands, keeps their order, and passes each to the handler for its subject's kind and its body."""
+    """Stores commands, keeps their order, and passes each to the handler for the kind of its subject and the type of
+    its body.
+    """
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class CommandRunner:
         """Register a kind of subjects, whose commands are then executed."""
         self._kinds[kind.kind] = kind
 
-    # ----- what others ask for --------------------------------------------------------------------------------------
+    # ----- interface ------------------------------------------------------------------------------------------------
 
     def busy(self, subject: Subject) -> bool:
         """Return whether the subject has a command or sweep."""
@@ -97,18 +99,18 @@ class CommandRunner:
         return self._open
 
     def accept(self, command: Command) -> None:
-        """Store the command and execute it in its turn; duplicates are ignored.
+        """Store the command and execute it after earlier commands of its subject. Duplicates are ignored.
 
-        When this returns the command may be acknowledged.  Before ``resume`` it is only stored.
+        When this returns, the command may be acknowledged. Before ``resume`` it is only stored.
         """
         if self._store.accept(command) and self._open:
             self._enqueue(StoredCommand(command, begun=False, timing=Timing(command)))
 
     def resume(self, owned: Mapping[Subject, int], awaited: Collection[str] | None = None) -> None:
-        """Resume the unfinished commands of an earlier process, and start executing new ones.
+        """Resume the unfinished commands of an earlier process, and start executing new commands.
 
-        ``owned``: the newest generation of each subject that this host owns by the records; commands for others, or
-        with an older generation, are superseded.  ``awaited``: see ``withdraw``.
+        ``owned``: the newest generation of each subject that this host owns according to the database. Commands for
+        other subjects, or with an older generation, are superseded. ``awaited``: see ``withdraw``.
         """
         if stale := self._store.fence(owned, self._removes):
             log.warning("%s commands of an earlier process are outdated by the records.", stale)
@@ -118,8 +120,8 @@ class CommandRunner:
         self.withdraw(awaited)
 
     def withdraw(self, awaited: Collection[str] | None) -> None:
-        """Make waiting commands late unless the portal waits for their end.  ``awaited``: the ids of commands that it
-        waits for, None if unknown.
+        """Make waiting commands late, except those whose end the portal waits for. ``awaited``: their ids; None if
+        unknown.
         """
         if awaited is None:
             return
@@ -131,7 +133,7 @@ class CommandRunner:
                 timing.withdrawn = timing.withdrawn or command.id not in awaited
 
     def sweep(self) -> None:
-        """Try again to remove what failed commands have left, for subjects without a command."""
+        """Try again to remove the remains of failed commands, for subjects without a command."""
         if not self._open:
             return
         for record in self._store.leftovers():
@@ -173,7 +175,7 @@ class CommandRunner:
         lane = self._lane(subject_of(command))
         removes = self._removes(command)
         if removes:
-            lane.queue.appendleft(stored)  # the commands that it overtakes become outdated
+            lane.queue.appendleft(stored)  # earlier commands are then obsolete
         else:
             lane.queue.append(stored)
         if lane.running is not None and self._ends(command, lane.running):
@@ -248,7 +250,7 @@ class CommandRunner:
         self._outbox.end(command, outcome)
 
     def _refusal(self, stored: StoredCommand, handler: CommandHandler[Any]) -> Failure | None:
-        """Return why the command is not executed, None if it is."""
+        """Return the reason why the command must not be executed; None if it may be executed."""
         command, generation = stored.command, generation_of(stored.command)
         record = self._store.subject(subject_of(command))
         if record is not None and generation < record.generation:
@@ -268,7 +270,9 @@ class CommandRunner:
         return replace(outcome, detail={**outcome.detail, "generation": newest})
 
     async def _run(self, running: Running) -> Outcome:
-        """Wait for a worker, or until the command is cancelled; record and report its beginning; run its handler."""
+        """Wait for a worker, then record and report the beginning of the command, and run its handler. If the command
+        is cancelled first, the handler refuses it.
+        """
         handler, context = running.handler, running.context
         owner = handler.owner(context, context.command.body) if handler.heavy else ""
         if handler.heavy and not await running.workers.take(owner, context.cancellation):

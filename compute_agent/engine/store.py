@@ -1,9 +1,10 @@
 """The agent's persistent state: commands, events not yet recorded by the portal, and the subjects on this host
 (SQLite).
 
-A transaction takes well under a millisecond.  If the store is ``durable``, a promise to the other side (an acknowledged
-command, the end of a command) is synced to disk before it is sent; steps are left to the write-ahead log, which
-survives the process but not a power failure.  All methods are for one thread, the event loop's.
+A transaction takes well under a millisecond. If the store is ``durable``, changes that the agent is about to confirm to
+the portal (an acknowledged command, the end of a command) are synced to disk first. Steps are only written to the
+write-ahead log, which survives the end of the process but not a power failure. All methods are for one thread, the
+event loop's.
 """
 
 import sqlite3
@@ -49,7 +50,7 @@ _event = msgspec.json.Decoder(AgentEvent)
 
 @dataclass(frozen=True)
 class StoredCommand:
-    """An accepted command that has not ended; ``begun`` if its work may have left traces on the host."""
+    """An accepted command that has not ended. ``begun``: its work may have changed the host."""
 
     command: Command
     begun: bool
@@ -79,13 +80,13 @@ class StateStore:
         self._db = sqlite3.connect(":memory:" if path is None else path, isolation_level=None, cached_statements=64)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA cache_size = -256")
-        self._db.execute("PRAGMA secure_delete = ON")  # a command's password is erased with its end
+        self._db.execute("PRAGMA secure_delete = ON")  # a command's password is erased when the command ends
         self._sync("NORMAL" if durable else "OFF")
         self._db.executescript(_SCHEMA)
         row = self._db.execute("SELECT value FROM numbers WHERE name = 'seq'").fetchone()
         self._seq: int = (
             row[0] if row else int(time.time())
-        )  # in a new folder of an old host, numbers continue above the old ones
+        )  # if the state folder was lost, new numbers are still greater than earlier ones
         with self._transaction(promised=True):
             self._db.execute(
                 "INSERT OR REPLACE INTO numbers VALUES ('seq', max(?, (SELECT coalesce(max(seq), 0) FROM events)) + ?)",
@@ -101,7 +102,7 @@ class StateStore:
     # ----- events ---------------------------------------------------------------------------------------------------
 
     def next_seq(self) -> int:
-        """Return a number greater than all previous ones, also after restarts and power failures."""
+        """Return a number greater than all previous ones, even after restarts and power failures."""
         self._seq += 1
         if self._seq >= self._ceiling:
             self._ceiling += SEQ_LEAP
@@ -124,7 +125,7 @@ class StateStore:
     # ----- commands -------------------------------------------------------------------------------------------------
 
     def accept(self, command: Command) -> bool:
-        """Store the command; False for a duplicate.  Synced to disk before this returns."""
+        """Store the command. It is synced to disk when this returns. Return False for a duplicate."""
         with self._transaction(promised=True):
             added = self._db.execute(
                 "INSERT OR IGNORE INTO commands (id, body) VALUES (?, ?)", (command.id, msgspec.json.encode(command))
@@ -134,7 +135,7 @@ class StateStore:
         return added == 1
 
     def begin(self, command: Command, *, removes: bool = False) -> None:
-        """Record that the work starts; ``removes``: older commands of its subject are superseded from now on."""
+        """Record that the work starts. ``removes``: older commands of the subject are superseded from now on."""
         with self._transaction():
             self._db.execute("UPDATE commands SET begun = 1 WHERE id = ?", (command.id,))
             if removes:
@@ -159,8 +160,10 @@ class StateStore:
         return [StoredCommand(command := _command.decode(body), bool(begun), Timing(command)) for body, begun in rows]
 
     def fence(self, owned: Mapping[Subject, int], removes: Callable[[Command], bool]) -> int:
-        """Supersede unfinished commands that the records outdate: ``owned`` is the newest generation of each subject of
-        this host.  Removals of subjects that are not owned stay valid.  Returns the number of outdated commands.
+        """Supersede unfinished commands that are outdated according to the database. Return their number.
+
+        ``owned``: the newest generation of each subject of this host. Removals of subjects that are not owned stay
+        valid.
         """
         stale = 0
         with self._transaction(promised=True):
@@ -194,15 +197,15 @@ class StateStore:
         )
 
     def describe(self, subject: Subject, description: bytes) -> None:
-        """Store the description of a subject that is created again; earlier leftovers are removed by that."""
+        """Store the spec of a subject that is created, or created again, which replaces earlier leftovers."""
         self._update(subject, "description = ?, leftover = 0", description)
 
     def mark_gone(self, subject: Subject) -> None:
-        """Delete the subject's description: nothing of it is left on this host."""
+        """Delete the subject's spec, because nothing of the subject is left on this host."""
         self._update(subject, "description = NULL, leftover = 0")
 
     def leftovers(self) -> list[SubjectRecord]:
-        """Return the subjects of failed commands with leftovers that could not be removed yet."""
+        """Return the subjects with leftovers of failed commands that could not be removed yet."""
         rows = self._db.execute("SELECT kind, id, generation, removed FROM subjects WHERE leftover = 1")
         return [SubjectRecord(Subject(*row[:2]), row[2], row[3], leftover=True) for row in rows]
 
@@ -259,7 +262,9 @@ class StateStore:
 
     @contextmanager
     def _transaction(self, *, promised: bool = False) -> Iterator[None]:
-        """Group statements; a ``promised`` transaction is synced to disk, with all earlier ones."""
+        """Run the statements of the block in a transaction. If it is ``promised``, it is synced to disk, with all
+        earlier ones.
+        """
         fsync = promised and self._durable
         if fsync:
             self._sync("FULL")

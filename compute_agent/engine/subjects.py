@@ -22,10 +22,10 @@ def subject_of(command: Command) -> Subject:
 
 
 def generation_of(command: Command) -> int:
-    """Return the fencing number of the command: a greater one for the same subject supersedes it."""
+    """Return the fencing number of the command. A command with a greater number for the same subject supersedes it."""
     return command.generation
 
 
 def owned(ownership: Ownership) -> Mapping[Subject, int]:
-    """Return what the host owns by the records, with the newest generation of each subject."""
+    """Return the subjects that the host owns according to the database, with the newest generation of each."""
     return {Subject(each.subject_kind, each.subject_id): each.generation for each in ownership.subjects}

@@ -25,7 +25,9 @@ class Threads:
     """Worker threads for everything that may block.  Several simulated hosts share them."""
 
     def __init__(self, workers: int, hosts: int = 1) -> None:
-        """Create threads for ``workers`` builds on each host and one more, so that a destroy never waits for one."""
+        """Create threads for ``workers`` builds on each host, and an additional one, so that a destroy never waits for
+        a build.
+        """
         self.workers = workers
         self.work = ThreadPoolExecutor(min(workers * hosts, MOST_WORKERS) + 1, thread_name_prefix="work")
         self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
@@ -46,7 +48,7 @@ class Threads:
 
 
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
-    """Run ``work`` in a thread of ``pool``; a cancelled caller still waits for the thread to end.
+    """Run ``work`` in a thread of ``pool``. If the caller is cancelled, it still waits for the thread to end.
 
     A hypervisor call cannot be interrupted: a stopping agent waits for running calls, or ends the whole process.
     """

@@ -21,7 +21,7 @@ class Timing:
     """The times of one command in this process.  ``moved`` may be called from worker threads."""
 
     def __init__(self, command: Command) -> None:
-        """The command has just been accepted."""
+        """Start measuring: the command has just been accepted."""
         self._command = command
         self._taken = self._alive = self._told = now()
         self._begun: float | None = None
@@ -30,7 +30,7 @@ class Timing:
 
     @property
     def waits(self) -> bool:
-        """Whether its work has not begun in this process."""
+        """Whether the command's work has not begun in this process."""
         return self._begun is None
 
     @property

@@ -1,4 +1,4 @@
-"""Workers of a host: the limit of parallel commands that move much data, and its shares."""
+"""The workers of a host: the limit of parallel commands that copy much data, and the owners' shares of it."""
 
 import asyncio
 from collections import Counter, deque
@@ -7,7 +7,7 @@ from compute_agent.engine.context import Cancellation
 
 
 class Workers:
-    """A number of workers, assigned in order of arrival; no owner can use all of them.
+    """A number of workers, assigned in order of arrival. No owner can use all of them.
 
     For the event loop's thread only.
     """
@@ -20,9 +20,9 @@ class Workers:
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
     async def take(self, owner: str, cancellation: Cancellation) -> bool:
-        """Wait for a worker; False if the command is cancelled first.
+        """Wait for a worker. Return False if the command is cancelled first.
 
-        ``owner``: the command's owner; empty for none, without a share.
+        ``owner``: the command's owner; empty for no owner, without a limit by share.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((owner, turn))
@@ -49,7 +49,7 @@ class Workers:
         self._serve()
 
     def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:
-        """Stop waiting; a worker that was assigned in the meantime is released."""
+        """Stop waiting. A worker that was assigned in the meantime is released."""
         if turn.done():
             self.give_back(owner)
         else:
