@@ -1,1 +1,1 @@
-"""Servers on this host: the handlers of their commands, and what the host knows and reports of its guests."""
+"""Servers on this host: the handlers of their commands, and the host's data and reports about its guests."""

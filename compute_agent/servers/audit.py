@@ -1,4 +1,4 @@
-"""The resource audit: the resources of this host, their use, and its guests."""
+"""The resource audit: the resources of this host, their usage, and its guests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,8 +12,8 @@ from compute_agent.virt.driver import ComputeDriver, Guest
 def with_interfaces(
     states: Iterable[GuestState], macs: Mapping[str, Sequence[str]], specs: Mapping[str, InstanceSpec]
 ) -> list[GuestState]:
-    """Return the states with the interfaces of each guest: ``macs`` are what the hypervisor has, ``specs`` what this
-    host knows of them; both by the guest's id.  A guest that is not in ``macs`` is left as it is.
+    """Return the states with the interfaces of each guest. ``macs``: guest id → MAC addresses in the hypervisor.
+    ``specs``: guest id → spec that this host has stored. The state of a guest that is not in ``macs`` is unchanged.
     """
     return [
         replace(state, interfaces=_interfaces(macs[state.instance_id], specs.get(state.instance_id)))
@@ -46,8 +46,8 @@ def guest_states(
     volumes: Mapping[str, Sequence[str]] | None = None,
     attachments: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[GuestState]:
-    """Return the guests as they travel; ``volumes`` are the ids of those that each has, ``attachments`` by which each
-    has them; None: not looked for.
+    """Return the guests' states for a message. ``volumes``: guest id → ids of its volumes. ``attachments``: guest id →
+    volume id → attachment id. None: not determined.
     """
     return [
         GuestState(
@@ -62,7 +62,7 @@ def guest_states(
 
 
 def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_images: list[str]) -> ResourceAudit:
-    """Measure the host; blocks on the hypervisor.  Raises HypervisorUnavailableError."""
+    """Measure the host. Blocks while the hypervisor answers. Raises HypervisorUnavailableError."""
     capacity = driver.capacity()
     return ResourceAudit(
         vcpus=capacity.vcpus,

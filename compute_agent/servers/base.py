@@ -23,7 +23,9 @@ HANDLERS: dict[type, type[ServerHandler[Any]]] = {}
 
 
 class ServerHandler(CommandHandler[B]):
-    """A handler with the services of its host; ``ServerHandler[PowerRequest]`` carries out what has such a body."""
+    """A handler with the services of its host. ``ServerHandler[PowerRequest]`` executes commands with this type of
+    body.
+    """
 
     def __init_subclass__(cls) -> None:
         """Register the handler. Raises TypeError for a second one of the same body."""
@@ -50,7 +52,7 @@ class ServerHandler(CommandHandler[B]):
 
 
 class GuestHandler(ServerHandler[B]):
-    """A handler of a command that changes a guest which is here, and ends with its power state."""
+    """A handler of a command that changes an existing guest, and reports the guest's power state at its end."""
 
     replaces_image = False
     """Whether the guest is recreated according to the command: its disk is then based on the command's image, and it
@@ -59,10 +61,10 @@ class GuestHandler(ServerHandler[B]):
 
     @abc.abstractmethod
     async def change(self, context: CommandContext, request: B) -> PowerState:
-        """Do what the command wants, and return the guest's power state; see ``CommandHandler.run``."""
+        """Execute the command, and return the guest's power state; see ``CommandHandler.run``."""
 
     def leaves_out(self, request: B) -> str | None:
-        """Return the port that the guest is not to have after the command; None: it keeps every interface."""
+        """Return the id of the port that the command detaches; None if the guest keeps every interface."""
         return None
 
     async def run(self, context: CommandContext, request: B) -> Outcome:
@@ -76,10 +78,11 @@ class GuestHandler(ServerHandler[B]):
         return Outcome(power_state=power, description=description)
 
     async def _whole(self, context: CommandContext, spec: InstanceSpec, without: str | None) -> InstanceSpec:
-        """Return the guest with the interfaces that it has and this host knows, but for the port ``without``.
+        """Return the spec, completed with known interfaces that the guest has and the command does not name, except the
+        port ``without``.
 
-        A command that does not name one of them was given by records that have lost it: only the command that takes an
-        interface out cuts it off.
+        If a command does not name an interface, the database has lost it. Only the command that detaches an interface
+        may remove it from the guest.
         """
         known, named = self.records.spec(spec.uuid), {port.id for port in spec.ports}
         kept = [port for port in (known.ports if known else ()) if port.id not in named and port.id != without]

@@ -12,7 +12,7 @@ from compute_agent.virt.driver import BootFiles, Stopped
 
 
 class BootSources:
-    """An image with the kernel and the ramdisk it names; the files are known once ``step`` was taken."""
+    """An image with its kernel and ramdisk. The paths of the files are known after ``step`` has run."""
 
     def __init__(
         self,
@@ -24,9 +24,10 @@ class BootSources:
         stopped: Stopped,
         needed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """The images are fetched by the right of the instance, until ``stopped`` returns True.
+        """Fetch the images with the permission of a command for the instance, until ``stopped`` returns True.
 
-        ``image`` is None for a guest that boots from a volume; ``needed`` says at the time whether its file is.
+        ``image`` is None for a guest that boots from a volume. ``needed`` is called when the step runs: whether the
+        image's file is needed.
         """
         self.disk: Path | None = None
         """The image's file in the cache; None in a fake one."""
@@ -44,9 +45,9 @@ class BootSources:
         return any(self._wanted)
 
     def step(self) -> Step:
-        """Return the step that fetches the images to the cache unless the cache has them.
+        """Return the step that downloads the images unless the cache has them.
 
-        It raises ImageUnacceptableError, ImageFetchError, StoppedError.
+        The step raises ImageUnacceptableError, ImageFetchError, StoppedError.
         """
         return Step(FETCH_IMAGE, self._fetch, facts=self._facts)
 

@@ -1,4 +1,4 @@
-"""The steps of a build, each with its undo step."""
+"""The build of a guest, in steps that can be undone."""
 
 from dataclasses import replace
 
@@ -19,15 +19,15 @@ BUILD_FAILED = "The host could not build the instance."
 
 
 class Build(ServerHandler[BuildRequest]):
-    """Creates a guest and starts it, or removes all of it."""
+    """Creates a guest and starts it. After a failure, removes everything that belongs to it."""
 
     heavy = makes = True
 
     async def run(self, context: CommandContext, request: BuildRequest) -> Outcome:
-        """Create the guest; when an earlier process began it, first check how much of it was completed.
+        """Create the guest. If an earlier process began this, first check how much it completed.
 
-        1. check for an earlier guest if there may be one; 2. note the description of the guest; 3. run the steps; 4.
-           report, or undo and report.
+        1. check for an earlier guest if there may be one; 2. store the guest's spec; 3. run the steps; 4. report the
+           result, or undo the steps and report the failure.
         """
         uuid = context.subject.id
         earlier = context.begun or uuid in self.powers or context.leftover
@@ -35,7 +35,7 @@ class Build(ServerHandler[BuildRequest]):
         try:
             if not (earlier and await self._runs_already(context)):
                 context.describe(described(request.instance))
-                # An earlier process may have made more than the steps that begin now: then everything is removed.
+                # An earlier process may have completed more than this one begins: then everything is removed.
                 steps = self._steps(context, request.instance, None if earlier else removal)
                 await context.take(steps, always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
@@ -55,7 +55,7 @@ class Build(ServerHandler[BuildRequest]):
         return [replace(step, undo=undo.get(step.name)) for step in steps]
 
     async def _runs_already(self, context: CommandContext) -> bool:
-        """Return whether this very attempt runs; remove an earlier or half-made guest."""
+        """Return whether this attempt runs already. Remove an earlier or incomplete guest."""
         guest = await find_guest(self.host, context.subject.id)
         if guest is None:
             return False
@@ -68,10 +68,10 @@ class Build(ServerHandler[BuildRequest]):
         return False
 
     async def refuse(self, context: CommandContext, request: BuildRequest, failure: Failure) -> Outcome:
-        """Answer a build that is not carried out.
+        """Answer a build that is not executed.
 
-        The guest that an earlier process made is kept when it runs and was only late; otherwise it is undone, also when
-        the note that it began is lost because of a power failure or with the agent's store.
+        The guest of an earlier process is kept if it runs and the command was only late. Otherwise it is removed, even
+        if the record that the command began was lost in a power failure or with the agent's store.
         """
         if not context.begun and failure is not LATE:
             return Outcome(failure)
@@ -90,7 +90,7 @@ class Build(ServerHandler[BuildRequest]):
         return self._failed(failure, removal)
 
     def _failed(self, failure: Failure, removal: Removal) -> Outcome:
-        if removal.guest_left:  # it may come up yet: no second one elsewhere
+        if removal.guest_left:  # it may still start: no second guest on another host
             failure = replace(failure, retryable=False)
         if removal.gone:
             self.powers.forget(removal.uuid)

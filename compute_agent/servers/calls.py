@@ -1,4 +1,4 @@
-"""Questions the portal asks and waits for: console log, diagnostics, an open console.  They store nothing."""
+"""Handlers of calls, which the portal waits for: console log, diagnostics, open consoles. They store nothing."""
 
 import asyncio
 import codecs
@@ -56,11 +56,13 @@ class CallHandler:
     """Answers calls without ever blocking the event loop."""
 
     def __init__(self, services: HostServices) -> None:
-        """Ask the services of one host."""
+        """Use the services of one host."""
         self._services = services
 
     async def answer(self, body: CallBody) -> CallResult:
-        """Return the answer, a ``CallError`` when there is none; never raises but to be cancelled."""
+        """Return the answer; a ``CallError`` if the call fails. Never raises an exception, except when it
+        is cancelled.
+        """
         try:
             match body:
                 case ConsoleOutputCall():
@@ -139,13 +141,13 @@ class CallHandler:
         return ConsoleOpened()
 
     async def _frames(self, instance_id: str, chunk: ConsoleChunk) -> AsyncIterator[bytes]:
-        """Yield what is there, even if it is nothing, then whatever the guest writes.  Raises HostError."""
+        """Yield the existing output, even if it is empty, then the guest's new output. Raises HostError."""
         yield pack(ConsolePiece(chunk.start, chunk.data))
         while True:
             await asyncio.sleep(LOOK_AGAIN)
             at = chunk.end
             chunk = await self._read(instance_id, at, FOLLOWED_BYTES)
-            if chunk.end < at:  # another log, of another guest in the place of the first
+            if chunk.end < at:  # another log: the guest was created again
                 chunk = await self._read(instance_id, None, console_pieces.MOST_BYTES)
             if chunk.data:
                 yield pack(ConsolePiece(chunk.start, chunk.data))
@@ -156,8 +158,9 @@ class CallHandler:
 
 
 def last_lines(data: bytes, lines: int | None) -> str:
-    """Return the last ``lines`` lines of the data (None: all), without the beginning of a character whose end has not
-    been written yet.  As in Nova, what stands behind the last line feed is a line, even when it is nothing yet.
+    """Return the last ``lines`` lines of the data (None: all), without an incomplete character at the end.
+
+    As in Nova, the text after the last line feed counts as a line, even if it is empty.
     """
     if lines is not None:
         data = b"\n".join(data.split(b"\n")[-lines:]) if lines > 0 else b""

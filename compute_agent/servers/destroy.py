@@ -1,4 +1,4 @@
-"""Removing a server from its host."""
+"""Removes a server from its host."""
 
 from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.power import PowerState
@@ -11,7 +11,9 @@ DESTROY_FAILED = Failure("destroy_failed", "The host could not remove the instan
 
 
 class Destroy(ServerHandler[DestroyRequest]):
-    """Removes the guest and all that belongs to it; waits without end for a hypervisor that does not answer."""
+    """Removes the guest and everything that belongs to it. Waits for a hypervisor that does not answer, without a
+    limit.
+    """
 
     removes = True
 

@@ -1,5 +1,5 @@
-"""The clients of the metadata service: the guest whose interface has an address, and the metadata that the portal has
-sent for it.
+"""Finds the guest that sends a request to the metadata service, by network and address, and the metadata that the
+portal has sent for it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ ANSWER_SECONDS = 5.0
 
 
 class GuestDirectory:
-    """Answers from any thread; the stored data is read and written on the event loop's thread."""
+    """Finds guests. Methods may be called from any thread; stored data is accessed in the event loop's thread."""
 
     def __init__(
         self,

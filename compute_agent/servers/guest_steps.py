@@ -1,4 +1,4 @@
-"""The steps in which a guest is created and started: the complete build, and parts of other commands."""
+"""The steps that create and start a guest: all of them for a build, some for other commands."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ from compute_agent.virt.driver import Stopped
 def make_steps(
     host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
 ) -> list[Step]:
-    """Return the steps that create a stopped guest; existing parts of it are replaced.
+    """Return the steps that create a stopped guest. Existing parts of it are replaced.
 
     For a guest that boots from a volume only the kernel is fetched, if it has one.
     """

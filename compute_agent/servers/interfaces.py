@@ -1,4 +1,4 @@
-"""Attaching, detaching and filtering interfaces while the guest keeps running."""
+"""Attaches, detaches and filters interfaces while the guest keeps running."""
 
 import logging
 from functools import partial
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 
 
 class NotTakenBackError(HostError):
-    """An interface could not be plugged in, and it is not sure that the guest does not have it."""
+    """An interface could not be attached, and the guest may still have it."""
 
     code = "not_taken_back"
 
 
 class AttachInterface(GuestHandler[AttachInterfaceRequest]):
-    """Adds the interface to the network, with its filters, then to the guest; when that fails it is removed from both.
+    """Adds the interface to the network, with its filters, then to the guest. After a failure it is removed from both.
 
     A command that is still running after its deadline is undone. A guest that is being deleted is left unchanged.
     """
@@ -65,7 +65,9 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
         return power
 
     def _take_back(self, before: InstanceSpec, request: AttachInterfaceRequest, error: Exception) -> None:
-        """Take the interface from the guest and from the network; raises NotTakenBackError."""
+        """Detach the interface from the guest and remove it from the network. Raises NotTakenBackError if
+        this fails.
+        """
         try:
             self.driver.detach_interface(before, request.port)
             self.network.unplug_interface(before, request.port)
@@ -76,8 +78,8 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
 
 
 class DetachInterface(GuestHandler[DetachInterfaceRequest]):
-    """Lets the guest give the interface back, then the network; an interface that the guest does not give stays as it
-    is.
+    """Detaches the interface from the guest, then removes it from the network. An interface that the guest does not
+    release is left unchanged.
     """
 
     resumes_late = True
@@ -98,7 +100,7 @@ class DetachInterface(GuestHandler[DetachInterfaceRequest]):
 class RefreshPorts(GuestHandler[RefreshPortsRequest]):
     """Updates leases and filters according to the command.
 
-    The rules of other guests that refer to a group are rendered again with its current members on this host.
+    If rules of other guests refer to a group, they are rendered again with the group's current members on this host.
     """
 
     async def change(self, context: CommandContext, request: RefreshPortsRequest) -> PowerState:

@@ -1,4 +1,4 @@
-"""Servers as the engine knows them: the handlers of their commands, and what is done between commands."""
+"""Servers as a kind of subjects: the handlers of their commands, and the work between commands."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ from compute_agent.virt.driver import Guest
 
 log = logging.getLogger(__name__)
 
-for _module in iter_modules(servers.__path__):  # each handler makes itself known: a new one is a new module, or a class
+for _module in iter_modules(servers.__path__):  # handlers register themselves when their module is imported
     import_module(f"{servers.__name__}.{_module.name}")
 
 
@@ -31,7 +31,7 @@ class Servers(SubjectKind):
     kind = SERVER
 
     def __init__(self, host: HostServices, store: StateStore, outbox: Outbox, busy: Callable[[Subject], bool]) -> None:
-        """``busy`` says whether a command for the subject is being carried out."""
+        """``busy`` returns whether a command for the subject is running or waiting."""
         self.records = ServerRecords(store)
         self.powers = PowerTracker(outbox, lambda uuid: busy(Subject(SERVER, uuid)))
         self.handlers = {body: handler(host, self.records, self.powers) for body, handler in HANDLERS.items()}
@@ -39,7 +39,7 @@ class Servers(SubjectKind):
         self._store = store
 
     def load(self, guests: Iterable[Guest]) -> list[InstanceSpec]:
-        """Begin with the guests that the hypervisor has, and return what the network is to be restored for."""
+        """Load the guests of the hypervisor, and return the specs whose network must be restored."""
         here = {guest.uuid: guest for guest in guests}
         for guest in here.values():
             self._store.adopt(Subject(SERVER, guest.uuid), guest.attempt)

@@ -10,11 +10,10 @@ log = logging.getLogger(__name__)
 
 
 def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
-    """List the leftovers; blocks on the hypervisor and the kernel. None when one of them could not be read.
+    """List the leftovers; None if the hypervisor or the network could not be read. Blocks while they are read.
 
-    ``described``: guests whose descriptions this host knows.
-
-    Guests are listed before and after: the resources of one that appears or disappears meanwhile belong to it.
+    ``described``: the guests whose specs this host has stored. Guests are listed before and after, so that resources of
+    a guest that appears or disappears meanwhile are not reported.
     """
     try:
         before = {guest.uuid for guest in services.driver.guests()}
@@ -28,7 +27,7 @@ def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
 
 
 def without(found: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
-    """Leave out what belongs to instances with which something is being done, and cut the list."""
+    """Leave out leftovers of instances that have a running command, and limit the length of the list."""
     if found is None:
         return None
     return [each for each in found if not each.subject_id or each.subject_id not in busy][:MOST_LEFTOVERS]

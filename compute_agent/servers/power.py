@@ -1,4 +1,4 @@
-"""Power, and a password inside the guest."""
+"""Power commands, and setting a password inside the guest."""
 
 import contextlib
 
@@ -41,9 +41,9 @@ class Power(GuestHandler[PowerRequest]):
         return driver.power_state(uuid)
 
     def _define_again(self, uuid: str, attempt: int, known: InstanceSpec | None) -> None:
-        """Define a guest again whose domain was removed manually, from the disk on this host.
+        """Define a guest again if its domain was removed manually, from the disk on this host.
 
-        Raises GuestGoneError when the disk is missing, or this host has lost the description of the guest.
+        Raises GuestGoneError if the disk is missing, or if this host has lost the guest's spec.
         """
         with contextlib.suppress(InstanceNotFoundError):
             self.driver.power_state(uuid)
@@ -65,7 +65,7 @@ class Password(GuestHandler[PasswordRequest]):
 
 
 class CrashDump(GuestHandler[CrashDumpRequest]):
-    """Interrupts the guest's kernel, so that it dumps itself."""
+    """Sends an NMI to the guest, so that its kernel dumps itself."""
 
     async def change(self, context: CommandContext, request: CrashDumpRequest) -> PowerState:
         uuid = context.subject.id

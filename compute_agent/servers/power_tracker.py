@@ -1,6 +1,4 @@
-"""The power states of the guests, as known to this host, and the reports of changes that were not caused by a
-command.
-"""
+"""The power states of the guests, and reports of changes that no command caused."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,11 +10,11 @@ from compute_agent.virt.driver import Guest
 
 
 class PowerTracker:
-    """Attempt and last reported power state of every guest; for the event loop's thread only."""
+    """The attempt and the last reported power state of every guest. For the event loop's thread only."""
 
     def __init__(self, outbox: Outbox, busy: Callable[[str], bool]) -> None:
-        """``busy`` returns whether a command for the instance is being carried out: then the state is reported with the
-        end of that command.
+        """``busy`` returns whether a command for the instance is running. A state that changes meanwhile is reported
+        after the command.
         """
         self._outbox = outbox
         self._busy = busy
@@ -30,11 +28,11 @@ class PowerTracker:
         return uuid in self._guests
 
     def load(self, guests: Iterable[Guest]) -> None:
-        """Begin with what the hypervisor has; the portal learns it from ``Hello``."""
+        """Load the guests of the hypervisor. The portal receives their states in ``Hello``."""
         self._guests = {guest.uuid: guest for guest in guests}
 
     def reported(self, guest: Guest) -> None:
-        """Note the state that is reported with a command's end."""
+        """Record the state that is reported with a command's end."""
         self._guests[guest.uuid] = guest
         self._touch(guest.uuid)
 
@@ -44,27 +42,27 @@ class PowerTracker:
         self._known_since.pop(uuid, None)
 
     def power_changed(self, uuid: str, state: PowerState) -> None:
-        """Take a change that the hypervisor announces."""
+        """Report a change that the hypervisor announces, or record it while a command is running."""
         if self._busy(uuid):
             self._unreported[uuid] = state
         else:
             self._report(uuid, state)
 
     def settle(self, uuid: str) -> None:
-        """Report, after a command, what changed since its end was reported."""
+        """After a command, report a change that was announced while the command was running."""
         state = self._unreported.pop(uuid, None)
         if state is not None:
             self._report(uuid, state)
 
     def mark(self) -> int:
-        """Return a mark for ``compare``, taken before the hypervisor is asked."""
+        """Return a mark for ``compare``. Call this before the hypervisor is queried."""
         self._clock += 1
         return self._clock
 
     def compare(self, guests: Iterable[Guest], mark: int) -> None:
-        """Report changes that were not announced; a guest that the hypervisor no longer has is in no state.
+        """Report changes that the hypervisor did not announce. A guest that it no longer has gets the state NOSTATE.
 
-        Of guests that were heard of since ``mark`` the list is out of date, and is not used.
+        Guests with a state recorded after ``mark`` are left out, because the list may be older.
         """
         found = {guest.uuid: guest for guest in guests}
         for uuid in list(self._guests):

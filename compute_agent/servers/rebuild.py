@@ -1,4 +1,4 @@
-"""Recreating disks."""
+"""Creates the disks of a guest again."""
 
 from compute_agent.contract.commands import RebuildRequest
 from compute_agent.contract.power import PowerState
@@ -8,9 +8,9 @@ from compute_agent.servers.guest_steps import make_steps, start_steps
 
 
 class Rebuild(GuestHandler[RebuildRequest]):
-    """Recreates the guest in place, by the steps of a build.
+    """Creates the guest's disks and seed again, with the steps of a build.
 
-    Until the images are here the guest is left unchanged; after a later failure only another rebuild can repair it.
+    The guest is unchanged until the images are downloaded. After a later failure only another rebuild can repair it.
     """
 
     heavy = True

@@ -1,4 +1,4 @@
-"""The descriptions of the servers of this host, kept in the engine's store."""
+"""The specs of the servers of this host, kept in the engine's store."""
 
 import msgspec
 
@@ -12,27 +12,27 @@ _spec = msgspec.json.Decoder(InstanceSpec)
 
 
 def described(spec: InstanceSpec) -> bytes:
-    """Return a description as it is kept: without the password, which only the seed needs."""
+    """Return a spec as it is stored: without the password, which only the seed needs."""
     return msgspec.json.encode(msgspec.structs.replace(spec, admin_password=None))
 
 
 class ServerRecords:
-    """Reads the descriptions of servers; for the event loop's thread only."""
+    """Reads the specs of servers. For the event loop's thread only."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
 
     def specs(self) -> dict[str, InstanceSpec]:
-        """Return the descriptions of the servers, by their ids, as far as this host knows them."""
+        """Return server id → spec, for the servers whose specs this host has stored."""
         return {uuid: _spec.decode(found) for uuid, found in self._store.descriptions(SERVER).items()}
 
     def spec(self, uuid: str) -> InstanceSpec | None:
-        """Return the description of one server; None when this host does not know it."""
+        """Return the spec of one server; None if this host has not stored it."""
         found = self._store.descriptions(SERVER).get(uuid)
         return _spec.decode(found) if found is not None else None
 
     def described(self) -> set[str]:
-        """Return the servers whose descriptions this host knows."""
+        """Return the ids of the servers whose specs this host has stored."""
         return set(self._store.descriptions(SERVER))
 
     def images(self) -> set[str]:
@@ -40,7 +40,9 @@ class ServerRecords:
         return {image.id for spec in self.specs().values() for image in image_refs(spec)}
 
     def being_attached(self) -> dict[str, InstanceSpec]:
-        """Return servers with the interfaces that an earlier process may have plugged in, by commands that go on."""
+        """Return server id → spec for unfinished attachments of interfaces, which an earlier process may have attached
+        already.
+        """
         begun = [stored.command for stored in self._store.unfinished() if stored.begun]
         return {
             subject_of(command).id: command.body.instance

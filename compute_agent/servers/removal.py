@@ -1,4 +1,4 @@
-"""Removing what a host has of one attempt of a server, and insisting on it."""
+"""Removes the resources of one attempt of a server, with retries."""
 
 from compute_agent.engine.retry import insist
 from compute_agent.engine.threads import in_thread
@@ -7,21 +7,21 @@ from compute_agent.virt.driver import Guest
 
 
 async def find_guest(host: HostServices, uuid: str) -> Guest | None:
-    """Return the guest as the hypervisor has it.  Raises HypervisorUnavailableError."""
+    """Return the guest of a server; None if the hypervisor has none. Raises HypervisorUnavailableError."""
     guests = await in_thread(host.threads.work, host.driver.guests)
     return next((guest for guest in guests if guest.uuid == uuid), None)
 
 
 class Removal:
-    """Removes a guest with its disks and seed, then its network, and knows what could not be removed.
+    """Removes a guest with its disks and seed, then its network, and records resources that could not be removed.
 
-    A guest of a newer attempt is left alone with all it uses.  The methods that remove take and ignore an error: they
-    are the undo of steps.
+    A guest of a newer attempt is left unchanged, with all its resources. The methods are used to undo steps: they
+    accept the step's error as an argument, and ignore it.
     """
 
     def __init__(self, host: HostServices, uuid: str, attempt: int, *, may_run: bool = False) -> None:
-        """``may_run``: the guest may have been started, so a hypervisor that does not answer is waited for without
-        end.
+        """``may_run``: the guest may have been started. Then a hypervisor that does not answer is waited for without a
+        limit.
         """
         self.uuid = uuid
         self.guest_left = False
@@ -48,11 +48,11 @@ class Removal:
         await self.network()
 
     async def expect_running(self, error: Exception | None = None) -> None:
-        """Remember that the guest may have been started."""
+        """Record that the guest may have been started."""
         self._may_run = True
 
     async def guest(self, error: Exception | None = None) -> None:
-        """Remove the guest with its disks and seed; when it cannot even be looked for, its network stays as well."""
+        """Remove the guest with its disks and seed. If the hypervisor cannot be queried, the network stays as well."""
         found: list[Guest | None] = []
 
         async def look() -> None:
@@ -71,7 +71,7 @@ class Removal:
         )
 
     async def network(self, error: Exception | None = None) -> None:
-        """Remove the network of a server whose guest is removed, or was never made."""
+        """Remove the network of a server whose guest is removed, or was never created."""
         if self.newer_kept or self.network_left:
             return
         self.network_left = not await insist(

@@ -1,4 +1,4 @@
-"""A guest that starts from another disk for a while."""
+"""Boots a guest temporarily from another disk."""
 
 import logging
 from functools import partial
@@ -18,7 +18,9 @@ log = logging.getLogger(__name__)
 
 
 class Rescue(GuestHandler[RescueRequest]):
-    """Starts the guest from the rescue image; when that fails it has its own disk again, and runs if it did."""
+    """Starts the guest from the rescue image. After a failure the guest has its own disk again, and runs if it ran
+    before.
+    """
 
     heavy = True
 
@@ -26,7 +28,7 @@ class Rescue(GuestHandler[RescueRequest]):
         spec, image, driver = request.instance, request.instance.rescue, self.driver
         if image is None:
             raise HostError("The command to rescue the server names no image.")
-        await self.power_state(context)  # a guest that is not here cannot be given back what it had
+        await self.power_state(context)  # raises an error if the guest does not exist here
         sources = BootSources(self.host.images, spec.uuid, image.image, image.kernel, image.ramdisk, context.stopped)
 
         async def go_back(error: Exception) -> None:

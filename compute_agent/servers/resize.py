@@ -1,4 +1,4 @@
-"""Another size on the same host, kept or given up."""
+"""Resizes a guest on the same host, and confirms or reverts a resize."""
 
 import asyncio
 import logging
@@ -24,15 +24,15 @@ PAUSES = (0.2, 1.0, 3.0)
 
 
 class NotRestoredError(HostError):
-    """A resize failed, and so did everything that should have brought the guest back to what it was."""
+    """A resize failed, and the guest could not be restored."""
 
     code = "not_restored"
 
 
 class Resize(GuestHandler[ResizeRequest]):
-    """Stops the guest, gives it the new size, starts it.  Whatever fails, the guest has its old size and runs again.
+    """Stops the guest, resizes it and starts it. After any failure the guest has its old size and runs again.
 
-    A guest that is being deleted is left as it is.
+    A guest that is being deleted is left unchanged.
     """
 
     heavy = resumes_late = True
@@ -42,7 +42,7 @@ class Resize(GuestHandler[ResizeRequest]):
         restore = partial(self._restore, context, request)
         if context.late and not context.cancelled:
             error = LateError()
-            if await self.power_state(context) != PowerState.RUNNING:  # one that runs is left alone
+            if await self.power_state(context) != PowerState.RUNNING:  # a running guest is left unchanged
                 await restore(error)
             raise error
         await context.take(
@@ -85,7 +85,7 @@ class Resize(GuestHandler[ResizeRequest]):
 
 
 class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
-    """Deletes the data that was kept to revert a resize, while the guest keeps running."""
+    """Deletes the data that was kept to revert a resize. The guest keeps running."""
 
     heavy = True
 
@@ -95,8 +95,8 @@ class ConfirmResize(GuestHandler[ConfirmResizeRequest]):
 
 
 class RevertResize(GuestHandler[RevertResizeRequest]):
-    """Restores the old size and disk of the guest; later changes on its disk are lost, so the guest is not shut down
-    cleanly.
+    """Restores the old size and disk of the guest. Later changes on its disk are lost, so the guest is powered off
+    without a shutdown.
     """
 
     heavy = resumes_late = True

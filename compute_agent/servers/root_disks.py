@@ -1,9 +1,9 @@
 """Root disks of guests in a pool that several hosts can access, instead of files on this host.
 
-For the hypervisor such a guest boots from a volume: its root disk is opened by a storage daemon on this host, and is
-stored in the pool under a name that consists of the guest's id and the host's. A host that does not find a disk under
-its own name has lost the guest to another host: it can neither open nor remove the other host's disk. Empty disks, the
-config drive, rescue disks and saved memory remain files of the host.
+For the hypervisor such a guest boots from a volume: a storage daemon on this host opens the root disk. The disk's name
+in the pool consists of the guest's id and a hash of the host's name. If a host does not find a disk under its own name,
+the guest has been moved to another host; the host can then neither open nor remove the disk. Empty disks, the config
+drive, rescue disks and saved memory remain files on the host.
 """
 
 import logging
@@ -37,20 +37,21 @@ KIND = "root_disk"
 
 
 def disk_id(uuid: str, host: str) -> str:
-    """Return the id that a guest's root disk has in the pool while it is a host's."""
+    """Return the id of a guest's root disk in the pool while the guest is on ``host``."""
     return f"{ROOT}{uuid}-{uuids.uuid5(NAMESPACE, host).hex[:8]}"
 
 
 def disks_of(host: str, driver: VolumeDriver) -> list[tuple[str, str]]:
-    """Return id and guest of each root disk in a pool that is a host's."""
+    """Return the disk id and the guest id of each root disk in a pool that belongs to ``host``."""
     guesses = ((name, name.removeprefix(ROOT).rpartition("-")[0]) for name in driver.names())
     return [(name, uuid) for name, uuid in guesses if name == disk_id(uuid, host)]
 
 
 class PoolRootDisks(PassingOn):
-    """A hypervisor whose guests have their root disks in a pool.
+    """A hypervisor driver that stores guests' root disks in a pool.
 
-    A guest whose disk is a file here keeps it so until it is rebuilt; one that boots from a volume is none of this.
+    A guest whose root disk is a file on this host keeps it until it is rebuilt. Guests that boot from a volume are not
+    changed by this class.
     """
 
     def __init__(self, inner: ComputeDriver, volumes: Volumes, pool: str, host: str) -> None:
@@ -68,7 +69,7 @@ class PoolRootDisks(PassingOn):
     # ----- the host -------------------------------------------------------------------------------------------------
 
     def capacity(self) -> HostCapacity:
-        """Measure the host; its disk is the pool, as it was last measured."""
+        """Measure the host. The disk space is that of the pool, as it was last measured."""
         found = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
@@ -80,8 +81,8 @@ class PoolRootDisks(PassingOn):
         }
 
     def leftovers(self) -> list[Leftover]:
-        """List what is left here, and this host's root disks in the pool without a guest; none of these while the pool
-        does not answer.
+        """List the leftovers on this host, and this host's root disks in the pool without a guest. The disks are left
+        out while the pool does not answer.
         """
         found, guests = self.inner.leftovers(), {guest.uuid for guest in self.inner.guests()}
         if self._listing.busy:
@@ -101,20 +102,20 @@ class PoolRootDisks(PassingOn):
     # ----- making and removing --------------------------------------------------------------------------------------
 
     def needs_image(self, spec: InstanceSpec) -> bool:
-        """An image that any host has brought to the pool is not fetched again."""
+        """Return False if the pool has the image already, because another host has stored it there."""
         if not super().needs_image(spec):
             return False
         if is_cd(spec.image):
-            return True  # it lies on this host, in the guest's CD-ROM drive
+            return True  # the CD-ROM drive uses a file on this host
         return not spec.flavor.root_gb or not self._driver().has_image(spec.image)
 
     def has_disk(self, uuid: str) -> bool:
         return self.inner.has_disk(uuid) or self._size(uuid) is not None
 
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Create the root disk in the pool, as a clone of the image, and the empty disks here.
+        """Create the root disk in the pool, as a clone of the image, and the empty disks on this host.
 
-        A guest that is created from a CD has the CD here, and an empty root disk.
+        For a CD image, the CD is a file on this host, and the root disk is empty.
         """
         if boot_volume(spec) is not None:
             self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
@@ -134,7 +135,9 @@ class PoolRootDisks(PassingOn):
 
     @staticmethod
     def _wanted_gb(spec: InstanceSpec, base: Path | None) -> int:
-        """Return the size of the root disk: the image's own is rounded up.  Raises ImageUnacceptableError."""
+        """Return the size of the root disk in GiB. The image's own size is rounded up. Raises
+        ImageUnacceptableError.
+        """
         needed = 1 if base is None else math.ceil(base.stat().st_size / GIB)
         size = spec.flavor.root_gb or needed
         if needed > size:
@@ -166,7 +169,7 @@ class PoolRootDisks(PassingOn):
         self.inner.resume(uuid)
 
     def _serve(self, uuid: str) -> None:
-        """Have the root disk open: the machine may have been off, or the daemon have died."""
+        """Open the root disk again if its daemon does not run, because the machine was off or the daemon has died."""
         volume = self._volume(uuid)
         if self._volumes.daemons.runs(volume.id):
             return
@@ -182,7 +185,7 @@ class PoolRootDisks(PassingOn):
         self.inner.unrescue(self._with_root(spec), attempt)
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
-        """Freeze the disk as it is, and make it larger."""
+        """Create a snapshot of the root disk, and extend the disk."""
         if self._is_elsewhere(spec):
             self.inner.resize(spec, attempt)
             return
@@ -216,7 +219,7 @@ class PoolRootDisks(PassingOn):
         self.inner.revert_resize(self._with_root(spec), attempt)
 
     def _is_elsewhere(self, spec: InstanceSpec) -> bool:
-        """Whether the guest's root disk is a volume or a file."""
+        """Whether the guest's root disk is not in this pool, but a volume or a file."""
         return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------
@@ -229,7 +232,7 @@ class PoolRootDisks(PassingOn):
             return
         volume, moment = self._volume(uuid, size), f"copy-{uuid}"
         target.unlink(missing_ok=True)
-        self._volumes.delete_snapshot(volume, moment, never)  # of an agent that was killed
+        self._volumes.delete_snapshot(volume, moment, never)  # the remnant of a killed agent
         with self.inner.frozen(uuid):
             self._volumes.snapshot(volume, moment)
         try:
@@ -249,7 +252,7 @@ class PoolRootDisks(PassingOn):
         return VolumeSpec(id=disk_id(uuid, self._host), pool_id=self.pool_id, size_gb=size_gb)
 
     def _size(self, uuid: str) -> int | None:
-        """Return the GiB of this host's root disk of a guest; None when there is none."""
+        """Return the size in GiB of a guest's root disk on this host; None if there is none."""
         try:
             return self._driver().size(disk_id(uuid, self._host)) // GIB
         except VolumeNotFoundError:
@@ -262,7 +265,7 @@ class PoolRootDisks(PassingOn):
         return found
 
     def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
-        """Have the root disk open for the guest; say how large it is and where."""
+        """Open the root disk for the guest. Return its volume and its connection."""
         volume = self._volume(uuid, self._needed_size(uuid))
         connection = self._volumes.connect(volume, [VolumeClient(attachment_id=uuid, host_id="", local=True)])
         if connection is None:
@@ -270,7 +273,7 @@ class PoolRootDisks(PassingOn):
         return volume, connection
 
     def _with_root(self, spec: InstanceSpec, device: str = "vda") -> InstanceSpec:
-        """Return the guest with its root disk as a volume that it boots from."""
+        """Return the spec with the root disk as a volume that the guest boots from."""
         if self._is_elsewhere(spec):
             return spec
         volume, connection = self._connected(spec.uuid)

@@ -16,33 +16,32 @@ from compute_agent.volumes.services import Volumes
 
 
 class CachedImage(Protocol):
-    """An image's bits on this host."""
+    """An image's data on this host."""
 
     @property
     def path(self) -> Path | None:
-        """The file to make overlays on; None in a fake cache."""
+        """The file on which overlays are based; None in a fake cache."""
 
     @property
     def cached(self) -> bool:
-        """Whether the bits were here already."""
+        """Whether the data was in the cache already."""
 
     @property
     def size(self) -> int:
-        """Bytes fetched, or that would have been."""
+        """The size of the download in bytes, even if the image was cached."""
 
 
 class ImageStore(Protocol):
-    """The image cache, as the handlers need it."""
+    """The part of the image cache that the handlers need."""
 
     def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> CachedImage:
-        """Return the image's bits, fetched once and checked.
+        """Return the image, which is downloaded once and verified.
 
-        Raises ImageUnacceptableError, ImageFetchError, and StoppedError when ``stopped`` returns True before they are
-        here.
+        Raises ImageUnacceptableError, ImageFetchError, and StoppedError if ``stopped`` returns True before the end.
         """
 
     def cached(self) -> list[str]:
-        """Return the ids of the images held."""
+        """Return the ids of the cached images."""
 
     def prune(self, max_age: float) -> list[str]:
         """Remove images that no disk needs and that have not been requested for ``max_age`` seconds; return their
@@ -50,24 +49,24 @@ class ImageStore(Protocol):
         """
 
     def sweep(self) -> None:
-        """Remove what an agent that was killed has left."""
+        """Remove the remnants of a killed agent."""
 
 
 class ImageOutlet(Protocol):
     """The connection for uploading images that are created here."""
 
     def file(self, name: str) -> AbstractContextManager[Path]:
-        """Give a place for a copy of a disk; whatever is there afterwards is removed."""
+        """Yield the path for a copy of a disk. The file is removed after the block."""
 
     def sweep(self) -> None:
-        """Remove what an agent that died has left."""
+        """Remove the copies that a killed agent has left."""
 
     def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
-        """Send a file as an image's data, however often that takes.  Raises ImageSendError, StoppedError."""
+        """Upload a file as an image's data, with as many retries as needed. Raises ImageSendError, StoppedError."""
 
 
 class ConsoleOutlet(Protocol):
-    """The way out for consoles."""
+    """The tunnels of consoles to the portal."""
 
     async def open(self, tunnel: str, path: Path, *, alone: bool, share: str) -> None:
         """Connect a guest's socket with a tunnel of the portal.  Raises ConsoleBusyError, UnsupportedError."""
@@ -76,7 +75,7 @@ class ConsoleOutlet(Protocol):
         """Send frames through a tunnel of the portal until they or the tunnel end.  Raises ConsoleBusyError."""
 
     async def forward(self, tunnel: str, target: Target, share: str) -> None:
-        """Connect to a guest's port and carry the connection through a tunnel of the portal.
+        """Connect to a guest's port and forward the connection through a tunnel of the portal.
 
         Raises ConsoleBusyError, GuestRefusedError, GuestUnreachableError.
         """
@@ -87,7 +86,7 @@ class ConsoleOutlet(Protocol):
 
 @dataclass(frozen=True)
 class HostServices:
-    """The objects that the handlers of one host work with."""
+    """The parts of one host that its handlers use."""
 
     driver: ComputeDriver
     network: HostNetwork

@@ -1,4 +1,4 @@
-"""Copying a guest's disk and sending it to the portal as an image."""
+"""Copies a guest's disk and sends the copy to the portal as an image."""
 
 import contextlib
 import logging
@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 class Snapshot(GuestHandler[SnapshotRequest]):
-    """Stops the guest when that is wanted, copies its disk, sends the copy, and removes it.
+    """Stops the guest if requested, copies its disk, sends the copy, and removes it.
 
-    A guest that was stopped for nothing is started again.
+    If the copy or the upload fails, a guest that was stopped for it is started again.
     """
 
     heavy = True
@@ -33,7 +33,7 @@ class Snapshot(GuestHandler[SnapshotRequest]):
         return replace(outcome, detail={VARIABLES: packed}) if packed else outcome
 
     def _variables(self, uuid: str) -> str:
-        with contextlib.suppress(HostError, OSError):  # the image is there, with or without them
+        with contextlib.suppress(HostError, OSError):  # the image is complete even without variables
             variables = self.driver.uefi_variables(uuid)
             return pack(variables) if variables is not None else ""
         return ""

@@ -1,4 +1,4 @@
-"""Disk blocks that a guest no longer uses."""
+"""Trims the disks of a guest."""
 
 from compute_agent.contract.commands import TrimRequest
 from compute_agent.contract.power import PowerState
@@ -7,7 +7,7 @@ from compute_agent.servers.base import GuestHandler
 
 
 class Trim(GuestHandler[TrimRequest]):
-    """Lets the guest give them back to this host."""
+    """Lets the guest agent discard unused disk blocks, whose space returns to this host."""
 
     async def change(self, context: CommandContext, request: TrimRequest) -> PowerState:
         await context.work(lambda: self.driver.trim(context.subject.id, request.timeout))

@@ -1,4 +1,4 @@
-"""Attaching, detaching, extending and exchanging volumes while the guest keeps running."""
+"""Attaches, detaches, extends and swaps volumes while the guest keeps running."""
 
 import contextlib
 import logging
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 
 class VolumeNotTakenBackError(HostError):
-    """A volume could not be attached, and it is not sure that the guest does not have it."""
+    """A volume could not be attached, and the guest may still have it."""
 
     code = "not_taken_back"
 
 
 class AttachVolume(GuestHandler[AttachVolumeRequest]):
-    """Attaches the volume to the guest; when that fails the volume is detached.
+    """Attaches the volume to the guest. After a failure the volume is detached.
 
     A command that is still running after its deadline is undone. A guest that is being deleted is left unchanged.
     """
@@ -55,7 +55,9 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
         return power
 
     def _take_back(self, request: AttachVolumeRequest, error: Exception) -> None:
-        """Take the volume from the guest, which has had no use of it yet; raises VolumeNotTakenBackError."""
+        """Detach the volume from the guest by force: the guest has not used it yet. Raises VolumeNotTakenBackError on
+        failure.
+        """
         spec, disk = request.instance, request.disk
         before = replace(spec, volumes=[each for each in spec.volumes if each.id != disk.id])
         try:
@@ -67,10 +69,10 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
 
 
 class DetachVolume(GuestHandler[DetachVolumeRequest]):
-    """Detaches the volume from the guest; a volume that the guest does not release stays attached, unless it is
+    """Detaches the volume from the guest. A volume that the guest does not release stays attached, unless it is
     detached by force.
 
-    A guest that does not exist any more has no volumes.
+    Succeeds if the guest no longer exists.
     """
 
     resumes_late = True
@@ -84,9 +86,7 @@ class DetachVolume(GuestHandler[DetachVolumeRequest]):
 
 
 class RefreshVolume(GuestHandler[RefreshVolumeRequest]):
-    """Changes a disk according to the command; a failed change can safely be retried, and the guest keeps running
-    meanwhile.
-    """
+    """Updates a disk according to the command while the guest runs. A failed update can safely be retried."""
 
     async def change(self, context: CommandContext, request: RefreshVolumeRequest) -> PowerState:
         await context.take([Step(REFRESH_VOLUME, partial(self.driver.refresh_volume, request.instance, request.disk))])
@@ -94,7 +94,9 @@ class RefreshVolume(GuestHandler[RefreshVolumeRequest]):
 
 
 class SwapVolume(GuestHandler[SwapVolumeRequest]):
-    """Copies a disk to another volume and lets the guest go on with that one; a failure leaves it with the old one."""
+    """Copies a disk to another volume and switches the guest to that volume. After a failure the guest has the old
+    volume.
+    """
 
     heavy = True
 
