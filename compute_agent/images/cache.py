@@ -1,8 +1,8 @@
-"""The image cache ``_base``: every image is downloaded and checked once per host, also for simultaneous builds.
+"""The image cache ``_base``. Every image is downloaded and checked once per host, even for simultaneous builds.
 
-Guests' disks are never based on the uploaded file: its format is inspected, then its content is copied into a plain raw
-file, by a program with limits, so that nothing in it can cause the host to open another file. The file of a kernel or a
-ramdisk is stored unchanged.
+Guests' disks are never based on the uploaded file. Its format is inspected, then a program with limited rights copies
+its content to a plain raw file, so that nothing in it can cause the host to open another file. The file of a kernel or
+a ramdisk is stored unchanged.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ RESERVE = 128 << 20
 
 @dataclass(frozen=True)
 class CachedImage:
-    """An image's bits on this host: a raw disk, or a kernel's or ramdisk's file; not to be written."""
+    """An image's data on this host: a raw disk, or the file of a kernel or a ramdisk. It must not be changed."""
 
     path: Path
     cached: bool
@@ -62,13 +62,13 @@ class CachedImage:
 
 
 class ImageCache:
-    """The cache in one folder; several threads and processes may use it at the same time."""
+    """The cache in one folder. Several threads and processes may use it at the same time."""
 
     def __init__(self, folder: Path, fetch: Fetch, disks: Path, account: StorageAccount | None = None) -> None:
-        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may be based on
+        """Store the images in ``folder/_base``, named by the hash of their data. Disks below ``disks`` may be based on
         them.
 
-        ``account``: the account that reads the formats of uploaded files.
+        ``account``: the account under which the formats of uploaded files are read.
         """
         self._base = folder.absolute() / "_base"
         self._fetch = fetch
@@ -76,11 +76,11 @@ class ImageCache:
         self._account = account
 
     def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> CachedImage:
-        """Return the image's bits, fetched for the instance if they are not here.
+        """Return the image, which is downloaded for the instance if it is not cached.
 
-        Callers that want the same bits wait for the first to fetch them.  Raises ImageUnacceptableError when the bits
-        are not what the record says, ImageFetchError when they do not come, RetryableHostError without room,
-        StoppedError when ``stopped`` returns True before the end.  After an error nothing is left.
+        Callers that need the same image wait for the first one to download it. Raises ImageUnacceptableError if the
+        data does not match ``image``, ImageFetchError if the download fails, RetryableHostError if the host lacks
+        space, StoppedError if ``stopped`` returns True before the end. After an error no files are left.
         """
         name = cached_name(image)
         path = self._base / name
@@ -92,7 +92,7 @@ class ImageCache:
         return CachedImage(path=path, cached=cached, size=image.size)
 
     def cached(self) -> list[str]:
-        """Return the ids of the images held."""
+        """Return the ids of the cached images."""
         found: set[str] = set()
         for path in self._images():
             found |= self._ids(path)
@@ -102,7 +102,7 @@ class ImageCache:
         """Remove the images that no disk of this host is based on and that have not been requested for ``max_age``
         seconds.
 
-        Returns their ids. Nothing is removed while a disk cannot be read.
+        Returns their ids. Nothing is removed if a disk cannot be read.
         """
         removed: set[str] = set()
         for _, ids in self._removed(max_age):
@@ -110,7 +110,7 @@ class ImageCache:
         return sorted(removed)
 
     def sweep(self) -> None:
-        """Remove what fetches of an agent that was killed have left."""
+        """Remove the unfinished downloads of a killed agent."""
         for suffix in (DOWNLOAD, FLAT):
             for left in self._base.glob(f"*{suffix}"):
                 with contextlib.suppress(BlockingIOError), self._locked(left.name.removesuffix(suffix), wait=False):
@@ -118,13 +118,13 @@ class ImageCache:
 
     @property
     def allocated(self) -> int:
-        """Return how many bytes of the file system the images take."""
+        """Return the bytes on the disk that the images use."""
         return sum(path.stat().st_blocks * 512 for path in self._images())
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _removed(self, max_age: float) -> Iterator[tuple[str, set[str]]]:
-        """Remove, one after the other and the longest unused first, what is not needed; yield names and ids."""
+        """Remove unneeded images one by one, the longest unused first. Yield the name and the ids of each."""
         try:
             needed = bases_of(self._disks)
         except UnreadableDiskError as error:
@@ -161,7 +161,7 @@ class ImageCache:
 
     @contextlib.contextmanager
     def _locked(self, name: str, *, wait: bool = True) -> Iterator[None]:
-        """Hold the lock of one image against other threads and other processes."""
+        """Lock one image against other threads and other processes."""
         folder = self._base / "locks"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Each opening is a lock of its own, so this also keeps threads of one process apart.
@@ -171,7 +171,7 @@ class ImageCache:
 
     @contextlib.contextmanager
     def _locked_when_free(self, name: str, stopped: Stopped) -> Iterator[None]:
-        """Wait for the lock, but at most the given time."""
+        """Lock one image, waiting for other users of the lock as long as ``stopped`` returns False."""
         watched, parts = progress.Watched(), [self._base / f"{name}{suffix}" for suffix in (DOWNLOAD, FLAT)]
         with contextlib.ExitStack() as held:
             while True:
@@ -203,7 +203,7 @@ class ImageCache:
             flat.unlink(missing_ok=True)
 
     def _download(self, image: ImageRef, instance_uuid: str, target: Path, stopped: Stopped) -> None:
-        """Write the bits to ``target``, never more of them than the record says, and check size and hash."""
+        """Write the data to ``target``, never more than ``image.size``, and check its size and hash."""
         self._check_room(image.size)
         digest = hashlib.new(image.hash_algo)
         size = 0
@@ -223,12 +223,12 @@ class ImageCache:
             raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
 
     def _flatten(self, source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
-        """Copy the content into a sparse raw file; the format is given, never guessed, and no other file is opened."""
+        """Copy the content to a sparse raw file. The format is specified, never probed, and no other file is opened."""
         target.unlink(missing_ok=True)
         driver: dict[str, object] = {
             "driver": FORMATS[image.disk_format].driver,
             "file": {"driver": "file", "filename": str(source)},
-            "backing": None,  # whatever the file says
+            "backing": None,  # even if the file names one
             "read-only": True,
         }
         if driver["driver"] == "vpc":
@@ -252,7 +252,9 @@ class ImageCache:
             os.fsync(file)
 
     def _check_room(self, size: int) -> None:
-        """Make room where there is none, of images that no disk needs; RetryableHostError when that is not enough."""
+        """Ensure that there is space, by removing images that no disk needs. Raises RetryableHostError if that is not
+        enough.
+        """
         if self._has_room(size):
             return
         for name, _ in self._removed(JUST_USED):
@@ -275,9 +277,9 @@ def _age(path: Path) -> float:
 
 
 def cached_name(image: ImageRef) -> str:
-    """Return the name of the image's file, the same on every host.
+    """Return the name of the image's file, which is the same on every host.
 
-    Raises ImageUnacceptableError for a record without a usable hash.
+    Raises ImageUnacceptableError for an image without a usable hash.
     """
     kind = "" if image.disk_format in SHARED else f"-{image.disk_format}"
     name = f"{image.hash_algo}-{image.hash_value}{kind}"

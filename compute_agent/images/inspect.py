@@ -1,4 +1,4 @@
-"""The type of a fetched image file, read from its bytes before any program opens it."""
+"""The format of a downloaded image file, read from its bytes before any program opens it."""
 
 from functools import partial
 from pathlib import Path
@@ -11,11 +11,10 @@ from compute_agent.virt.errors import ImageUnacceptableError
 
 
 def inspect(path: Path, image: ImageRef) -> int:
-    """Return the size in bytes of the disk that the image describes; the size of a kernel or ramdisk is that of its
-    file.
+    """Return the size in bytes of the disk in the image file; for a kernel or a ramdisk, the size of the file.
 
-    Raises ImageUnacceptableError when the file is of another format than declared, or when it could cause the host to
-    read other files: a backing file, an external data file, a parent, an extent, or unknown features.
+    Raises ImageUnacceptableError if the file has another format than declared, or if it could cause the host to read
+    other files: a backing file, an external data file, a parent, an extent, or unknown features.
     """
     if image.disk_format not in FORMATS:
         raise ImageUnacceptableError(

@@ -1,4 +1,4 @@
-"""The cached images that the disks of this host are based on: read from the disks themselves, because notes can be
+"""The cached images that the disks of this host are based on. They are read from the disks, because records can be
 lost.
 """
 
@@ -19,7 +19,7 @@ class UnreadableDiskError(Exception):
 def bases_of(folder: Path) -> set[str]:
     """Return the names of the cached images that files anywhere below ``folder`` are based on.
 
-    Raises UnreadableDiskError for a damaged qcow2 file: its base is then unknown.
+    Raises UnreadableDiskError for a damaged qcow2 file, because its base is unknown.
     """
     found: set[str] = set()
     for path in folder.rglob("*"):
