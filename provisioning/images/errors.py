@@ -34,7 +34,7 @@ class DownloadError(NovellaError):
 
 
 class UploadOffsetError(ConflictError):
-    """A part does not begin at the current end of the data, at byte ``offset``."""
+    """A part does not begin at byte ``offset``, where the received data ends."""
 
     code = "upload_offset"
 

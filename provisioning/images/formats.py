@@ -10,7 +10,7 @@ DISK_FORMATS = tuple(FORMATS)
 ``disk_formats``.
 """
 BOOTABLE_FORMATS = BOOTABLE
-"""Formats of root disks; not those of kernels and ramdisks."""
+"""Formats of root disks, without the formats of kernels and ramdisks."""
 CONTAINER_FORMATS = ("bare", "ami", "aki", "ari")
 """Glance's ``container_formats``."""
 AMAZON = frozenset({"ami", "aki", "ari"})

@@ -28,7 +28,7 @@ EVERYBODY, NOBODY = "@", "!"
 LARGEST = 256 << 10
 """Maximum size of the file in bytes."""
 AT_REST = 0.5
-"""Age in seconds from which the modification time of the file reliably shows changes."""
+"""Seconds after a change during which another change may leave the file's modification time the same."""
 logger = logging.getLogger(__name__)
 _turn = threading.Lock()
 _Mark = tuple[int, int, int] | None
@@ -53,7 +53,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The rules of a state of the file; empty if the file was invalid."""
+    """The rules that were read from one state of the file; empty if the file was invalid."""
 
     path: str
     mark: _Mark
@@ -65,7 +65,7 @@ _known: _Known | None = None
 
 
 def allows(context: RequestContext, name: str, operation: str) -> bool:
-    """Return whether the caller may carry out the operation. The control plane itself, without a user, may always."""
+    """Return whether the caller may carry out the operation. The control plane itself (without a user) always may."""
     rules = _rules(context)
     return rules is None or _allowed(rules, _roles(context), name, operation)
 

@@ -45,7 +45,7 @@ BECOMING = {
     Image.Visibility.PUBLIC.value: ("publicize_image", "publicize_image"),
     Image.Visibility.COMMUNITY.value: ("communitize_image", "communitize_image"),
 }
-"""Visibility → the policy rule for setting it, and its name in Glance."""
+"""Visibility → the policy rule for setting it, and the rule's name in Glance."""
 
 
 def check_values(context: RequestContext, values: Mapping[str, Any], image: Image | None = None) -> dict[str, Any]:
@@ -102,7 +102,10 @@ def _check_visibility(context: RequestContext, visibility: str, image: Image | N
 
 
 def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uuid.UUID:
-    """Return the project of ``owner``. Only operators may set another project than the present or the caller's one."""
+    """Return the project of ``owner``.
+
+    Only operators may set a project other than the present one (for a new image: the caller's).
+    """
     found = read_id(owner)
     same = found is not None and found == (context.project_id if image is None else image.project_id)
     if not same and not policy.allows(context, "novella:set_image_owner"):

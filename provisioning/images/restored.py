@@ -1,4 +1,4 @@
-"""Images after a restore of the records: data that arrived after the backup is kept."""
+"""Adapts images after the database was restored from a backup: data that arrived after the backup is kept."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,6 @@ from provisioning.images.services.recovery import take_up_whole
 
 
 def complete_images() -> Iterable[str]:
-    """Let queued images with complete data become active."""
+    """Let the periodic job set queued images with complete data to ``active``."""
     waiting = Image.objects.filter(status=Image.Status.QUEUED).order_by("pk").values_list("pk", flat=True)
     yield f"Images: the data of {sum(map(take_up_whole, waiting))} arrived after the backup."

@@ -1,5 +1,5 @@
-"""Addresses that images may be downloaded from: never internal addresses of the cloud, whatever a URL or DNS name
-states.
+"""Addresses that images may be downloaded from: never internal addresses of the cloud, even if a URL or DNS name points
+to them.
 """
 
 import ipaddress

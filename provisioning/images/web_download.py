@@ -32,7 +32,7 @@ READ_TIMEOUT = 30.0
 PIECE = 256 << 10
 MOST_REDIRECTS = 5
 MOST_ADDRESSES = 8
-"""Maximum number of addresses of one name to try: hundreds of silent ones would block a worker for hours."""
+"""Maximum number of addresses of one name to try: hundreds of addresses without an answer would block a worker."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes that may change on a retry."""
@@ -101,7 +101,7 @@ class WebFile:
             raise BrokenDownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
 
     def _go_on(self, size: int) -> None:
-        """Request the rest of the file. Raises DownloadError if the server offers only the whole or another file."""
+        """Request the rest of the file. Raises DownloadError if the server sends the whole file or another version."""
         self.connection.close()
         asked = {"Range": f"bytes={size}-", "If-Range": self._version}
         _, self.response = _open(self.uri, self.watch, self.connection, asked)
@@ -184,7 +184,7 @@ def web_file(uri: str) -> Iterator[WebFile]:
 def _open(
     uri: str, watch: Watch, connection: contextlib.ExitStack, headers: Mapping[str, str] | None = None
 ) -> tuple[str, http.client.HTTPResponse]:
-    """Follow redirects; return the last URL without its query, and its response, which ``connection`` closes."""
+    """Follow redirects; return the last URL without its query, and the response. ``connection`` closes the response."""
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
         with contextlib.ExitStack() as stack:
@@ -225,7 +225,7 @@ def _ask(
 
 
 def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> socket.socket:
-    """Connect to the first address that accepts. Raises DownloadError if none of the first few does in time."""
+    """Connect to the first of ``MOST_ADDRESSES`` addresses that accepts. Raises DownloadError if none does in time."""
     for each in addresses[:MOST_ADDRESSES]:
         watch.check(address.shown)
         with contextlib.suppress(OSError):

@@ -55,7 +55,7 @@ def visible_images(context: RequestContext) -> QuerySet[Image]:
 
 
 def images_by_id(context: RequestContext, ids: Iterable[uuid.UUID]) -> list[Image]:
-    """Return those of these images that the caller may use."""
+    """Return the images with these ids that the caller may use."""
     return list(visible_images(context).filter(pk__in=list(ids)))
 
 
@@ -68,5 +68,5 @@ def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
 
 
 def key(identity: str | uuid.UUID) -> uuid.UUID:
-    """Parse an id. A text that is not a UUID becomes the id of no image."""
+    """Parse an id. Returns ``NOBODY``, which is not the id of any image, for text that is not a UUID."""
     return read_id(identity) or NOBODY

@@ -47,7 +47,7 @@ def data_for(context: RequestContext, image: Image) -> Path:
 
 
 def arrived_of(image: Image) -> int | None:
-    """Return the number of bytes that have arrived of an upload in parts; None without such an upload."""
+    """Return the number of bytes that an upload in parts has received; None if there is no such upload."""
     if image.status != Image.Status.UPLOADING:
         return None
     try:
@@ -57,7 +57,7 @@ def arrived_of(image: Image) -> int | None:
 
 
 def end_of_arrived(image: Image, most: int) -> bytes:
-    """Return the last bytes that have arrived, which a client compares with its file before it resumes."""
+    """Return the last received bytes. A client compares them with its file before it resumes the upload."""
     with store.arriving_of(image.id).open("rb") as file:
         file.seek(-min(most, file.seek(0, os.SEEK_END)), os.SEEK_END)
         return file.read(most)

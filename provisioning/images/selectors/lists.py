@@ -36,7 +36,7 @@ def images_for(
 
     * ``name status disk_format container_format id``: lists of values
     * ``visibility``: text; without it, community images of other projects are omitted
-    * ``member_status``: text; without it, of the shared images only accepted ones are listed
+    * ``member_status``: text; without it, images shared with the project are only listed if accepted
     * ``tags``: the image must have all of them
     * ``hidden``: bool; hidden images are only listed if it is true
     * ``properties``: name → text

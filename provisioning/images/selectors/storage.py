@@ -49,7 +49,7 @@ def measured(project_id: uuid.UUID) -> dict[str, int]:
 
 
 def usage_of(context: RequestContext) -> dict[str, tuple[int, int]]:
-    """Return (used, limit) for the caller's project, with Glance's names: sizes in MiB, limit -1 for none."""
+    """Return (used, limit) for the caller's project, with Glance's names. Sizes are in MiB; limit -1: unlimited."""
     staged = Q(status__in=(Image.Status.UPLOADING, Image.Status.IMPORTING))
     moving = Q(status__in=(Image.Status.SAVING, Image.Status.UPLOADING, Image.Status.IMPORTING))
     rows = Image.objects.filter(own(context)).exclude(status=Image.Status.DELETED)

@@ -16,8 +16,8 @@ from provisioning.images.selectors.access import key, own, shared_with, usable
 def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
     """Return an image that the project may boot from. A shared image need not have been accepted.
 
-    The rights of operators do not include private images of other projects. Raises InvalidInputError for ``imageRef``
-    if the image does not exist, has no data, is deactivated, or is not a disk.
+    Operators cannot boot from private images of other projects either. Raises InvalidInputError for ``imageRef`` if the
+    image does not exist, has no data, is deactivated, or is not a disk.
     """
     found = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
     if found is None:
@@ -55,7 +55,7 @@ def usable_images_for(context: RequestContext) -> list[Image]:
 def images_of_use(project_id: uuid.UUID, *, listed: bool = True) -> QuerySet[Image]:
     """Return all images that a project may use, in any status.
 
-    ``listed``: without images that can only be used by id: hidden ones, community images of other projects, and shared
+    ``listed``: omit images that can only be used by id: hidden images, community images of other projects, and shared
     images that the project has rejected.
     """
     rows = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(project_id))

@@ -15,7 +15,7 @@ NOT_YOURS = "You are not permitted to modify this image."
 
 
 def owned(context: RequestContext, image_id: str | uuid.UUID, *, lock: bool = False, refusal: str = NOT_YOURS) -> Image:
-    """Return an image that the caller may change: one of its project, or any for an operator.
+    """Return an image that the caller may change: an image of the caller's project, or any image for an operator.
 
     Raises NotFoundError, ForbiddenError for a visible image of another project.
     """
@@ -36,6 +36,6 @@ def locked(image_id: uuid.UUID) -> Image:
 
 
 def move(image_id: uuid.UUID, before: Image.Status, after: Image.Status, **columns: Any) -> bool:
-    """Change the status if it is ``before``; return whether it was."""
+    """Change the status from ``before`` to ``after`` by a conditional update; return whether it was changed."""
     rows = Image.objects.filter(pk=image_id, status=before)
     return bool(rows.update(status=after, updated_at=timezone.now(), **columns))

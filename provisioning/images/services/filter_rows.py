@@ -6,7 +6,7 @@ from provisioning.images.properties import text_of
 
 
 def write_tags(image: Image) -> None:
-    """Update the rows to ``image.tags``, in the transaction that writes the image."""
+    """Write the ``ImageTag`` rows for ``image.tags``, in the transaction that writes the image."""
     there = set(ImageTag.objects.filter(image=image).values_list("tag", flat=True))
     wanted = set(image.tags)
     if there - wanted:
@@ -15,7 +15,7 @@ def write_tags(image: Image) -> None:
 
 
 def write_properties(image: Image) -> None:
-    """Update the rows to ``image.properties``, in the transaction that writes the image."""
+    """Write the ``ImageProperty`` rows for ``image.properties``, in the transaction that writes the image."""
     there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
     wanted = {name: digest(value) for name, value in text_of(image.properties).items()}
     stale = {name for name, mark in there.items() if wanted.get(name) != mark}

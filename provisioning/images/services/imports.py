@@ -1,7 +1,7 @@
 """Imports: staged data or a file on the web becomes the data of an image, in the background.
 
-At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time; each end starts the next one. So slow downloads
-of one project do not block the workers.
+At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time; when one ends, the next one starts. So slow
+downloads of one project do not occupy all workers.
 
 Transitions: queued or uploading → importing → active, each by a conditional update. After a failure the image is
 ``queued`` again without data, and its task has the reason. If a worker dies, its import starts again.
@@ -93,7 +93,8 @@ def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
     """Create an image from the file at a URL, as a task in the older format.
 
     ``given``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the errors
-    of ``create`` and ``import_image``, and InvalidInputError if the image should have another format than the file.
+    of ``create`` and ``import_image``, and InvalidInputError if the requested format of the image is not that of the
+    file.
     """
     properties = dict(given["image_properties"])
     values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}
@@ -110,7 +111,7 @@ def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
 
 
 def run(task_id: uuid.UUID) -> None:
-    """Carry out an import in a worker; an interrupted one starts again.
+    """Carry out an import in a worker; an interrupted import starts again.
 
     Errors that the user can correct end the task with the reason; internal errors are raised, so that the job is
     retried.
@@ -172,7 +173,7 @@ def _transfer(task: ImageTask, image: Image) -> None:
 
 @contextlib.contextmanager
 def _claimed(opened: AbstractContextManager[IO[bytes]], image: Image) -> Iterator[IO[bytes]]:
-    """Open a file of the store. A locked or missing file raises another error than a failed transfer."""
+    """Open a file of the image store.  Raises _BusyError if another worker has locked it, GoneError without a file."""
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(opened)
@@ -200,7 +201,7 @@ def _publish(task: ImageTask, image: Image, file: IO[bytes], facts: dict[str, An
 
 
 def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progress:
-    """Return a function that reports progress, at intervals, and ends the transfer if the image was deleted."""
+    """Return a function that records progress at intervals, and raises GoneError if the image was deleted."""
     last = time.monotonic()
 
     def report(done: int) -> None:
@@ -265,6 +266,6 @@ def _not_ready(method: str) -> ConflictError:
 
 
 def _state(*, importing: str = "", failed: str = "", task: ImageTask | None = None) -> dict[str, str]:
-    """Return the attributes that show an import."""
+    """Return the ``os_glance_*`` attributes that show an import."""
     shown = {"os_glance_importing_to_stores": importing, "os_glance_failed_import": failed}
     return shown if task is None else {**shown, "os_glance_import_task": str(task.id)}

@@ -149,7 +149,7 @@ def _gone(image_id: uuid.UUID) -> GoneError:
 
 
 def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
-    """Yield the data while it does not exceed its limit or the free space."""
+    """Yield the data.  Raises TooLargeError beyond its limit, UnavailableError if the store has no room."""
     size = 0
     if keep:
         check_room(wanted.size or 0)

@@ -27,9 +27,9 @@ def change_permissions(
 ) -> Image:
     """Add and remove projects that may use an image. ``for_all``: whether it is public; None: unchanged.
 
-    Adding a member or removing a missing one changes nothing. Raises NotFoundError, ForbiddenError if the image is not
-    the caller's or may not become public, InvalidInputError for an unknown project or for members of a public image,
-    TooLargeError for too many members.
+    Adding a project that is a member, or removing one that is not, changes nothing. Raises NotFoundError,
+    ForbiddenError if the image is not the caller's or may not become public, InvalidInputError for an unknown project
+    or for members of a public image, TooLargeError for too many members.
     """
     image = owned(context, image_id, lock=True)
     if for_all is not None:
@@ -40,7 +40,7 @@ def change_permissions(
         raise InvalidInputError(msg, field="visibility")
     if wanted and image.visibility == PRIVATE:
         image = records.update(context, image.id, {"visibility": SHARED.value})
-        _remove(context, image, _members(image))  # members of an earlier sharing
+        _remove(context, image, _members(image))  # it may have members from an earlier time when it was shared
     for project in sorted(wanted - _members(image)):
         add_member(context, image.id, str(project))
     if image.visibility == SHARED:

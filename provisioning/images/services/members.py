@@ -21,7 +21,7 @@ def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: o
     """Share a ``shared`` image with a project. The project may use it immediately; it is listed once accepted.
 
     Raises NotFoundError, ForbiddenError if the image is not the caller's or not shared, InvalidInputError for an
-    unknown project, ConflictError if it is already a member, TooLargeError beyond ``IMAGE_MEMBER_LIMIT``.
+    unknown project, ConflictError if the project is already a member, TooLargeError beyond ``IMAGE_MEMBER_LIMIT``.
     """
     refusal = f"Not allowed to create members for image {str(image_id)[:64]}."
     with transaction.atomic():
@@ -44,7 +44,8 @@ def add_member(context: RequestContext, image_id: str | uuid.UUID, project_id: o
 def set_member_status(
     context: RequestContext, image_id: str | uuid.UUID, member_id: str | uuid.UUID, status: object
 ) -> ImageMember:
-    """Accept or reject an image for the caller's project, or reset it to ``pending``; operators may for any project.
+    """Accept or reject an image for the caller's project, or reset it to ``pending``; operators may do so for any
+    project.
 
     Raises NotFoundError, ForbiddenError for the image's owner or an image that is not shared, InvalidInputError for an
     unknown status.

@@ -38,7 +38,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
             if checked["project_id"] == context.project_id:
                 owner_locks.lock_project(context.project_id)
             else:
-                owner_locks.lock_rows(Project, [checked["project_id"]])  # an operator may name one that is not here
+                owner_locks.lock_rows(Project, [checked["project_id"]])  # an operator may specify an unknown project
             check_count(checked["project_id"])
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
             if image_id is not None:

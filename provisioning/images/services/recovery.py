@@ -41,14 +41,14 @@ def recover_interrupted_uploads() -> int:
 
 
 def take_up_whole(image_id: uuid.UUID) -> bool:
-    """Let a queued image with complete data be completed by the periodic job; return whether it was one."""
+    """Let the periodic job complete a queued image with complete data; return False if it is not such an image."""
     return store.is_whole(image_id) and move(image_id, Image.Status.QUEUED, Image.Status.SAVING)
 
 
 def _complete(image: Image) -> bool:
     """Set an image to ``active`` if its data has its final name and is therefore complete.
 
-    Its process died before it updated the record, or the records were restored from an older backup.
+    The process of its upload died before it updated the record, or the database was restored from an older backup.
     """
     try:
         with store.path_of(image.id).open("rb") as file:
@@ -105,7 +105,7 @@ def sweep() -> int:
 
 
 def find_lost_imports() -> int:
-    """Queue imports again that have made no progress for long; return how many."""
+    """Queue imports again that have made no progress for ``LOST_AFTER`` seconds; return how many."""
     lost = 0
     for task in ImageTask.objects.filter(status__in=tasks.OPEN, updated_at__lt=_ago(LOST_AFTER)):
         if not tasks.has_turn(task) or (task.image_id is not None and store.upload_is_alive(task.image_id)):

@@ -43,7 +43,7 @@ def stage(
 
 
 def unstage(image_id: uuid.UUID) -> bool:
-    """Remove staged data and set its image to ``queued``; return whether it was waiting for its import."""
+    """Remove staged data and set its image to ``queued``; return False if the image was not ``uploading``."""
     with transaction.atomic():
         moved = move(image_id, Image.Status.UPLOADING, Image.Status.QUEUED, size=None)
         if moved:

@@ -22,9 +22,9 @@ def check_count(project_id: uuid.UUID) -> None:
 
 
 def hold_storage(image_id: uuid.UUID, size: int) -> None:
-    """Lock the project until the transaction ends, so that concurrent uploads cannot exceed its limit together.
+    """Raise TooLargeError if an image's ``size`` bytes exceed the limit of its project.
 
-    Raises TooLargeError if the image's ``size`` bytes do not fit.
+    Locks the project until the transaction ends, so that concurrent uploads cannot exceed the limit together.
     """
     image = Image.objects.get(pk=image_id)
     limit = storage_limit(image.project_id)

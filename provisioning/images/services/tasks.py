@@ -33,7 +33,10 @@ def has_turn(task: ImageTask) -> bool:
 
 
 def last_in_turn(project_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the newest of the project's tasks that may run, if there are as many as the limit; None otherwise."""
+    """Return the task that may run because another task of the project has ended; None if there is no such task.
+
+    This is the newest of the tasks that may run, if their number is the limit.
+    """
     going_on = _in_turn(project_id)
     return going_on[-1] if len(going_on) == settings.IMPORTS_AT_ONCE else None
 
