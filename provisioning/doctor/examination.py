@@ -41,7 +41,7 @@ def chosen(names: Collection[str] | None) -> list[str]:
 def examine(
     names: Collection[str] | None = None, *, pause: float = PAUSE, wait: Callable[[float], object] = time.sleep
 ) -> list[Finding]:
-    """Run the checks twice, ``pause`` seconds apart, and return the findings of both runs, worst first. Changes
+    """Run the checks twice, ``pause`` seconds apart, and return the findings that both runs have, worst first. Changes
     nothing.
 
     A running cloud changes: findings that the second run does not confirm were only transient.

@@ -22,7 +22,7 @@ class Finding:
     * ``subject``: the resource, as ``instance <id>`` or ``host <name>``
     * ``sentence``: the fault
     * ``repair``: the effect of the repair; None: an operator must act
-    * ``evidence``: must be equal in both runs; without it, the sentence must be equal
+    * ``evidence``: values that must be the same in both runs; without it, the sentence must be the same
     """
 
     severity: Severity

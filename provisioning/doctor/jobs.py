@@ -1,4 +1,4 @@
-"""The scheduled runs of the doctor. They are queued jobs, because examining everything may take a while."""
+"""The scheduled runs of the doctor. They are queued jobs, because an examination may take long."""
 
 import logging
 

@@ -46,7 +46,7 @@ WITH_PORTS = Prepared(
 
 @check("ports")
 def ports() -> Iterator[Finding]:
-    """Find ports of servers that do not exist or should no longer have any."""
+    """Find ports of servers that do not exist, or that should no longer have ports."""
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
     many = {device: count for device, count in COUNTED() if device is not None and device not in holding}
     known = Instance.objects.in_bulk(list(many))
@@ -63,8 +63,8 @@ def ports() -> Iterator[Finding]:
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
     """Return whether a server may have ports.
 
-    It may if it is on a host, is building, is shelved, or waits for its host to confirm its deletion. ``holding``: it
-    has an allocation on a host.
+    It may if it is on a host, is building, is shelved, or waits for its host to confirm its deletion. ``holding``: the
+    server has an allocation on a host.
     """
     if instance is None:
         return False
@@ -117,7 +117,10 @@ def leaving_ports() -> Iterator[Finding]:
 
 
 def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]]:
-    """Yield ports that are to be detached from a server with no task on a host, and that no open command names."""
+    """Yield ports that are to be detached from a server on a host, with the server.
+
+    Omits ports of servers with a task, and ports for which a detach command is open.
+    """
     ports = Port.objects.filter(leaving=True, device_id__isnull=False).order_by("id")
     for port in ports if port_id is None else ports.filter(id=port_id):
         instance = Instance.objects.filter(PLACED | KEPT, id__in=[port.device_id], task_state=None).first()

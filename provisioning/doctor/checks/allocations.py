@@ -22,8 +22,7 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive
 
 PATIENCE = timedelta(minutes=5)
-"""The reaper repeats its removal requests every minute. A server without a request for longer than this is forgotten.
-"""
+"""Age of the last removal request from which it counts as lost, because the reaper repeats requests every minute."""
 AT_A_HOST = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
     VmState.SHELVED,
@@ -39,7 +38,7 @@ _OVER = Q(instance__vm_state=VmState.DELETED) | Q(
     instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
 )
 OVER = Prepared(lambda: Allocation.objects.filter(_OVER).values_list("id")[:1])
-"""Whether a deleted or moved server still has an allocation."""
+"""An allocation of a deleted or moved server, if there is one."""
 _OF_SERVER = ("vm_state", "task_state", "version", "attempt", "host_id", "flavor", "old_flavor")
 _NEEDED = (
     "instance_id", "host_id", "attempt", "vcpus", "memory_mb", "disk_gb",
@@ -53,7 +52,9 @@ _NEEDED = (
 
 @check("host_counters")
 def host_counters() -> Iterator[Finding]:
-    """Find hosts whose counters differ from the sums of their allocations. One statement reads both."""
+    """Find hosts whose counters differ from the sums of their allocations. One query reads the counters and the
+    allocations.
+    """
     for host, counted, held in _differing():
         sentence = f"It counts {_words(counted)}; its allocations add up to {_words(held)}."
         evidence = (counted, held)
@@ -132,9 +133,7 @@ HELD = Prepared(
 
 @check("allocations")
 def allocations() -> Iterator[Finding]:
-    """Find allocations that are no longer needed and that no host is asked to free, and those with a wrong size or
-    host.
-    """
+    """Find unneeded allocations that no host is asked to remove, and allocations with a wrong size or host."""
     for row in _forgotten() if OVER() else ():
         host = row.host
         sentence = f"It is {row.instance.vm_state} with an allocation on {host.name}, which is not asked to remove it."
@@ -230,7 +229,7 @@ def _hold(found: Instance) -> Mend:
 
 
 def _raise(host_id: uuid.UUID, more: Room, *, servers: int = 0) -> None:
-    """Add to the counters of a host (negative: subtract), even beyond its limits: the guest is already there."""
+    """Add to the counters of a host (negative: subtract), even beyond the host's limits: the guest is already there."""
     Host.objects.filter(id=host_id).update(
         vcpus_allocated=F("vcpus_allocated") + more.vcpus,
         memory_mb_allocated=F("memory_mb_allocated") + more.memory_mb,

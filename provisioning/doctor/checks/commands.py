@@ -70,7 +70,7 @@ def _awaits(instance: Instance, command: HostCommand) -> bool:
     if isinstance(body, ConfirmResizeRequest) and instance.task_state in host_actions["resize"].tasks():
         return True  # it finishes an earlier resize that an operator's reset interrupted
     if isinstance(body, PowerRequest) and body.action == "stop" and instance.vm_state == VmState.SOFT_DELETED:
-        return True  # its host was down when it was deleted, and stops the guest when it is up again
+        return True  # its host was down at the deletion, and stops the guest when it is up again
     return awaiting(instance, body) is not None
 
 
@@ -94,7 +94,7 @@ def _withdraw(found: HostCommand) -> Mend:
 
 @check("missing_commands")
 def missing() -> Iterator[Finding]:
-    """Find servers with a task that no command, or more than one command, carries out."""
+    """Find servers with a task for which no command, or more than one command, is open."""
     for row in UNTOLD():
         sentence = f"It is {row.task_state}, but no host has an open command for this task."
         yield Finding("error", named(row), sentence, "End the task now.", _end_now(row), moment_of(row))
@@ -136,7 +136,7 @@ def _untold() -> QuerySet[Instance]:
 
 
 UNTOLD = Prepared(_untold)
-"""Servers with a task for a host that has no command."""
+"""Servers with a task that a host must carry out, without an open command for it."""
 UNASKED = Prepared(
     lambda: Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id")
 )

@@ -86,10 +86,10 @@ KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).order_by("host_id", "
 
 @check("newer_documents")
 def newer() -> Iterator[Finding]:
-    """Find hosts with newer documents than the records, and documents that hosts keep for guests without a record.
+    """Find hosts with newer documents than the database, and documents that hosts keep for guests without a record.
 
-    Both prove that records are lost: an older copy of the database was restored, or a failover lost the last
-    transactions.
+    A document is the spec of a network, router, security group or floating IP. Each finding proves that the database
+    lost changes: an older copy of it was restored, or a failover lost the last transactions.
     """
     for host in AHEAD():
         rows = Delivery.objects.filter(host_id=host.id).exclude(newer_at=None)
@@ -164,11 +164,14 @@ TOLD = Prepared(
     ),
     since=DateTimeField(),
 )
-"""Hosts that are up and accept documents."""
+"""Hosts that are up, and whose agents accept documents."""
 
 
 def _untold() -> Iterator[Finding]:
-    """Find documents that hosts need and were not sent, or have and no longer need, while no delivery is pending."""
+    """Find hosts that were not sent all documents that they need, or have documents that they no longer need.
+
+    Does nothing while a delivery is pending.
+    """
     if DeliveryMark.objects.exists() or next(waiting_jobs(JOB), None) is not None:
         return
     for host in TOLD(since=long_ago(timezone.now())):

@@ -26,7 +26,7 @@ DECIDE = "Operators decide at /admin/compute/interfacedifference/: give it to th
 
 @check("guest_interfaces")
 def guest_interfaces() -> Iterator[Finding]:
-    """Find interfaces that only the guest or only the record has, and those that were added to records again."""
+    """Find interfaces that only the guest or only the record has, and interfaces that were added to records again."""
     for row in DIFFERENCES():
         subject, what = f"instance {row.instance_id}", f"the interface {row.mac_address} (port {row.port_id})"
         where = f"Its guest on host {row.host.name}"

@@ -27,7 +27,10 @@ LEFT_ALONE = "It is not touched: the records may be lost. Detach it inside the g
 
 @check("guest_volumes")
 def guest_volumes() -> Iterator[Finding]:
-    """Ask hosts for the volumes of their guests. Hosts that only use fake pools are skipped."""
+    """Ask hosts for the volumes of their guests, and compare them with the attachments.
+
+    Hosts that only use fake pools are skipped.
+    """
     real = PoolHost.objects.exclude(pool__driver="fake")
     using = Attachment.objects.exclude(volume__pool__driver="fake").exclude(host=None)
     found = Host.objects.filter(id__in=real.values("host_id")) | Host.objects.filter(id__in=using.values("host_id"))

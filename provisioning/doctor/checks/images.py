@@ -19,7 +19,7 @@ HALVES = (Image.Status.QUEUED, Image.Status.SAVING)
 
 @check("images")
 def images() -> Iterator[Finding]:
-    """Find incomplete images of servers without a snapshot command; a user's own upload is left to the user."""
+    """Find incomplete images of servers without a snapshot command. Incomplete uploads of users are not reported."""
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
     halves = list(rows)  # read before the commands: an image created later has its command
     wanted = _wanted() if halves else set()
@@ -36,7 +36,7 @@ def _wanted() -> set[uuid.UUID]:
 
 
 def _made_here(image_id: uuid.UUID) -> bool:
-    """Return whether the control plane created the record for a server, by its action events."""
+    """Return whether the control plane created the image for a server, according to the server's action events."""
     return InstanceActionEvent.objects.filter(detail__image=str(image_id), host="").exists()
 
 
@@ -67,7 +67,7 @@ DELETED = Prepared(
 
 @check("shelves")
 def shelves() -> Iterator[Finding]:
-    """Find offloaded servers without their snapshot image, and such images of deleted servers."""
+    """Find offloaded servers without their snapshot image, and snapshot images of deleted servers."""
     images = Image.objects.in_bulk([image_id for image_id in KEPT_IMAGES() if image_id is not None])
     for row in ON_SHELF():
         image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None

@@ -10,7 +10,7 @@ from provisioning.identity.models import KeyHolder, KeyRecord
 
 @check("keys")
 def keys_that_differ() -> Iterator[Finding]:
-    """Find machines whose keys differ from the cloud's: tokens and secrets of one are invalid on the other."""
+    """Find machines whose keys differ from the cloud's: tokens and secrets of one machine are invalid on the others."""
     try:
         key_records.agree()
     except NovellaError as error:

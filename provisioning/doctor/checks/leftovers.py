@@ -14,7 +14,7 @@ from provisioning.hosts.models import Leftover
 
 FOREIGN = "foreign_domain"
 TOLD = 20
-"""Findings without a repair that are listed for each host, so that a host with many does not hide the others."""
+"""Maximum number of findings without a repair for each host, so that one host does not hide the others."""
 WORDS = {
     "guest": "a guest",
     "domain": "a guest whose definition the host has lost",
@@ -56,7 +56,10 @@ def leftovers() -> Iterator[Finding]:
 
 
 def _is_told(row: Leftover, instance: Instance) -> bool:
-    """Return whether a server's leftover is reported: data that is newer than the record is kept by its own host."""
+    """Return whether a server's leftover is reported.
+
+    Data that is newer than the record is only reported if it is not on the server's own host, which keeps it.
+    """
     return is_left_over(row, instance) or (instance.host_id != row.host_id and is_newer_here(row, instance))
 
 

@@ -1,4 +1,4 @@
-"""Guests that are newer than their records, and hosts that have not reported since the records were restored."""
+"""Guests that are newer than their records, and hosts that have not reported since the database was restored."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,10 @@ WAYS = (
 
 @check("newer_guests")
 def newer_guests() -> Iterator[Finding]:
-    """Find guests that prove that records are lost, until an operator has acknowledged them."""
+    """Find guests that are newer than their records, until an operator has acknowledged them.
+
+    Such a guest proves that the database lost changes.
+    """
     for row in UNSETTLED():
         where = f"on host {row.record_host}" if row.record_host else "on no host"
         sentence = (
@@ -37,7 +40,7 @@ def newer_guests() -> Iterator[Finding]:
 
 @check("restored_hosts")
 def unheard() -> Iterator[Finding]:
-    """Find hosts that have not reported their guests or volumes since the records were restored."""
+    """Find hosts that have not reported their guests or volumes since the database was restored."""
     last = restored.latest()
     if last is None:
         return

@@ -1,4 +1,4 @@
-"""Volumes of which hosts have, or may have, newer changes than the records."""
+"""Volumes of which hosts have, or may have, newer changes than the database."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 @check("newer_volumes")
 def newer() -> Iterator[Finding]:
-    """Find volumes with lost records, and attachments that are held because their host has the volume open."""
+    """Find volumes of which the database lost changes, and holds: attachments whose host has the volume open."""
     for volume in Volume.objects.exclude(lost={}).order_by("id"):
         said = " ".join(volume.lost.get("said", [])) or "No other differences were reported."
         sentence = f"Host {volume.lost.get('host')} has newer changes of it than the records, found at"

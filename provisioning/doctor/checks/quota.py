@@ -11,7 +11,9 @@ from provisioning.quotas.services.repair import examine, repair
 
 @check("quota")
 def quota() -> Iterator[Finding]:
-    """Find reservations and counters that differ from the records; ``quotas.examine`` itself reads twice."""
+    """Find reservations and counters that differ from the records. ``quotas.examine`` reads twice to omit concurrent
+    changes.
+    """
     for found in examine():
         subject = f"{'user' if found.resource in PER_USER else 'project'} {found.scope_id.hex}"
         yield Finding("error", subject, str(found), "Count again.", partial(_mend, found))

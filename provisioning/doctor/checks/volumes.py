@@ -51,7 +51,7 @@ COPIES = re.compile(r"(?P<what>clone|image|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{
 """Names of the snapshots that hosts take for copies (``compute_agent.volumes.moments``, ``backup_copies``)."""
 KEPT_BACKUPS = (BackupStatus.CREATING, BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 TOLD = 20
-"""Unknown volumes that are listed for one pool."""
+"""Maximum number of unknown volumes that are listed for one pool."""
 
 
 @check("volumes")
@@ -91,7 +91,7 @@ def _settle(volume_id: uuid.UUID) -> str | None:
 
 @check("attachments")
 def lost_attachments() -> Iterator[Finding]:
-    """Find attachments to deleted servers that no host still has."""
+    """Find attachments to deleted servers that no longer have an allocation on a host."""
     there = Instance.objects.exclude(vm_state=VmState.DELETED, allocation=None).values("id")
     rows = Attachment.objects.exclude(instance_id=None).exclude(instance_id__in=there).select_related("volume")
     for row in rows.order_by("id"):
@@ -235,7 +235,10 @@ def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator
 
 @check("pool_contents")
 def pool_contents() -> Iterator[Finding]:
-    """Ask hosts for the contents of their pools and their storage daemons. Fake pools are skipped."""
+    """Ask hosts for the contents of their pools and for their storage daemons, and compare both with the records.
+
+    Fake pools are skipped.
+    """
     served = PoolHost.objects.exclude(pool__driver="fake").filter(serving=True, host__connected=True)
     served = served.filter(alive(timezone.now(), "host__"))
     seen: set[uuid.UUID] = set()
@@ -260,10 +263,10 @@ def pool_contents() -> Iterator[Finding]:
 
 
 def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
-    """Find volumes in a pool, or served by a daemon, that have no record.
+    """Find volumes without a record that are stored in a pool or served by a daemon.
 
-    Only volumes whose deletion these records show are removed: any other may belong to another control plane, or its
-    record may be lost. Commands are kept for one day; after that, the volume is no longer removed.
+    Only volumes with a finished deletion command are removed. Another volume may belong to another control plane, or
+    its record may be lost. Commands are kept for one day; after that, the volume is no longer removed.
     """
     pool, host_id = served.pool, served.host_id
     ids = {data_id_of(volume) for volume in Volume.objects.filter(pool=pool)}
@@ -319,7 +322,7 @@ class _Known:
 
     @classmethod
     def of(cls, volumes: Sequence[Volume]) -> "_Known":
-        """Read the snapshots and attachments of volumes that were read before their hosts were asked."""
+        """Read the snapshots and attachments of these volumes, which were read before their hosts were asked."""
         ids = [volume.id for volume in volumes]
         at_work = HostCommand.objects.filter(subject_kind=VOLUME, finished_at=None)
         busy = set(at_work.values_list("subject_id", flat=True))
@@ -351,7 +354,8 @@ def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) 
 def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find snapshots in a pool that have no record.
 
-    Snapshots that copies (clones, images, backups) have left behind are deleted. The record of any other may be lost.
+    Snapshots that copies (clones, images, backups) have left behind are deleted. Other snapshots are not touched,
+    because their records may be lost.
     """
     for key, volume in known.resting.items():
         if key not in stored:
