@@ -9,7 +9,7 @@ import re2
 from provisioning.common.patterns import compiled
 
 LONGEST_PATH = 1024
-"""Maximum length of a path that can match; no resource has a longer one."""
+"""Maximum length of a path that can match; no resource has a longer path."""
 _PARTS = re.compile(r"(?P<deep>\*\*+)|(?P<one>\*|\{[^}]*\})|(?P<text>[^*{]+|\{)", re.DOTALL)
 
 

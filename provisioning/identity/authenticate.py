@@ -78,7 +78,7 @@ Scope = ProjectScope | DomainScope | TrustScope | Literal["system", "unscoped", 
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """The proofs of a client, and the scope that it asks for."""
+    """The proofs of a client, and the requested scope."""
 
     methods: tuple[str, ...]
     scope: Scope
@@ -90,7 +90,7 @@ class AuthRequest:
     receipt: str | None = None
     """The receipt for methods that were proved by earlier, insufficient requests."""
     only_domain: str | None = None
-    """Only users and projects of this domain are accepted: the Identity API v2.0 has no domains."""
+    """Only users and projects of this domain are accepted, for the Identity API v2.0, which has no domains."""
 
 
 class SignedIn(NamedTuple):
@@ -144,9 +144,10 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
 
 def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tuple[str, ...]:
-    """Return the methods of this request and its receipt, which are sufficient together with those of the given token.
+    """Return the methods of this request and its receipt.
 
-    Raises MoreMethodsError, or NotAuthenticatedError if no method was proved that a receipt can contain.
+    Raises MoreMethodsError if they are not sufficient, together with the methods of the given token. If a receipt
+    cannot contain any of them, NotAuthenticatedError is raised instead.
     """
     before = receipts.methods_of(request.receipt, user) if request.receipt is not None else ()
     methods = tuple(dict.fromkeys((*request.methods, *before)))
@@ -159,7 +160,7 @@ def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tupl
 
 
 def prove_person(password: PasswordProof, passcode: str, client: Client) -> tuple[User, tuple[str, ...]]:
-    """Authenticate a user with a login form; return the user and the methods. Raises as ``authenticate``."""
+    """Authenticate a user with a login form; return the user and the methods. Raises the errors of ``authenticate``."""
     proof = PasscodeProof(passcode, password.user_id, password.user_name, password.domain_id, password.domain_name)
     methods = ("password", "totp") if passcode and settings.TOTP else ("password",)
     request = AuthRequest(methods, "unscoped", client, password, passcode=proof if "totp" in methods else None)
@@ -173,7 +174,10 @@ def prove_person(password: PasswordProof, passcode: str, client: Client) -> tupl
 def _person(
     request: AuthRequest, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tuple[User, int | None]:
-    """Return the user of all proofs, and the step of a passcode. The password must not change between two proofs."""
+    """Return the user of all proofs, and the step of a passcode.
+
+    Raises NotAuthenticatedError for proofs of several users, and if the password was changed between two proofs.
+    """
     found: list[User] = []
     step: int | None = None
     if parent is not None:

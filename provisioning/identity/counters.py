@@ -1,6 +1,6 @@
 """The cache in which failed logins are counted: a file that all processes of the machine share, or a cache server.
 
-It is not the database, because unauthenticated clients must not be able to write to that.
+The database is not used, because unauthenticated clients must not be able to write to it.
 """
 
 import contextlib
@@ -22,8 +22,10 @@ def store() -> BaseCache:
 
 
 def lockouts() -> BaseCache:
-    """Return the cache for lockouts of accounts. If it is a file, it is separate from counts of addresses, which can
-    fill it up.
+    """Return the cache for lockouts of accounts.
+
+    If logins are counted in a file, lockouts have a separate file, because counts of addresses can fill up the first
+    one.
     """
     return caches[LOCKOUTS] if isinstance(store(), MachineCache) else store()
 

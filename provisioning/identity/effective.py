@@ -133,8 +133,8 @@ def token_subject(data: TokenData) -> TokenSubject | None:
     """Return the user, scope and roles of a token, or None if it is not valid.
 
     It is not valid if it was revoked, its session was ended, its user, project or domain is disabled or deleted, the
-    password was changed since, or the user has no role in the scope. Application credentials are not checked
-    (``application_credentials.limits_of``).
+    password was changed after it was issued, or the user has no role in the scope. Application credentials are not
+    checked (``application_credentials.limits_of``).
     """
     scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""
     named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"

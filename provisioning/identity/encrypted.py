@@ -38,8 +38,9 @@ def encrypt_all_again(newest: Fernet) -> tuple[Counter[str], list[str]]:
 
 
 def renewed(encrypted: str, newest: Fernet) -> str:
-    """Return the text encrypted with this key, unchanged if it already is. Raises InvalidToken if no
-    key decrypts it.
+    """Return the text encrypted with this key. A text that this key already encrypts is returned unchanged.
+
+    Raises InvalidToken if no key decrypts it.
     """
     try:
         newest.decrypt(encrypted.encode())

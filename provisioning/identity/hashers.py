@@ -16,8 +16,8 @@ _M_MMAP_THRESHOLD = -3  # malloc.h
 def _give_memory_back() -> None:
     """Make glibc return large memory blocks to the system when they are freed.
 
-    By default it keeps such blocks in the arena of each thread after the first hash: after logins in 16 threads, a
-    process was measured to hold 300 MiB more. Other C libraries return them anyway and do not have this call.
+    By default, glibc keeps such blocks in the arena of each thread after the first hash: after logins in 16 threads, a
+    process used 300 MiB more. Other C libraries return such blocks anyway, and do not have this call.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)

@@ -71,7 +71,7 @@ def create_first() -> None:
 
 @transaction.atomic
 def agree() -> None:
-    """Compare the keys of this machine with the cloud's, record those of a new cloud, and follow a rotation.
+    """Compare the keys of this machine with the cloud's, record the keys of a new cloud, and follow a rotation.
 
     Raises KeyMismatchError if this machine cannot decrypt what others encrypt, or vice versa.
     """
@@ -86,7 +86,7 @@ def agree() -> None:
 
 
 def agree_if_possible() -> None:
-    """``agree`` at the start of a process; it does not fail if the database is not available."""
+    """Run ``agree`` at the start of a process. If the database is not available, only log a warning."""
     try:
         agree()
     except DatabaseError as error:
@@ -111,7 +111,9 @@ def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
 
 
 def forget(machine: str) -> int:
-    """Delete the records of a machine that no longer runs a process of this cloud; return the number of its kinds."""
+    """Delete the records of a machine that no longer runs a process of this cloud; return the number of deleted
+    records.
+    """
     return KeyHolder.objects.filter(machine=machine).delete()[0]
 
 
@@ -124,7 +126,10 @@ def other_machines(kind: str, *, without: str | None = None) -> list[str]:
 
 
 def _record(each: Held) -> KeyRecord:
-    """Return the record of this kind, locked; created in a new cloud."""
+    """Return the record of this kind, locked. It is created in a new cloud.
+
+    Raises KeyMismatchError if there is no record, or this machine has no keys of this kind.
+    """
     rows = KeyRecord.objects.select_for_update().filter(kind=each.kind)
     record = rows.first()
     if record is None and each.fingerprints:
@@ -139,7 +144,7 @@ def _record(each: Held) -> KeyRecord:
 
 
 def _follow(record: KeyRecord, each: Held) -> None:
-    """Accept a newest key that differs from the recorded one if it is part of a rotation."""
+    """Accept a newest key that differs from the recorded one if it is part of a rotation.  Raises KeyMismatchError."""
     if record.current not in each.fingerprints:
         raise KeyMismatchError(
             f"The {each.kind} keys in {each.place} are not those of this cloud: key {record.current} is missing."

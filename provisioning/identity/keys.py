@@ -1,4 +1,4 @@
-"""Encryption keys: numbered files in a directory. The highest number encrypts, all decrypt.
+"""Encryption keys: numbered files in a directory. The key with the highest number encrypts; all keys decrypt.
 
 A file ``<number>.next`` is a key that only decrypts: with several machines, a new key is copied to all of them before
 the first one uses it.
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class KeysMissingError(UnavailableError):
-    """The directory has no keys. Only ``ensure`` creates new ones, because they cannot decrypt existing data."""
+    """The directory has no keys. They are not created automatically, because new keys cannot decrypt existing data."""
 
 
 class KeyFolder:

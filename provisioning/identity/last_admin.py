@@ -15,8 +15,8 @@ from provisioning.identity.role_reach import ADMIN, roles_bringing
 def keeping_an_administrator() -> Iterator[None]:
     """Run a block in a transaction; roll it back and raise ForbiddenError if it removes the last administrator.
 
-    Such changes are serialized, because two concurrent ones could each remove the other's remaining administrator. A
-    block that locks other rows must begin with this lock, to avoid deadlocks.
+    Such changes are serialized, because each of two concurrent changes could remove one of the last two administrators.
+    A block that locks other rows must begin with this lock, to avoid deadlocks.
     """
     with transaction.atomic():
         take_turns()

@@ -1,7 +1,8 @@
 """Locks an account after many wrong passwords from any addresses, which throttling of single addresses cannot stop.
 
-Addresses with an earlier successful login are counted separately, so that an attacker elsewhere cannot lock out the
-user there. They are stored in the database with the session, so that a restart or another web process knows them.
+Addresses with an earlier successful login are counted separately, so that an attacker at another address cannot lock
+out the user there. These addresses are stored in the database with the session, so that all web processes know them,
+even after a restart.
 
 A locked account also rejects the correct password, and the response does not reveal the lock.
 """

@@ -48,12 +48,11 @@ class PersonalRuleError(Exception):
 
 
 def allows(context: RequestContext, rule: str, target: Target | None = None) -> bool:
-    """Return whether the caller may carry out the operation. ``target`` has the ids of the object. KeyError: unknown
-    rule.
+    """Return whether the caller may carry out the operation. ``target`` has the ids of the object.
 
     For rules about resources of projects, the target's project is the caller's unless ``target`` specifies another one;
     for resources of users (key pairs), the same applies to the user. The control plane itself, without a user, has the
-    rights of an administrator. Raises PersonalRuleError.
+    rights of an administrator. Raises PersonalRuleError, and KeyError for an unknown rule.
     """
     scopes, scope = RULES[rule].scopes, _scope_of(context)
     if context.user_id is None:
@@ -86,7 +85,7 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
 
 
 def enforce(context: RequestContext, rule: str, target: Target | None = None) -> None:
-    """Raise ForbiddenError, with Nova's message, unless ``allows``."""
+    """Raise ForbiddenError, with Nova's message, if the caller may not carry out the operation (``allows``)."""
     if not allows(context, rule, target):
         wanted = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
         raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{wanted}")

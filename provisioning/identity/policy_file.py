@@ -110,8 +110,9 @@ def by_role(everything: Mapping[str, str]) -> frozenset[str]:
 
 @cache
 def targets_of(name: str) -> frozenset[str]:
-    """Return the target attributes that a rule's check may use; a rule used by other rules may use
-    those of all rules.
+    """Return the target attributes that a rule's check may use.
+
+    A rule that only other rules use may use the attributes of all rules that operations check.
     """
     if name not in GUARDING:
         return frozenset().union(*map(targets_of, GUARDING))

@@ -18,7 +18,7 @@ def is_superior(context: RequestContext, record: User | Group) -> bool:
     users.
 
     Such rights are roles that apply beyond domains (``role_reach``), directly or by a trust, and roles on the system or
-    on another domain. For operators there are none; for a domain's administrator, ``admin`` on that domain does not
+    on another domain. Operators do not lack any rights. For a domain's administrator, ``admin`` on that domain does not
     count.
     """
     if policy.allows(context, "admin_required"):
@@ -35,7 +35,7 @@ def refuse_superior(context: RequestContext, record: User | Group) -> None:
 
 
 def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
-    """Return whether the user or group has such rights, except by a role on the domain ``but_on``."""
+    """Return whether the user or group has rights as in ``is_superior``, except by a role on the domain ``but_on``."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
         given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))

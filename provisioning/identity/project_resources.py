@@ -17,8 +17,8 @@ class Owned:
     """A kind of resource of projects or users, by its plural name (``servers``).
 
     ``count(owner_ids)`` returns the number of resources that prevent the deletion of these owners (servers, networks
-    …). ``remove(owner_ids)`` deletes the others (a default security group, quotas) in the transaction that deletes the
-    owners.
+    …). ``remove(owner_ids)`` deletes other resources (a default security group, quotas) in the transaction that deletes
+    the owners.
     """
 
     kind: str

@@ -23,8 +23,8 @@ from provisioning.identity.models import User
 from provisioning.identity.tokens import LONGEST_VALUE
 
 METHODS = frozenset({"password", "totp"})
-"""Methods that a receipt can contain. A token or application credential is excluded, because a receipt would lose its
-restrictions.
+"""Methods that a receipt can contain. A token or application credential is excluded, because its restrictions
+would be lost in a receipt.
 """
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,7 +40,7 @@ class Receipt:
 
 
 class MoreMethodsError(NotAuthenticatedError):
-    """The proofs are correct but not sufficient for the user's rules; the receipt represents them."""
+    """The proofs are correct but not sufficient for the user's rules. The receipt contains the proved methods."""
 
     code = "more_methods_needed"
 

@@ -1,8 +1,8 @@
-"""Hashes of application credentials' secrets: a fast one for generated secrets, Argon2 for those that a user chose.
+"""Hashes of application credentials' secrets: a fast one for generated secrets, Argon2 for secrets that a user chose.
 
-A generated secret has 288 random bits, so one SHA-256 protects it as well as Argon2, in a thousandth of the time. It
-ends with its own checksum. So the presented secret alone determines which hash is computed, and the work is the same
-whether or not the credential exists.
+A generated secret has 288 random bits, so one SHA-256 protects it as well as Argon2, in a thousandth of the time. A
+generated secret ends with its own checksum. So the presented secret alone determines which hash is computed, and the
+work is the same whether or not the credential exists.
 """
 
 import base64

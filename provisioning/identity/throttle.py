@@ -1,9 +1,9 @@
 """Throttles password guessing: counts wrong proofs for each name and address, whether or not the name exists.
 
 An attempt is counted before its proof is checked, so that concurrent attempts have no advantage, and the counter is
-reset after a correct one. After ``FREE`` wrong attempts, the waiting time doubles with each one, up to ``LONGEST``
-seconds; it is reset after 15 minutes without an attempt. A second counter for each address prevents guessing with many
-names. Wrong attempts for a name from all addresses are handled by ``lockout``.
+reset after a correct proof. After ``FREE`` wrong attempts, the waiting time doubles with each attempt, up to
+``LONGEST`` seconds. The waiting time is reset after 15 minutes without an attempt. A second counter for each address
+prevents guessing with many names. Wrong attempts for a name from all addresses are handled by ``lockout``.
 """
 
 import math

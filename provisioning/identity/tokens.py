@@ -109,9 +109,9 @@ def issue(
 ) -> IssuedToken:
     """Issue a token; the caller has authorized it.  ``lifetime`` can shorten the configured lifetime.
 
-    With a ``parent`` (the token it is issued for) it expires no later than the parent, inherits the parent's methods,
-    session and application credential, and is revoked with it. It also expires no later than its application credential
-    or trust. Raises ForbiddenError if the chain of parents is too long.
+    With a ``parent`` (the token it is issued for), the new token expires no later than the parent, inherits the
+    parent's methods, session and application credential, and is revoked with it. It also expires no later than its
+    application credential or trust. Raises ForbiddenError if the chain of parents is too long.
     """
     now = timezone.now()
     longest = timedelta(seconds=settings.TOKEN_LIFETIME)

@@ -7,8 +7,9 @@ from provisioning.identity.models.directory import Domain, Group, Project, Role,
 
 
 def _once(actor: str, target: str, *columns: str) -> models.UniqueConstraint:
-    """Return a constraint for one row of each actor, target, role and inheritance. Nulls are distinct, so each pair
-    needs its own.
+    """Return a constraint for one row of each actor, target, role and inheritance.
+
+    Nulls are distinct, so each pair of actor and target needs its own constraint.
     """
     condition = Q(**{f"{actor}__isnull": False}) & (
         Q(system=True) if target == "system" else Q(**{f"{target}__isnull": False})

@@ -1,4 +1,4 @@
-"""The fingerprints of the cloud's keys, which machines that share a database must share."""
+"""The fingerprints of the cloud's keys. All machines that use the same database must have the same keys."""
 
 from django.db import models
 

@@ -19,7 +19,7 @@ class RevokedToken(models.Model):
 
 
 class KnownAddress(models.Model):
-    """A network from which a user has logged in; attackers elsewhere do not lock it out."""
+    """A network from which a user has logged in. Attackers at other addresses cannot lock out the user there."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     method = models.CharField(max_length=16)  # "password" or "passcode"
@@ -93,7 +93,7 @@ class SignIn(models.Model):
     """The User-Agent of the client."""
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
     project = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL)
-    """The project it last used."""
+    """The project that the session last used."""
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField()
     """The time of the last token, to the minute."""
@@ -168,9 +168,9 @@ class Credential(models.Model):
     encrypted_blob = models.TextField()
     extra = models.JSONField(default=dict, blank=True)
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
-    """The application credential that created it. It is deleted with that one and limited to its roles."""
+    """The application credential that created this one. This one is deleted with it, and limited to its roles."""
     trust = models.ForeignKey(Trust, null=True, on_delete=models.CASCADE)
-    """The trust whose token created it; likewise."""
+    """The trust whose token created this credential, which is deleted with the trust and limited to it."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

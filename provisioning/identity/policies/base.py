@@ -31,8 +31,8 @@ Operation = tuple[str, str]
 class Rule:
     """A rule: its check in the language of oslo.policy, and a description for operators.
 
-    ``operations`` (method, path) are those without a view of the APIs that refers to the rule: parts of an operation,
-    and pages outside the APIs.
+    ``operations`` (method, path) are only listed if no view of the APIs refers to the rule: parts of an operation, and
+    pages outside the APIs.
     """
 
     name: str

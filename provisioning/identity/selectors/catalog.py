@@ -46,9 +46,10 @@ _ROWS_AND_WHETHER_FILTERED = Prepared(
 def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) -> list[dict[str, Any]]:
     """Return the catalog for a token of this project, with this cloud's own services first.
 
-    One query, two more for a project to which endpoints or endpoint groups were added: its catalog contains only these,
-    unless there are none. ``public_url``: the cloud's address, by default the setting. Without a project, endpoints
-    that need one are omitted, as are disabled ones. If no services are stored, the cloud's own services are returned.
+    If endpoints or endpoint groups were added to the project, its catalog contains only these, unless no endpoint is
+    left. This takes one query, or three for such a project. ``public_url``: the cloud's address, by default the
+    setting. Disabled endpoints are omitted and, without a project, endpoints that need a project. If no services are
+    stored, the cloud's own services are returned.
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
     rows, filtered = _rows(project_id)

@@ -50,10 +50,11 @@ def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: st
 
 
 def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
-    """Application credentials and trusts only see credentials that were created with them, because other blobs could
-    give more rights.
+    """Return the credentials that are visible to the caller.
 
-    With the token of a trust, even an operator does not see those of other projects.
+    With the token of an application credential or trust, these are only credentials that were created with it, because
+    other blobs could give more rights. With the token of a trust, even an operator does not see credentials of other
+    projects.
     """
     found = Credential.objects.select_related("user", "project", "application_credential")
     if not everybody:

@@ -41,7 +41,7 @@ class Wanted:
     state: str = ""
     page: int = 1
     confined: bool = False
-    """Whether the counts of a row only include the domain."""
+    """Whether the counts of a row only include roles on the domain and its projects."""
 
     def counted(self, given: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
         """Return the assignments that are counted."""

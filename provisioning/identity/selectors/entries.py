@@ -67,7 +67,7 @@ def _enabled(projects: Q) -> QuerySet[Project]:
 
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:
-    """Return the enabled domains on which the user has a role that is not only inherited, by name."""
+    """Return the enabled domains on which the user has a role that applies to the domain itself, by name."""
     given = _given_to(user_id).filter(domain__isnull=False, inherited=False)
     return list(Domain.objects.filter(id__in=given.values("domain_id"), enabled=True).order_by("name"))
 

@@ -29,8 +29,8 @@ class Way:
 class Member:
     """A user or group with its roles on a target.
 
-    The ``own`` roles are assigned directly, and those ``handed_down`` are assigned by a domain to its projects; both
-    can be revoked at the target. The ``others`` cannot.
+    The ``own`` roles are assigned on the target. The roles ``handed_down`` are assigned on a domain for its projects.
+    Roles of both kinds can be revoked on the target; the ``others`` cannot.
     """
 
     actor: User | Group

@@ -20,9 +20,9 @@ def context_for_token(value: str, *, request_id: str = "", global_request_id: st
 
     Validated at each use (one query, one more for an application credential), so that revocations take effect
     immediately. Raises NotAuthenticatedError if the token has expired or was revoked, its session was ended, its user,
-    project or one of their domains is disabled or deleted, the password was changed since, the user no longer has a
-    role there, or its application credential was deleted, has expired, or has a role that the user has lost. For tokens
-    of trusts see ``effective.trust_subject``.
+    project or one of their domains is disabled or deleted, the password was changed after it was issued, the user no
+    longer has a role in its scope, or its application credential was deleted, has expired, or has a role that the user
+    has lost. For tokens of trusts see ``effective.trust_subject``.
     """
     return context_of(tokens.read(value), request_id=request_id, global_request_id=global_request_id)
 

@@ -25,7 +25,7 @@ def trust_by(trust_id: str, *, used_up: bool = False) -> Trust | None:
 
 
 def existing_trust(trust_id: str, *, used_up: bool = False) -> Trust:
-    """As ``trust_by``; raises NotFoundError."""
+    """As ``trust_by``, but raises NotFoundError instead of returning None."""
     found = trust_by(trust_id, used_up=used_up)
     if found is None:
         raise NotFoundError(f"Could not find trust: {trust_id[:64]}.")

@@ -100,7 +100,7 @@ def create_application_credential(
 @when_broken_off
 @transaction.atomic
 def delete_application_credential(record: ApplicationCredential, *, caller: RequestContext | None = None) -> None:
-    """Delete it with its tokens, sessions, and the EC2 credentials that were created with it."""
+    """Delete an application credential with its tokens, sessions, and the EC2 credentials created with it."""
     if caller is not None:
         check_manages(caller)
     user_id = record.user_id
@@ -185,7 +185,10 @@ def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> l
 
 
 def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
-    """Return the user's rule for this pattern; a new one must fit in addition to the ``wanted`` ones."""
+    """Return the user's rule for this pattern; a missing one is created.
+
+    If the user has too many rules, unused ones are deleted to make room, except the ``wanted`` ones.
+    """
     _check_pattern(pattern)
     mine = AccessRule.objects.filter(user=user)
     known = mine.filter(service=pattern.service, method=pattern.method, path=pattern.path).first()

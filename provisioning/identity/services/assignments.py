@@ -15,8 +15,9 @@ from provisioning.identity.models import Domain, Group, Project, Role, RoleAssig
 def grant(role: Role, **target: Unpack[Target]) -> RoleAssignment:
     """Assign a role on a project, a domain or the system to a user or group; an existing assignment is kept.
 
-    Raises ForbiddenError for a domain-specific role on a project of another domain, InvalidInputError for one on the
-    system, NotFoundError if one of them was deleted in the meantime.
+    Raises ForbiddenError for a domain-specific role on a project of another domain, InvalidInputError for a
+    domain-specific role on the system, NotFoundError if the role, the user or group, or the target was deleted in the
+    meantime.
     """
     row = columns_of(**target)
     _check_domain(role, row["project"], row["domain"])

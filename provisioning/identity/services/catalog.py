@@ -52,7 +52,7 @@ def ensure_catalog() -> None:
 def create_region(
     region_id: str | None = None, *, description: str = "", parent: Region | None = None, extra: Extra | None = None
 ) -> Region:
-    """Create a region; without an id it gets a random one.  ConflictError if the id exists."""
+    """Create a region; without an id, a random one is used.  Raises ConflictError if the id exists."""
     key = uuid.uuid4().hex if region_id is None else region_id
     if not key or len(key) > LONG or "/" in key or not key.isprintable() or key in {".", ".."}:
         raise InvalidInputError(
@@ -65,7 +65,7 @@ def create_region(
 
 
 def ensure_region(region_id: str) -> Region:
-    """Return the region with this id, created if missing; raises as ``create_region``."""
+    """Return the region with this id, created if missing.  Raises the errors of ``create_region``."""
     known = Region.objects.filter(id=region_id).first()
     return known if known is not None else create_region(region_id)
 
@@ -141,7 +141,7 @@ def create_endpoint(
 def update_endpoint(endpoint: Endpoint, **changes: Any) -> Endpoint:
     """Update ``service``, ``interface``, ``url``, ``region``, ``enabled`` or ``extra`` (merged) of an endpoint.
 
-    Raises as ``create_endpoint``.
+    Raises the errors of ``create_endpoint``.
     """
     _check_endpoint(changes)
     with told_as("The service or the region was deleted in the meantime.", NotFoundError):

@@ -96,8 +96,8 @@ def update_credential(
 ) -> Credential:
     """Update a credential; tokens that were issued for an EC2 credential become invalid.
 
-    An EC2 credential keeps its type and id. As in Keystone, it is found by the access key it was created with, which
-    determines the id, even if its blob has another one. Raises as ``create_credential``.
+    An EC2 credential keeps its type and id. As in Keystone, it is found by the access key with which it was created,
+    even if its blob now has another access key. Raises the errors of ``create_credential``.
     """
     kind, project = changes.get("kind", record.type), changes.get("project", project_of(record))
     if caller is not None:

@@ -32,7 +32,7 @@ def create_endpoint_group(name: str, filters: Mapping[str, Any], *, description:
 
 @when_broken_off
 def update_endpoint_group(group: EndpointGroup, changes: Mapping[str, Any]) -> None:
-    """Update ``name``, ``description`` or ``filters``, which are replaced completely; no filters: all endpoints.
+    """Update ``name``, ``description`` or ``filters``. New filters replace all filters; empty: all endpoints match.
 
     Raises InvalidInputError.  Raises NotFoundError if the group was deleted in the meantime.
     """
@@ -48,7 +48,8 @@ def delete_endpoint_group(group: EndpointGroup) -> None:
 def add_endpoint_to_project(endpoint: Endpoint, project: Project) -> None:
     """Add an endpoint to the project's catalog, which then contains only added endpoints.
 
-    Raises ConflictError if it was already added.  Raises NotFoundError if one of them was deleted in the meantime.
+    Raises ConflictError if it was already added.  Raises NotFoundError if the endpoint or project was deleted in the
+    meantime.
     """
     with told_as(_GONE, NotFoundError):
         if not ProjectEndpoint.objects.get_or_create(project=project, endpoint=endpoint)[1]:

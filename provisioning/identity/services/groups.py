@@ -40,7 +40,7 @@ def create_group(domain: Domain, name: str, *, description: str = "", extra: dic
 
 @when_broken_off
 def update_group(group: Group, **changes: Unpack[GroupChanges]) -> None:
-    """Update a group; raises as ``create_group``."""
+    """Update a group.  Raises the errors of ``create_group``."""
     with changed(group, changes, checked(changes)):
         pass  # there is nothing else to update
 
@@ -58,7 +58,10 @@ def delete_group(group: Group) -> None:
 
 @when_broken_off
 def add_to_group(group: Group, user: User) -> None:
-    """Add a user to a group; a member is ignored. ConflictError if one of them was deleted in the meantime."""
+    """Add a user to a group; an existing member is ignored.
+
+    Raises ConflictError if the group or the user was deleted in the meantime.
+    """
     try:
         with transaction.atomic():
             GroupMembership.objects.get_or_create(group=group, user=user)

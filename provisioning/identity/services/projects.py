@@ -90,7 +90,7 @@ def _check_parent(domain: Domain, parent: Project) -> None:
 
 @when_broken_off
 def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
-    """Update a project; raises as ``create_project``, and ForbiddenError as ``set_project_enabled``."""
+    """Update a project.  Raises the errors of ``create_project``, and ForbiddenError as ``set_project_enabled``."""
     refuse_immutable(project, changes)
     with changed(project, changes, checked(changes)):
         if "tags" in changes:
@@ -104,8 +104,8 @@ def update_project(project: Project, **changes: Unpack[ProjectChanges]) -> None:
 def set_project_enabled(project: Project, *, enabled: bool) -> None:
     """Enable or disable a project. Disabling invalidates its tokens; running servers are not affected.
 
-    Raises ForbiddenError if a disabled project would have enabled children or an enabled one a disabled parent, or if
-    the cloud would lose its last administrator.
+    Raises ForbiddenError if a disabled project would have enabled children or an enabled project a disabled parent, or
+    if the cloud would lose its last administrator.
     """
     if enabled and not all(each.enabled for each in parents_of(project)):
         raise ForbiddenError("Cannot enable a project below one that is disabled. Enable that first.")
@@ -145,8 +145,9 @@ def set_tags(project: Project, names: Collection[str]) -> None:
 
 @transaction.atomic
 def add_tag(project: Project, name: str) -> None:
-    """Add a tag to the project; an existing one is ignored. InvalidInputError if it is invalid or
-    there are too many.
+    """Add a tag to the project; an existing tag is ignored.
+
+    Raises InvalidInputError if the tag is invalid, or there are too many.
     """
     check_tags([name])
     refuse_immutable(project, {})

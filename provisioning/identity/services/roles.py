@@ -17,7 +17,7 @@ BUILT_IN = ("admin", "manager", "member", "reader", "service")
 DEFAULT_IMPLICATIONS = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
 """As in Keystone; ``service`` has no implications."""
 BEFORE_MANAGER = ("admin", "member")
-"""The implication before the role ``manager`` was added between them."""
+"""The implication that existed before the role ``manager`` was added between these roles."""
 NEVER_IMPLIED = "admin"
 
 
@@ -86,7 +86,7 @@ def create_role(
 def update_role(role: Role, **changes: Any) -> Role:
     """Update ``name``, ``description``, ``options`` (merged; None removes one) or ``extra`` (merged) of a role.
 
-    Raises ForbiddenError for an immutable role, unless the change only removes that option; a built-in one stays
+    Raises ForbiddenError for an immutable role, unless the change only removes that option; a built-in role stays
     immutable.
     """
     unknown = changes.keys() - {"name", "description", "options", "extra"}
@@ -145,7 +145,7 @@ def imply(prior: Role, implied: Role) -> None:
 @when_broken_off
 @transaction.atomic
 def unimply(prior: Role, implied: Role) -> None:
-    """Delete the implication; takes effect immediately. NotFoundError if it does not exist."""
+    """Delete the implication; takes effect immediately.  Raises NotFoundError if it does not exist."""
     with keeping_an_administrator():
         if not ImpliedRole.objects.filter(prior=prior, implied=implied).delete()[0]:
             raise NotFoundError(f"{prior.id.hex} does not imply {implied.id.hex}.")

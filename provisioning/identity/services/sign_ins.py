@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 @when_broken_off
 @told_as(REFUSED, NotAuthenticatedError)
 def open_browser_session(user: User, client: Client, *, methods: Sequence[str], project: Project | None) -> SignIn:
-    """Create the session of a browser; the least recently used one is ended if there are too many.
+    """Create the session of a browser; the least recently used session is ended if there are too many.
 
     Raises NotAuthenticatedError if all of the user's sessions were ended since ``user`` was read, because the proof may
     be outdated.
@@ -87,7 +87,8 @@ def record_client(
     project: Project | None = None,
     application_credential: ApplicationCredential | None = None,
 ) -> SignIn:
-    """Return the session of a program that requests a token; it is written if it is new or older than a minute.
+    """Return the session of a program that requests a token; the session is written if it is new or was last written
+    more than a minute ago.
 
     Raises NotAuthenticatedError as ``open_browser_session``.
     """
@@ -130,16 +131,16 @@ def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, 
 
 
 def _check_unchanged(user: User) -> None:
-    """Reject a proof that was checked before the password was changed; a concurrent change is awaited."""
+    """Reject a proof that was checked before the password was changed. Waits for a concurrent change."""
     now = User.objects.select_for_update(no_key=True).filter(id=user.id).values_list("tokens_valid_after", flat=True)
     if list(now) != [user.tokens_valid_after]:
         raise NotAuthenticatedError(REFUSED)
 
 
 def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> bool:
-    """Update the last use of a session, at most once a minute; False if it was ended in the meantime.
+    """Update the last use of a session, at most once a minute; return False if it was ended.
 
-    A row from before all of the user's sessions were ended is always updated, which makes it valid again.
+    If all of the user's sessions were ended after its last use, the row is always updated, so that it is valid again.
     """
     ended = user.tokens_valid_after is not None and row.last_used_at < user.tokens_valid_after
     if not ended and now - row.last_used_at < WRITTEN_EVERY:

@@ -38,7 +38,7 @@ def issue_token(
 
 
 def may_enter(user: User, scope: Scope) -> bool:
-    """Return whether the user has a role in the scope; unscoped is always allowed, a trust for its trustee."""
+    """Return whether the user has a role in the scope. An unscoped token needs no role; a trust is for its trustee."""
     if scope is None:
         return True
     if isinstance(scope, Trust):
@@ -57,7 +57,7 @@ def may_enter(user: User, scope: Scope) -> bool:
 @when_broken_off
 @transaction.atomic
 def revoke_token(data: TokenData, *, whole_chain: bool = False) -> None:
-    """Revoke a token and all tokens issued for it; ``whole_chain``: also those it was issued for."""
+    """Revoke a token and all tokens issued for it; ``whole_chain``: also the tokens that it was issued for."""
     audit_id = data.chain[-1] if whole_chain else data.audit_id
     RevokedToken.objects.filter(expires_at__lt=timezone.now() - KEPT_AFTER_END).delete()
     RevokedToken.objects.get_or_create(audit_id=audit_id, defaults={"expires_at": data.expires_at})

@@ -87,10 +87,10 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
 @when_broken_off
 @transaction.atomic
 def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
-    """Delete a trust and those redelegated from it; their tokens and the credentials created with them become invalid.
+    """Delete a trust and its redelegations. Their tokens, and the credentials created with them, become invalid.
 
-    Raises NotFoundError if it was already deleted.  Raises ForbiddenError for the token of a trust that it does not
-    descend from.
+    Raises NotFoundError if it was already deleted. Raises ForbiddenError if the caller's token is of another trust,
+    from which this trust was not redelegated.
     """
     if caller is not None:
         refuse_application_credentials(caller)
@@ -117,7 +117,7 @@ def refuse_application_credentials(caller: RequestContext) -> None:
 
 
 def _check_own(caller: RequestContext, trust: Trust) -> None:
-    """Raise ForbiddenError if the caller impersonates the trustor by another trust."""
+    """Raise ForbiddenError if the caller's token is of another trust, from which this trust was not redelegated."""
     if caller.trust_id is None or caller.is_admin:
         return
     each: Trust | None = trust

@@ -46,7 +46,7 @@ class UserChanges(UserFields, total=False):
 def ensure_user(
     domain: Domain, name: str, *, password: str | None = None, default_project: Project | None = None
 ) -> User:
-    """Return the user with this name in the domain, created if missing; without a password a new one cannot log in.
+    """Return the user with this name in the domain, created if missing; without a password, a new user cannot log in.
 
     An existing user, including the password, is not changed.
     """
@@ -72,7 +72,8 @@ def create_user(domain: Domain, name: str, **fields: Unpack[UserFields]) -> User
 
 @when_broken_off
 def update_user(user: User, **changes: Unpack[UserChanges]) -> None:
-    """Update a user; raises as ``create_user``, and ForbiddenError if the cloud would lose its last administrator.
+    """Update a user.  Raises the errors of ``create_user``, and ForbiddenError if the cloud would lose its last
+    administrator.
 
     A new password, or disabling the user, invalidates all tokens of the user.
     """

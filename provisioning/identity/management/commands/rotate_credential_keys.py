@@ -10,7 +10,9 @@ from provisioning.identity.encrypted import encrypt_all_again
 
 
 class Command(BaseCommand):
-    """Adds a key, encrypts everything with it, and deletes the oldest keys. Running processes notice by themselves."""
+    """Adds a key, encrypts everything with it, and deletes the oldest keys. Running processes read new keys
+    automatically.
+    """
 
     help = (
         "Add a key for credentials (EC2, TOTP …) and for passwords on their way to guests, encrypt all of them again, "

@@ -9,7 +9,7 @@ from provisioning.identity import key_records, keys, rotation
 
 
 class Command(BaseCommand):
-    """Adds a key and deletes the oldest keys. Running processes notice by themselves."""
+    """Adds a key and deletes the oldest keys. Running processes read new keys automatically."""
 
     help = "Add a key for tokens and drop the oldest. Tokens of a dropped key become invalid immediately."
 
