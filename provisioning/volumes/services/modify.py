@@ -24,8 +24,8 @@ def modify_volume(
 ) -> VolumeModification:
     """Extend a volume, change its type (moving its data if necessary), or both. None and "": unchanged.
 
-    Raises as ``extend_volume`` and ``retype``, BeingModifiedError during another change, and InvalidInputError if the
-    data must be moved before the volume can be extended.
+    Raises the errors of ``extend_volume`` and ``retype``, BeingModifiedError during another change, and
+    InvalidInputError if the data must be moved before the volume can be extended.
     """
     volume = locked_volume(context, volume_id)
     if volume.status in modifications.TASKS:
