@@ -1,1 +1,3 @@
-"""The host's side of Novella: dials the portal and drives the hypervisor; knows no Django, no database and no queue."""
+"""The host's side of Novella: connects to the portal and drives the hypervisor. It uses no Django, database
+or queue.
+"""

@@ -13,12 +13,12 @@ LONGEST_NAME = 64
 
 
 def content_path(number: int) -> str:
-    """Return where in the config drive's tree a file's contents are, as ``meta_data.json`` names it."""
+    """Return the path of an injected file's contents in the config drive's tree, as in ``meta_data.json``."""
     return f"/content/{number:04}"
 
 
 def fqdn(spec: InstanceSpec) -> str:
-    """Return the guest's host name with its domain, as long as Linux takes it."""
+    """Return the guest's host name with its domain; without the domain if the name would be too long for Linux."""
     if "." in spec.hostname:
         return spec.hostname
     domain = (spec.ports[0].dns_domain or spec.ports[0].network.dns_domain).strip(".") if spec.ports else ""
@@ -57,7 +57,7 @@ def meta_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _disk(disk: GuestDisk) -> dict[str, Any]:
-    """Return a volume as Nova's device metadata have a tagged disk."""
+    """Return a tagged volume in the format of Nova's device metadata."""
     told = {"type": "disk", "bus": _BUSES.get(disk.bus, disk.bus), "serial": disk.serial or disk.id}
     if disk.device:
         told["path"] = device_path(disk.device)
@@ -69,12 +69,12 @@ _BUSES = {"virtio": "pci"}
 
 
 def device_path(device: str) -> str:
-    """Return the path of a disk in the guest, as far as the host can know it."""
+    """Return the expected path of a disk in the guest. The guest may use another one."""
     return f"/dev/{device.removeprefix('/dev/')}"
 
 
 def nameservers(port: PortRef) -> list[str]:
-    """Return the name servers of an interface, each once; 0.0.0.0 and :: stand for none."""
+    """Return the name servers of an interface, without duplicates and without 0.0.0.0 and ::, which mean no server."""
     servers = [server for fixed in port.fixed_ips for server in fixed.dns_nameservers]
     every = dict.fromkeys(servers or port.network.dns_nameservers)
     return [server for server in every if not ip_address(server).is_unspecified]
@@ -110,7 +110,9 @@ _TYPES = {
 
 
 def address_mode(port: PortRef, fixed: FixedAddress) -> str:
-    """Return how the guest gets an IPv6 address, in Neutron's words; empty for IPv4 and for one set by hand."""
+    """Return the subnet's ``ipv6_address_mode`` for an IPv6 address; empty for IPv4, and for a statically configured
+    address.
+    """
     modes = {subnet.id: subnet.ipv6_address_mode for subnet in port.network.subnets}
     return modes.get(fixed.subnet_id, "") if ":" in fixed.address else ""
 

@@ -1,6 +1,7 @@
-"""The trees of the metadata service and of config drives: OpenStack's and EC2's, in dated versions.
+"""The directory trees of the metadata service and of config drives: OpenStack's and EC2's, in dated versions.
 
-The contents of a version are those in Nova's "Metadata service" chapter: an old date has only what existed then.
+The contents of each version are those in Nova's "Metadata service" chapter: an old version has only the data that
+existed at its date.
 """
 
 import base64
@@ -35,7 +36,7 @@ EC2_DIGITS = 17
 
 @dataclass(frozen=True)
 class Asker:
-    """The guest that asks, and the interface that it asks through."""
+    """The guest that sends a request, and the interface that it uses."""
 
     spec: InstanceSpec
     port: PortRef | None
@@ -46,13 +47,13 @@ class Asker:
 
 
 def drive_files(spec: InstanceSpec, vendor_data: bytes) -> dict[str, bytes]:
-    """Return the files of both trees on a config drive, by path, as Nova writes them; none for injected files."""
+    """Return path → file for both trees on a config drive, as Nova writes them. Injected files are not included."""
     asker = Asker(spec, spec.ports[0] if spec.ports else None, vendor_data=vendor_data)
     files: dict[str, bytes] = {}
     for version in (*OPENSTACK, LATEST):
         known = OPENSTACK[-1] if version == LATEST else version
         for name, data in _openstack(asker, known).items():
-            if isinstance(data, bytes) and name != PASSWORD:  # posted to the service alone
+            if isinstance(data, bytes) and name != PASSWORD:  # only the service has it
                 files[f"openstack/{version}/{name}"] = data
     for version in (*EC2, LATEST):
         known = EC2[-1] if version == LATEST else version
@@ -63,7 +64,7 @@ def drive_files(spec: InstanceSpec, vendor_data: bytes) -> dict[str, bytes]:
 
 
 def _plain(tree: Tree) -> dict[str, Any]:
-    """Return a tree as JSON has it: keys, which are listed as "0=name", by their number."""
+    """Return a tree for JSON. Keys, which are listed as "0=name", are named by their number."""
     return {
         name.partition("=")[0]: each.decode() if isinstance(each, bytes) else _plain(each)
         for name, each in tree.items()
@@ -71,8 +72,8 @@ def _plain(tree: Tree) -> dict[str, Any]:
 
 
 def find(asker: Asker, path: Sequence[str]) -> bytes | None:
-    """Return the contents of a file or the listing of a directory at a path without empty parts; None if it does not
-    exist.
+    """Return the contents of a file, or the listing of a directory; None if it does not exist. ``path`` has no empty
+    parts.
     """
     if not path:
         return _lines((*EC2, LATEST))
@@ -176,7 +177,7 @@ def _ec2_meta_data(asker: Asker, version: str) -> Tree:
 
 
 def _block_devices(spec: InstanceSpec) -> Tree:
-    """Return what EC2 calls the guest's disks, as far as their devices are known."""
+    """Return EC2's block device mapping of the guest's disks, as far as their devices are known."""
     root = boot_volume(spec)
     device = (root.device if root else "") or guest_hardware(spec).root_device
     names = {"ami": device.removeprefix("/dev/"), "root": device_path(device)}
@@ -200,7 +201,7 @@ def _at(tree: Tree, path: Sequence[str], listing: Callable[[Tree], bytes]) -> by
 
 
 def _child(tree: Tree, name: str) -> bytes | Tree | None:
-    """Return what has the name; keys are listed as "0=name" and asked for by "0"."""
+    """Return the entry with this name. Keys are listed as "0=name" and requested as "0"."""
     return tree.get(name, next((value for key, value in tree.items() if key.startswith(f"{name}=")), None))
 
 
@@ -209,7 +210,9 @@ def _listing(tree: Tree) -> bytes:
 
 
 def _ec2_listing(tree: Tree) -> bytes:
-    """Folders end with a slash, but for keys, which are followed by their names."""
+    """Return the listing of a directory. Names of directories end with a slash; keys are listed with their names
+    instead.
+    """
     names = [f"{name}/" if not isinstance(found, bytes) and "=" not in name else name for name, found in tree.items()]
     return _lines(sorted(names))
 

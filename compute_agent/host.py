@@ -1,4 +1,4 @@
-"""One host: its services, its store and its commands, from start to stop."""
+"""One host: its services, its store and its commands, from its start to its stop."""
 
 import asyncio
 import contextlib
@@ -62,10 +62,10 @@ START_PAUSE_MAX = 10.0
 
 
 class Host:
-    """The host as the link uses it; everything here runs on the event loop, and blocking work in threads."""
+    """The host as the link uses it. Methods run on the event loop, and blocking work runs in threads."""
 
     def __init__(self, name: str, services: HostServices, store_path: Path | None, *, durable: bool = True) -> None:
-        """Open the store at ``store_path`` (None: in memory only); the hypervisor is not touched before ``start``."""
+        """Open the store at ``store_path`` (None: in memory only). The hypervisor is not used before ``start``."""
         self.name = name
         self.audit_wanted = asyncio.Event()
         self._services = services
@@ -98,10 +98,11 @@ class Host:
     # ----- start and stop -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Prepare the host, however long the hypervisor takes.
+        """Prepare the host. Waits for the hypervisor without a limit.
 
-        1. connect to the hypervisor; 2. prepare the network; 3. restore the guests' network.  Guests, and unfinished
-        work of an earlier process, are left alone until the portal has sent what this host owns (``take_ownership``).
+        1. connect to the hypervisor; 2. prepare the network; 3. restore the guests' network. Guests, and unfinished
+           work of an earlier process, are left unchanged until the portal has sent the subjects that this host owns
+           (``take_ownership``).
         """
         loop, services = asyncio.get_running_loop(), self._services
         services.driver.on_power_change(
@@ -148,17 +149,19 @@ class Host:
             pause = min(2 * pause, START_PAUSE_MAX)
 
     def _ended(self, kind: str) -> None:
-        """Request an audit after a command; not after one about a network, router, floating IP or group, which changes
-        nothing that is measured, unless it changed the warnings.
+        """Request an audit after a command. Commands about networks, routers, floating IPs and groups change no
+        measured value, so they request an audit only if they changed the warnings.
         """
         if kind not in BODIES or self._services.network.warnings() != self._network_warnings:
             self.audit_wanted.set()
 
-    # ----- what the link asks and brings ------------------------------------------------------------------------------
+    # ----- interface for the link -------------------------------------------------------------------------------------
 
     def take_ownership(self, ownership: Ownership) -> None:
-        """Resume work of an earlier process, as far as this host owns the subjects.  This happens only once, because
-        commands update a running process; later, waiting commands that the portal no longer waits for become late.
+        """Resume work of an earlier process for subjects that this host owns.
+
+        This happens only once, because commands update a running process. Later calls only make waiting commands late
+        that the portal no longer waits for.
         """
         if self._runner.open:
             self._runner.withdraw(ownership.open)
@@ -183,11 +186,11 @@ class Host:
         self._forgetting = asyncio.get_running_loop().create_task(forget(), name=f"outdated documents of {self.name}")
 
     def accept(self, command: Command) -> None:
-        """Accept a command; when this returns it is stored and may be acknowledged."""
+        """Accept a command. When this returns, the command is stored and may be acknowledged."""
         self._runner.accept(command)
 
     def answer(self, body: CallBody) -> Awaitable[CallResult]:
-        """Answer a call; the answer is a ``CallError`` if the call fails."""
+        """Answer a call. The answer is a ``CallError`` if the call fails."""
         return self._calls.answer(body)
 
     async def guests(self) -> list[GuestState]:
@@ -205,7 +208,7 @@ class Host:
         return await in_thread(self._services.threads.calls, self._services.network.documents)
 
     def known_volumes(self) -> list[KnownVolume]:
-        """Return what this host knows of volumes from its commands."""
+        """Return the states of volumes that this host knows from their commands."""
         return self._volume_memory.listed()
 
     async def audit(self, host_ip: str) -> ResourceAudit:
@@ -307,7 +310,9 @@ class Host:
             await in_thread(self._services.threads.calls, self._services.volumes.prune)
 
     async def check(self) -> None:
-        """Compare the guests' power with the reported one, repair the network, and remove leftovers of commands."""
+        """Compare the guests' power states with the reported ones, repair the network, and remove leftovers of
+        commands.
+        """
         await self._check_volumes()
         services, powers = self._services, self.servers.powers
         try:
@@ -367,6 +372,8 @@ class Host:
 
 
 def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """Run ``action`` on the loop; events during the agent's stop are reported by the next ``Hello``."""
+    """Run ``action`` on the event loop. An event during the agent's stop is ignored: the next ``Hello`` reports the
+    state.
+    """
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(action)

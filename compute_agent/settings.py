@@ -18,7 +18,7 @@ DISTRIBUTION = "novella-cloud"
 
 
 def agent_version() -> str:
-    """Return the version of the installed package, empty in a bare checkout."""
+    """Return the version of the installed package; empty in a checkout that is not installed."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:

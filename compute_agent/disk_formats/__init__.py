@@ -1,7 +1,8 @@
-"""The disk formats that a host takes, and the checks that an image passes before any program opens it.
+"""The disk formats that hosts accept, and the checks of an image before any program opens it.
 
-The portal runs them over what is uploaded, a host over what it has fetched, so that both refuse the same files.
-oslo's inspectors recognise the formats and judge what the first sectors show. They leave out what would make QEMU read
-another file (parents of VHD, VHDX and VDI, a VMDK's hidden parent or second extent) and whether the file is whole;
-``qemu-img`` would open those files itself, and a portal has none. The modules named after formats check the rest.
+The portal runs them on uploaded files, and a host on downloaded files, so that both reject the same files. oslo's
+inspectors recognise the formats and check the first sectors. They do not detect all references to other files that QEMU
+would open (parents of VHD, VHDX and VDI, a VMDK's hidden parent or second extent), and do not check that the file is
+complete. ``qemu-img`` cannot check this, because it opens the other files itself, and a portal does not have it. The
+modules named after formats check the rest.
 """

@@ -1,7 +1,7 @@
-"""The disk in an image file, read in small pieces at the places in the image's tables.
+"""The disk in an image file, read in small pieces that are found through the image's tables.
 
-For files accepted by ``FORMATS[…].check``, whose tables are within the file. Nevertheless each read is bounded, and
-unreadable data raises DiskFormatError.
+The file must have been accepted by ``FORMATS[…].check``, so that its tables are within the file. Nevertheless each read
+is bounded, and unreadable data raises DiskFormatError.
 """
 
 import struct
@@ -20,14 +20,16 @@ NOT_READ = "is written in a way that is not read here"
 
 
 class Contents:
-    """A disk; this one is the file itself."""
+    """A disk. This base class is for files that contain the disk's data directly."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        """``size`` is that of the disk, in bytes."""
+        """``size``: the size of the disk in bytes."""
         self.file, self.size, self._left = file, size, MOST_READ
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return these bytes of the disk.  Raises DiskFormatError where it ends before, and beyond MOST_READ."""
+        """Return ``length`` bytes of the disk from ``offset``. Raises DiskFormatError beyond the end of the disk, and
+        after MOST_READ bytes in total.
+        """
         require(offset >= 0 and 0 <= length <= self._left and offset + length <= self.size)
         self._left -= length
         return self._read(offset, length)
@@ -37,7 +39,7 @@ class Contents:
 
 
 class Blocks(Contents):
-    """A disk in blocks of one size, each of which is somewhere in the file, or nowhere and full of zeros."""
+    """A disk in blocks of one size. Each block is stored somewhere in the file, or not stored and full of zeros."""
 
     block: int
 
@@ -54,7 +56,7 @@ class Blocks(Contents):
 
     @abstractmethod
     def _place(self, index: int) -> int | None:
-        """Return where in the file a block begins; None for one of zeros."""
+        """Return the offset of a block in the file; None for a block of zeros."""
 
     def _number(self, layout: str, place: int) -> int:
         return int(struct.unpack(layout, read_at(self.file, place, struct.calcsize(layout)))[0])
@@ -100,12 +102,12 @@ class Qcow2(Blocks):
 
 
 class Vdi(Blocks):
-    """VirtualBox: one table of blocks."""
+    """VDI (VirtualBox): one table of blocks."""
 
     block = vdi.BLOCK
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        """Read where the table and the blocks begin."""
+        """Read the offsets of the table and of the blocks."""
         super().__init__(file, size)
         self.table, self.data = struct.unpack("<II", read_at(file, 0x154, 8))
 
@@ -118,7 +120,7 @@ class Vhd(Blocks):
     """A dynamic VHD: each block has a bitmap of its sectors before it."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        """Read the header that the footer's copy at the beginning names."""
+        """Read the header, whose offset is in the copy of the footer at the beginning of the file."""
         super().__init__(file, size)
         header = vhd.FOOTER.unpack(read_at(file, 0, vhd.FOOTER.size))[3]
         _, _, self.table, _, _, self.block, *_ = vhd.HEADER.unpack(read_at(file, header, vhd.HEADER.size))
@@ -131,7 +133,7 @@ class Vhd(Blocks):
 
 
 class Vhdx(Blocks):
-    """Hyper-V: behind so many entries of blocks stands one of a bitmap."""
+    """VHDX (Hyper-V): in the table, an entry for a bitmap follows after each ``chunk`` entries of blocks."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         """Read the regions and the metadata."""
@@ -146,7 +148,7 @@ class Vhdx(Blocks):
 
 
 class Vmdk(Blocks):
-    """VMware: a directory of tables of grains, which may be compressed, each behind a header of its own."""
+    """VMDK (VMware): a directory of tables of grains. Grains may be compressed, each after a header."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         """Read the header, or the footer of a file that was written as a stream."""
@@ -176,17 +178,18 @@ class Vmdk(Blocks):
 
 
 def contents(disk_format: str, file: IO[bytes], size: int) -> Contents:
-    """Return the disk of ``size`` bytes in a file of a format of ``FORMATS``.  Raises DiskFormatError, struct.error,
-    LookupError or ValueError for a file that is damaged.
+    """Return the disk of ``size`` bytes in a file of a format in ``FORMATS``.
+
+    Raises DiskFormatError, struct.error, LookupError or ValueError for a damaged file.
     """
     kind = _KINDS.get(disk_format, Contents)
     if kind is Vhd and read_at(file, 0, 8) != b"conectix":
-        kind = Contents  # a fixed one is the disk with a footer behind it
+        kind = Contents  # a fixed VHD is the raw disk, followed by a footer
     return kind(file, size)
 
 
 def inflated(data: bytes, length: int, *, wbits: int) -> bytes:
-    """Return a block of ``length`` bytes that was compressed; DiskFormatError when it is another."""
+    """Return a decompressed block of ``length`` bytes. Raises DiskFormatError if it has another length."""
     require(length <= LARGEST_BLOCK)
     try:
         block = zlib.decompressobj(wbits).decompress(data, length)

@@ -1,4 +1,6 @@
-"""How large a disk becomes when it is laid out: a table that names one part of a file again and again fills a host."""
+"""Checks of the size of a disk when it is expanded: a small file that refers to the same part many times could fill a
+host.
+"""
 
 import sys
 from array import array
@@ -18,20 +20,20 @@ EXPANDS = f"becomes more than {MOST_EXPANSION} times as large when it is laid ou
 
 
 def check_plain(blocks: int, block: int, size: int) -> None:
-    """Refuse a file of ``size`` bytes that names more blocks than it can have; the last one may be cut short.
+    """Reject a file of ``size`` bytes that refers to more blocks than it can contain. The last block may be incomplete.
 
-    In one disk no block has two places.
+    A valid disk does not use a block of the file twice.
     """
     require((blocks - 1) * block < size, SHARED)
 
 
 def check_compressed(blocks: int, block: int, size: int) -> None:
-    """Refuse a file of ``size`` bytes whose blocks, compressed in it, become far more than it is itself."""
+    """Reject a file of ``size`` bytes whose compressed blocks expand to far more than the size of the file."""
     require(blocks * block <= MOST_EXPANSION * size + ALWAYS_ALLOWED, EXPANDS)
 
 
 def entries(file: IO[bytes], offset: int, length: int, kind: str, order: str) -> Iterator["array[int]"]:
-    """Yield a table in pieces of numbers: ``kind`` is ``I`` or ``Q``, ``order`` as in ``sys.byteorder``."""
+    """Yield a table in arrays of numbers. ``kind`` is ``I`` or ``Q``, ``order`` as in ``sys.byteorder``."""
     for place in range(offset, offset + length, PIECE):
         piece = array(kind, read_at(file, place, min(PIECE, offset + length - place)))
         if order != sys.byteorder:

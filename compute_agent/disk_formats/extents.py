@@ -1,7 +1,7 @@
-"""Extents of a disk in backups: data, or zeros, which are not sent.
+"""Extents of a disk in backups: data, or zeros, whose bytes are not sent.
 
-A **chunk** is sent as a unit: a header, the table of its extents, then the data of those that have any. All numbers are
-little-endian; offsets and lengths are in bytes of the disk.
+A **chunk** is sent as a unit: a header, the table of its extents, then the data of the extents that are not zeros. All
+numbers are little-endian; offsets and lengths are in bytes of the disk.
 """
 
 import struct
@@ -21,7 +21,7 @@ _ZEROS = bytes(PIECE)
 
 
 class Extent(NamedTuple):
-    """A stretch of a disk."""
+    """A range of a disk, in bytes."""
 
     offset: int
     length: int
@@ -33,7 +33,9 @@ class ExtentsError(ValueError):
 
 
 def chunks(extents: Iterable[Extent], read: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    """Yield chunks of the extents, which rise; ``read(offset, length)`` gives the data of those that are not zeros."""
+    """Yield chunks of the extents, which must be ascending. ``read(offset, length)`` returns the data of an extent that
+    is not zeros.
+    """
     table: list[Extent] = []
     data: list[bytes] = []
     size = 0

@@ -1,7 +1,7 @@
-"""The firmware that boots a disk or a CD, as far as its first sectors say: a BIOS, UEFI, or either.
+"""The firmware that can boot a disk or a CD, as far as its first sectors show: BIOS, UEFI, or either.
 
-https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html, the "El Torito" specification of bootable CDs, and
-for disks of a BIOS the MBR, whose code is run as it is.
+Sources: https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html, the "El Torito" specification of bootable
+CDs, and, for a BIOS, the MBR, whose code is executed unchanged.
 """
 
 import struct
@@ -45,9 +45,10 @@ class _Found(NamedTuple):
 
 
 def firmware_of(disk_format: str, file: IO[bytes], size: int) -> str:
-    """Return what an image with a disk of ``size`` bytes is started by: BIOS, UEFI, EITHER or UNKNOWN.
+    """Return the firmware that boots an image with a disk of ``size`` bytes: BIOS, UEFI, EITHER or UNKNOWN.
 
-    The file is one that ``FORMATS[disk_format].check`` has accepted; its position moves.  Raises nothing for its data.
+    ``FORMATS[disk_format].check`` must have accepted the file; its position is changed. No content of the file causes
+    an exception.
     """
     try:
         disk = contents(disk_format, file, size)
@@ -66,14 +67,14 @@ def _of_disk(disk: Contents) -> _Found:
     if _PROTECTIVE not in kinds:
         return _Found(bios=code and bool(kinds), uefi=_MBR_ESP in kinds)
     entries = list(_gpt(disk))
-    # Many tools write code into the MBR before a GPT that starts nothing: it is believed where its other half is.
+    # Many tools write MBR code before a GPT even if it boots nothing, so code alone does not count.
     started = b"GRUB" in first[_CODE] or any(active & 0x80 and kind != _PROTECTIVE for active, kind, _, _ in partitions)
     helped = any(kind == BIOS_BOOT or attributes & _LEGACY_BOOT for kind, attributes in entries)
     return _Found(bios=code and (started or helped), uefi=any(kind == ESP for kind, _ in entries))
 
 
 def _gpt(disk: Contents) -> Iterator[tuple[uuid.UUID, int]]:
-    """Yield type and attributes of each partition."""
+    """Yield the type and the attributes of each partition in the GPT."""
     magic, table, count, width, _ = _GPT.unpack(disk.read(SECTOR, _GPT.size))
     require(magic == b"EFI PART" and 128 <= width <= 4096 and count * width <= _LONGEST_TABLE)
     data = disk.read(table * SECTOR, count * width)
@@ -84,7 +85,9 @@ def _gpt(disk: Contents) -> Iterator[tuple[uuid.UUID, int]]:
 
 
 def _of_cd(disk: Contents) -> _Found:
-    """Read the boot catalog: the entry of each platform that something can be started for."""
+    """Return the firmware (BIOS, UEFI) that can boot the CD, from the bootable entries of its El Torito
+    boot catalog.
+    """
     record = disk.read(17 * _CD_SECTOR, _CD_SECTOR)
     if not record.startswith(_BOOT_RECORD):
         return _Found()

@@ -1,6 +1,6 @@
-"""The table of the disk formats that are taken.
+"""The table of accepted disk formats.
 
-The control plane and hosts use this one table, so that nothing is taken from a user that no host could use.
+The control plane and hosts use the same table, so that no image is accepted from a user that no host could use.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def _size_of_file(_file: IO[bytes], size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class DiskFormat:
-    """One format by Glance's name."""
+    """One disk format, with its name in Glance."""
 
     name: str
     driver: str | None = "raw"
@@ -36,7 +36,9 @@ class DiskFormat:
     """
 
     def fits(self, found: set[str]) -> bool:
-        """Whether a file that the inspectors call ``found`` may be of this format: a file has one format and no two."""
+        """Return whether a file in which the inspectors recognise ``found`` may have this format: a file must not have
+        two formats.
+        """
         if found <= RAW_CONTENT:
             return self.looks_raw and bool(found)
         return self.seen_as in found and found <= {self.seen_as} | ({"gpt"} if self.partitioned else set())
@@ -48,7 +50,7 @@ FORMATS = {
         DiskFormat(name="raw", looks_raw=True),
         DiskFormat(name="qcow2", driver="qcow2", seen_as="qcow2", check=qcow2.check),
         DiskFormat(name="vmdk", driver="vmdk", seen_as="vmdk", check=vmdk.check),
-        # A fixed VHD has its mark at its end, where the inspectors do not look.
+        # A fixed VHD is marked only at its end, which the inspectors do not read.
         DiskFormat(name="vhd", driver="vpc", seen_as="vhd", looks_raw=True, check=vhd.check),
         DiskFormat(name="vhdx", driver="vhdx", seen_as="vhdx", check=vhdx.check),
         DiskFormat(name="vdi", driver="vdi", seen_as="vdi", check=vdi.check),

@@ -1,6 +1,6 @@
-"""Inspection of an image's data while it is streamed: its real format, and whether a host may open it.
+"""Inspects an image's data while it is streamed: its real format, and whether a host may open it.
 
-A host trusts the recorded format and opens images only with it, so a disguised image must be rejected.
+A host trusts the recorded format and opens an image only with it, so an image of another format must be rejected.
 """
 
 import struct
@@ -14,7 +14,7 @@ from compute_agent.disk_formats.reading import CUT_SHORT, PIECE, DiskFormatError
 
 
 class Inspector:
-    """Passes data through and learns its format; memory stays constant."""
+    """Passes data through and determines its format, with constant memory usage."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._wrapper = format_inspector.InspectWrapper(cast(IO[bytes], _pieces(chunks)))
@@ -24,10 +24,10 @@ class Inspector:
         return iter(self._wrapper)
 
     def check(self, disk_format: str, file: IO[bytes], size: int) -> int:
-        """Check the complete data in the file of ``size`` bytes; return the bytes of its disk.
+        """Check the complete data in the file of ``size`` bytes. Return the size of its disk in bytes.
 
-        Raises DiskFormatError if it is not ``disk_format``, is damaged, or would cause a host to open other files.
-        Moves the file's position.
+        Raises DiskFormatError if the file is not of the format ``disk_format``, is damaged, or would cause a host to
+        open other files. Changes the file's position.
         """
         found = self._formats()
         known = FORMATS[disk_format]
@@ -51,7 +51,7 @@ class Inspector:
         try:
             return {str(found): found for found in self._wrapper.formats or []}
         except (format_inspector.ImageFormatError, AttributeError, struct.error, IndexError):
-            # An inspector that stumbles over the data has at least taken it for its own.
+            # An inspector that fails has recognised the data as its format.
             raise DiskFormatError("is of a format that is not known") from None
 
 
@@ -66,8 +66,8 @@ def _check_safety(inspector: format_inspector.FileInspector) -> None:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data in pieces of one size: some inspectors judge by the first piece alone, so the sender, who chooses
-    the sizes of the chunks, must not choose what they see.
+    """Yield the data in pieces of one size. Some inspectors only look at the first piece, so the sender must not be
+    able to choose its size.
     """
     waiting = bytearray()
     for chunk in chunks:

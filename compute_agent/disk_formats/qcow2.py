@@ -1,4 +1,4 @@
-"""qcow2: checks that the file is not encrypted, and that its tables and its end exist.
+"""qcow2: checks that the file is not encrypted, and that its tables and its last cluster are within the file.
 
 https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst. oslo's inspector checks its version, its
 features, and references to a backing or data file.
@@ -28,7 +28,7 @@ OFFSET_MASK = 0x00FF_FFFF_FFFF_FE00
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Return the bytes of the disk.  Raises DiskFormatError."""
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError."""
     _, version, _, _, bits, disk, encryption, l1_entries, l1, refcounts, clusters, _ = HEADER.unpack(
         read_at(file, 0, HEADER.size)
     )
@@ -47,7 +47,7 @@ def check(file: IO[bytes], size: int) -> int:
 
 
 def backing_file(file: IO[bytes]) -> str:
-    """Return the backing file in the header; empty without one, and for a file that is not qcow2.
+    """Return the backing file in the header; empty if there is none, or if the file is not qcow2.
 
     Raises DiskFormatError.
     """
@@ -70,12 +70,12 @@ class _File:
     """Whether an entry of an L2 table is followed by a bitmap of the parts of its cluster."""
 
     def has_table(self, offset: int, length: int) -> bool:
-        """Whether a table is aligned, of valid length and within the file, outside the header's cluster."""
+        """Return whether a table is aligned, has a valid length, and is within the file, after the header's cluster."""
         aligned = offset >= self.cluster and offset % self.cluster == 0
         return aligned and 0 < length <= MAX_TABLE and offset + length <= self.size
 
     def has_l2_tables(self, l1: int, length: int) -> bool:
-        """Whether the file has every L2 table that the L1 table names."""
+        """Return whether all L2 tables that the L1 table refers to are within the file."""
         for place in range(l1, l1 + length, PIECE):
             piece = read_at(self.file, place, min(PIECE, l1 + length - place))
             offsets = (entry & OFFSET_MASK for (entry,) in struct.iter_unpack(">Q", piece))
@@ -84,7 +84,9 @@ class _File:
         return True
 
     def check_expansion(self, l1: int, length: int) -> None:
-        """Refuse a file of which tables or clusters are named more than once, or that becomes far larger."""
+        """Reject a file that refers to tables or clusters more than once, or whose compressed clusters
+        expand too much.
+        """
         tables = plain = compressed = 0
         for names in entries(self.file, l1, length, "Q", "big"):
             for entry in names:
@@ -103,7 +105,9 @@ class _File:
                 check_compressed(plain + compressed, self.cluster, self.size)
 
     def last_cluster(self, refcounts: int, length: int, order: int) -> int:
-        """Return the number of the last cluster in use: the refcounts know, and the file must reach as far."""
+        """Return the number of the last cluster in use according to the refcounts. The file must contain
+        that cluster.
+        """
         table = read_at(self.file, refcounts, length)
         used = [index for index, (entry,) in enumerate(struct.iter_unpack(">Q", table)) if entry]
         require(bool(used))

@@ -1,4 +1,4 @@
-"""Reading of untrusted files, for all modules of formats."""
+"""Reads untrusted files, for the modules of all formats."""
 
 from typing import IO
 
@@ -11,11 +11,13 @@ HAS_PARENT = "has a parent: it holds only the differences to another file"
 
 
 class DiskFormatError(ValueError):
-    """An image must not be opened; the text completes the sentence "the image …"."""
+    """An image must not be opened. The message completes the sentence "the image …"."""
 
 
 def read_at(file: IO[bytes], offset: int, length: int) -> bytes:
-    """Return exactly these bytes.  Raises DiskFormatError when the file ends before, or no file is as long."""
+    """Return exactly ``length`` bytes from ``offset``. Raises DiskFormatError if the file ends before, or if ``offset``
+    is invalid.
+    """
     try:
         file.seek(offset)
     except (OSError, OverflowError, ValueError):

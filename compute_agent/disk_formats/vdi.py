@@ -1,4 +1,4 @@
-"""VDI (VirtualBox): that it has no parent and is whole, which oslo's inspector does not look at.
+"""VDI (VirtualBox): checks that the file has no parent and is complete; oslo's inspector checks neither.
 
 https://gitlab.com/qemu-project/qemu/-/blob/master/block/vdi.c.
 """
@@ -15,7 +15,7 @@ UNALLOCATED, ZERO = 0xFFFF_FFFF, 0xFFFF_FFFE
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Return the bytes of the disk.  Raises DiskFormatError."""
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError."""
     header = read_at(file, 0, SECTOR)
     version, _, kind = struct.unpack_from("<III", header, 0x44)
     table, data = struct.unpack_from("<II", header, 0x154)

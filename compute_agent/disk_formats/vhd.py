@@ -1,4 +1,5 @@
-"""VHD (Virtual PC), fixed or dynamic: that it has no parent and is whole, which oslo's inspector does not look at.
+"""VHD (Virtual PC), fixed or dynamic: checks that the file has no parent and is complete; oslo's inspector checks
+neither.
 
 https://learn.microsoft.com/windows/win32/vstor/about-vhd.
 """
@@ -20,7 +21,7 @@ NO_FOOTER = "does not match disk_format vhd: it has no footer"
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Return the bytes of the disk.  Raises DiskFormatError."""
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError."""
     head = read_at(file, 0, min(size, SECTOR))
     if not head.startswith(b"conectix"):
         return _check_fixed(file, size)
@@ -40,7 +41,7 @@ def check(file: IO[bytes], size: int) -> int:
 
 
 def _check_fixed(file: IO[bytes], size: int) -> int:
-    """Check a raw disk with a footer."""
+    """Check a fixed VHD: a raw disk, followed by a footer."""
     require(size > SECTOR, NO_FOOTER)
     footer = FOOTER.unpack(read_at(file, size - SECTOR, FOOTER.size))
     require(footer[0] == b"conectix" and footer[13] == FIXED, NO_FOOTER)

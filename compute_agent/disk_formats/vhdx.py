@@ -1,4 +1,5 @@
-"""VHDX (Hyper-V): that it has no parent, no log to be replayed, and is whole; oslo's inspector looks at none of it.
+"""VHDX (Hyper-V): checks that the file has no parent, no log to replay, and is complete; oslo's inspector checks none
+of this.
 
 https://learn.microsoft.com/openspecs/windows_protocols/ms-vhdx.
 """
@@ -25,7 +26,9 @@ FEWEST_BEFORE_BITMAP = 16
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Return the bytes of the disk.  Raises DiskFormatError; KeyError when a table lacks an entry."""
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError, and KeyError if a table lacks an
+    entry.
+    """
     _check_closed(file)
     regions = _entries(file, REGIONS, 16, b"regi", "<8xI", "<QI")
     meta_at, meta_length = regions[METADATA]
@@ -38,7 +41,7 @@ def check(file: IO[bytes], size: int) -> int:
     require(1 << 20 <= block <= 256 << 20 and block & (block - 1) == 0)
     (disk,) = struct.unpack("<Q", read_at(file, meta_at + items[DISK_SIZE][0], 8))
     blocks = -(-disk // block)
-    # Among the entries of blocks are those of bitmaps, which a disk without a parent has not.
+    # The table also has entries for bitmaps, which are unused in a disk without a parent.
     most = (blocks + blocks // FEWEST_BEFORE_BITMAP + 1) * 8
     require(blocks * 8 <= table_length and most <= MAX_TABLE)
     pieces = entries(file, table_at, min(table_length // 8 * 8, most), "Q", "little")
@@ -47,9 +50,9 @@ def check(file: IO[bytes], size: int) -> int:
 
 
 def layout(file: IO[bytes]) -> tuple[int, int, int]:
-    """Return where the table of blocks begins, the bytes of a block, and those of a sector of the disk.
+    """Return the offset of the table of blocks, the bytes of a block, and the bytes of a sector of the disk.
 
-    Raises as ``check``.
+    Raises the same errors as ``check``.
     """
     regions = _entries(file, REGIONS, 16, b"regi", "<8xI", "<QI")
     meta_at = regions[METADATA][0]
@@ -61,7 +64,9 @@ def layout(file: IO[bytes]) -> tuple[int, int, int]:
 
 
 def _check_closed(file: IO[bytes]) -> None:
-    """Reject a file with changes that are only in its log, as opening it would have to write to it."""
+    """Reject a file with changes that are only in its log, because a program that opens it would have to
+    write to it.
+    """
     headers = [struct.unpack("<4sIQ32x16s", read_at(file, place, 64)) for place in HEADERS]
     valid = [(sequence, log) for mark, _, sequence, log in headers if mark == b"head"]
     require(bool(valid))
@@ -70,7 +75,7 @@ def _check_closed(file: IO[bytes]) -> None:
 
 
 def _entries(file: IO[bytes], place: int, skip: int, mark: bytes, head: str, entry: str) -> dict[str, tuple[int, ...]]:
-    """Read a table of GUIDs and their values."""
+    """Return a table as GUID → values."""
     header = read_at(file, place, skip)
     (count,) = struct.unpack_from(head, header)
     require(header.startswith(mark) and count < 2048)

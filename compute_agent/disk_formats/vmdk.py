@@ -1,4 +1,4 @@
-"""VMDK (VMware): checks that the file contains its whole disk, and refers to no parent and no other extent.
+"""VMDK (VMware): checks that the file contains its whole disk, and refers neither to a parent nor to another extent.
 
 https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc. oslo's
 inspector rejects unknown lines of the description, but accepts a parent, two extents, and an extent in another file.
@@ -31,12 +31,12 @@ IN_OTHER_FILES = "keeps its data in other files"
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Return the bytes of the disk.  Raises DiskFormatError."""
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError."""
     magic, version, flags, capacity, grain, at, sectors, length, _, directory = HEADER.unpack(
         read_at(file, 0, HEADER.size)
     )
     require(magic == b"KDMV" and version in (1, 2, 3), IN_OTHER_FILES)
-    # Without a capacity QEMU takes the description for the disk, and opens the files it names.
+    # Without a capacity, QEMU reads the file as a description, and opens the files that it names.
     require(0 < capacity < 1 << 53 and at == 1 and 0 < sectors < 2048)
     file.seek(SECTOR)
     text = file.read(max(sectors, READ_BY_QEMU) * SECTOR).lower()
@@ -62,7 +62,9 @@ def check(file: IO[bytes], size: int) -> int:
 def _count_grains(
     file: IO[bytes], size: int, directory: tuple[int, int], length: int, no_grain: tuple[int, ...]
 ) -> int:
-    """Return how many grains the tables name, which have ``length`` bytes each and say ``no_grain`` for zeros."""
+    """Return the number of grains that the tables refer to. A table has ``length`` bytes; entries in ``no_grain`` mean
+    zeros.
+    """
     tables = grains = 0
     for named in entries(file, *directory, "I", "little"):
         for table in named:

@@ -1,4 +1,6 @@
-"""Uploads backups to the portal and downloads them, in chunks; a command gives the permission."""
+"""Uploads backups to the portal and downloads them, in chunks. The portal permits this only while a command of the host
+refers to the backup.
+"""
 
 import contextlib
 import hashlib
@@ -33,7 +35,7 @@ FINAL = 507
 
 
 class BackupLink(BackupOutlet):
-    """One host's access to the portal's backup store.  Used from worker threads; a connection serves one thread."""
+    """One host's access to the portal's backup store. Used from worker threads; each thread has its own connection."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
@@ -63,7 +65,8 @@ class BackupLink(BackupOutlet):
     def _ask(self, method: str, path: str, body: bytes | None, done: Progress, stopped: Stopped) -> bytes:
         """Send a request, with retries while the portal or its store is unavailable.
 
-        Raises BackupTransferError with the portal's message if retries are useless, StoppedError if cancelled.
+        Raises BackupTransferError with the portal's message if a retry is useless, StoppedError if the command is
+        cancelled.
         """
         pause, until = PAUSE, time.monotonic() + PATIENCE
         while True:

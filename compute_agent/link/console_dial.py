@@ -1,4 +1,4 @@
-"""Tunnels between a guest's console or TCP port on this host and the portal, at the portal's request."""
+"""Tunnels between the portal and a console or TCP port of a guest on this host, opened at the portal's request."""
 
 import asyncio
 import contextlib
@@ -53,15 +53,15 @@ Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Shares:
-    """Counts uses of one kind on a host, in total and by share."""
+    """Counts the open tunnels of one kind on a host, in total and by share."""
 
     def __init__(self, most: int, of_one: int, full: str, own: str) -> None:
-        """``full`` and ``own`` are the messages for too many uses of the host or of the share."""
+        """``full`` and ``own`` are the error messages if the host, or the share, has too many open tunnels."""
         self._most, self._of_one, self._full, self._own = most, of_one, full, own
         self._taken: Counter[str] = Counter()
 
     def take(self, share: str) -> None:
-        """Count a use; raises ConsoleBusyError.  The empty share has no limit of its own."""
+        """Count a tunnel. Raises ConsoleBusyError. The empty share has no limit of its own."""
         if self._taken.total() >= self._most:
             raise ConsoleBusyError(self._full)
         if share and self._taken[share] >= self._of_one:
@@ -76,9 +76,10 @@ class _Shares:
 
 @contextlib.contextmanager
 def _itself(path: Path) -> Iterator[str]:
-    """Return a name for the socket at this path, never following links.  Raises OSError.
+    """Yield a name for the socket at this path, without following links. Raises OSError.
 
-    The folder is the guest's account's: a guest that escapes could redirect the host to any local service.
+    The guest's account owns the folder. If links were followed, an escaped guest could redirect the host to any local
+    service.
     """
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -90,7 +91,7 @@ def _itself(path: Path) -> Iterator[str]:
 
 
 class ConsoleDialer:
-    """One host's tunnels.  Everything runs on the event loop; names are resolved in a thread."""
+    """One host's tunnels. All methods run on the event loop; names are resolved in a thread."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener, threads: Threads) -> None:
         """Use the portal and the credential of one host."""
@@ -121,7 +122,8 @@ class ConsoleDialer:
     async def open(self, tunnel: str, path: Path, *, alone: bool, share: str = "") -> None:
         """Connect to a guest's socket and dial the tunnel, which forwards bytes until either side ends.
 
-        ``alone``: one connection at a time.  Raises ConsoleBusyError, UnsupportedError if the socket does not answer.
+        ``alone``: the socket allows one connection at a time. Raises ConsoleBusyError, and UnsupportedError if the
+        socket does not answer.
         """
         if alone and path in self._held:
             raise ConsoleBusyError("Another user has this console open.")
@@ -152,14 +154,15 @@ class ConsoleDialer:
         self._start(self._carry(tunnel, guest), f"console {path.name}", ended)
 
     def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
-        """Dial the tunnel and send the frames, each after the portal has read the previous one; replies are ignored.
+        """Dial the tunnel and send the frames, each after the portal has read the previous one. Replies are ignored.
+
         Raises ConsoleBusyError.
         """
         self._readers.take(share)
         self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
 
     async def forward(self, tunnel: str, target: Target, share: str = "") -> None:
-        """Connect a guest's port to a tunnel of the portal, which forwards bytes until both sides have finished; if one
+        """Connect a guest's port to a tunnel of the portal, which forwards bytes until both sides have finished. If one
         side aborts, the other is aborted as well.
 
         Raises ConsoleBusyError, GuestRefusedError, GuestUnreachableError.
@@ -246,8 +249,9 @@ class ConsoleDialer:
 
     @contextlib.asynccontextmanager
     async def _dialled(self, path: str, *, patient: bool = False) -> AsyncIterator[ClientConnection]:
-        """Dial until the process answers that requested the tunnel: several processes may share one address.
-        ``patient``: a portal that does not read for a long time is not disconnected.
+        """Dial until the portal process that requested the tunnel answers: several processes may share one address.
+
+        ``patient``: the connection is kept even if the portal does not read for a long time.
         """
         until = time.monotonic() + DIAL_WITHIN
         while True:
@@ -296,22 +300,22 @@ async def _connected(connection: socket.socket, address: tuple[str, int]) -> Gue
 
 
 def _break_off(connection: socket.socket) -> None:
-    """Close with a reset (RST), so that the guest does not mistake partial data for all; no effect on a closed
-    connection.
+    """Close the connection with a reset (RST), so that the guest does not consider partial data complete. Has no effect
+    on a closed connection.
     """
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 async def _out_to_its_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
-    """As ``_out``; then send the end of the guest's data, and wait for the end of the other direction."""
+    """Like ``_out``, but then send the end of the guest's data, and wait for the end of the other direction."""
     await _out(reader, portal)
     await portal.send(b"")
     await heard_all.wait()
 
 
 async def _back_to_its_end(portal: ClientConnection, writer: asyncio.StreamWriter, heard_all: asyncio.Event) -> None:
-    """As ``_back``, up to the empty frame, which the guest sees as the end of data (FIN)."""
+    """Like ``_back``, but only up to the empty frame, which ends the data for the guest (FIN)."""
     async for frame in portal:
         if heard_all.is_set():
             continue
@@ -340,7 +344,7 @@ async def _say(frames: AsyncIterator[bytes], portal: ClientConnection) -> None:
 
 
 async def _both(*works: Coroutine[Any, Any, None]) -> None:
-    """Run until one of them ends; a disconnect of the peer is not an error."""
+    """Run the coroutines until one of them ends. A disconnect of the peer is not an error."""
     ways = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

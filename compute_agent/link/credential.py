@@ -1,4 +1,4 @@
-"""The host's credential: generated here, stored before it is sent, and known to the portal only as a hash."""
+"""The host's credential. It is generated here, and stored before it is sent; the portal stores only its hash."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Credential(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Renewal:
-    """Rotates a host's secret at the portal's request; a secret that the portal accepts is always on disk."""
+    """Rotates a host's secret at the portal's request. At any time, a secret that the portal accepts is on disk."""
 
     state_dir: Path
     credential: Credential
 
     def offer(self) -> str:
-        """Return the new secret, which is already on disk; the same one until the portal has stored it."""
+        """Return the new secret, which is already on disk. Returns the same secret until the portal has stored it."""
         if not self.credential.next:
             self.credential.next = secrets.token_urlsafe(32)
             store(self.state_dir, self.credential)
         return self.credential.next
 
     def take(self) -> bool:
-        """Use the new secret from now on; False if there is none."""
+        """Use the new secret from now on. Return False if there is none."""
         if not self.credential.next:
             return False
         self.credential.secret, self.credential.next = self.credential.next, ""
@@ -78,7 +78,7 @@ def store(state_dir: Path, credential: Credential) -> None:
 
 @dataclass(frozen=True)
 class JoinToken:
-    """The source of the one-time token, which is read when it is needed, and not stored."""
+    """The source of the one-time token. The token is read when it is needed, and not stored."""
 
     host: str
     value: str | None

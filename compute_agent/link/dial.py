@@ -15,7 +15,7 @@ SocketOpener = Callable[[Callable[[], socket.socket]], socket.socket]
 
 
 def here(open_socket: Callable[[], socket.socket]) -> socket.socket:
-    """Open the socket in the calling thread's namespace, for agents without a namespace of their own."""
+    """Open the socket in the calling thread's namespace. Used by agents that have no namespace of their own."""
     return open_socket()
 
 
@@ -26,7 +26,7 @@ def link_url(portal_url: str) -> str:
 
 
 def dial(portal_url: str, opener: SocketOpener) -> socket.socket:
-    """Connect to the portal; blocks at most ``CONNECT_TIMEOUT`` seconds per address.  Raises OSError."""
+    """Connect to the portal. Blocks for at most ``CONNECT_TIMEOUT`` seconds per address. Raises OSError."""
     url = urlsplit(portal_url)
     port = url.port or (443 if url.scheme == "https" else 80)
 
@@ -40,7 +40,7 @@ def dial(portal_url: str, opener: SocketOpener) -> socket.socket:
 
 
 async def dial_in_thread(pool: Executor, portal_url: str, opener: SocketOpener) -> socket.socket:
-    """Run ``dial`` in a thread of ``pool``; a cancelled caller leaves no connection open.  Raises OSError."""
+    """Run ``dial`` in a thread of ``pool``. If the caller is cancelled, no connection stays open. Raises OSError."""
     opened: list[socket.socket] = []
     try:
         await in_thread(pool, lambda: opened.append(dial(portal_url, opener)))

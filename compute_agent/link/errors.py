@@ -2,7 +2,7 @@
 
 
 class StartError(Exception):
-    """The agent cannot start; the message is for the operator, ``exit_code`` for the supervisor."""
+    """The agent cannot start. The message is for the operator, ``exit_code`` for the supervisor."""
 
     exit_code = 2
 
@@ -20,7 +20,7 @@ class HostUnfitError(StartError):
 
 
 class RefusedByPortalError(Exception):
-    """The portal refuses this host; ``final`` if only an operator can change that."""
+    """The portal refuses this host. ``final``: only an operator can change that."""
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
         """``reason`` is the portal's message."""

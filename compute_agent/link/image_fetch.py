@@ -1,4 +1,6 @@
-"""Downloads images from the portal for the image cache; a command gives the permission."""
+"""Downloads images from the portal for the image cache. The portal permits this only while a command needs
+the image.
+"""
 
 import http.client
 import logging
@@ -20,14 +22,14 @@ PAUSE = 0.25
 
 
 class ImageFetcher:
-    """Called with an image and the instance that needs it; returns the data in pieces.  Used from worker threads."""
+    """Downloads the data of an image in pieces, for the instance that needs it. Used from worker threads."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
         """Use the portal and the credential of one host."""
         self._portal = PortalHttp(settings, opener)
 
     def __call__(self, image: ImageRef, instance_uuid: str) -> Iterator[bytes]:
-        """Yield the image's bytes; the cache verifies their hash.  Raises ImageFetchError."""
+        """Yield the image's data, whose hash is verified by the cache. Raises ImageFetchError."""
         connection = self._connect()
         try:
             with self._ask(connection, image, instance_uuid) as response:
@@ -43,7 +45,7 @@ class ImageFetcher:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        """Connect to the portal, with retries in case it is restarting."""
+        """Connect to the portal, with retries because it may be restarting."""
         pause = PAUSE
         for _ in range(TRIES - 1):
             try:

@@ -1,4 +1,6 @@
-"""Uploads a copy of a guest's disk to the portal as the data of an image; a command gives the permission."""
+"""Uploads a copy of a guest's disk to the portal as the data of an image. The portal permits this only while a command
+refers to the image.
+"""
 
 import contextlib
 import http.client
@@ -32,14 +34,16 @@ LONGEST = 300
 
 
 class _AnsweredError(Exception):
-    """The portal has answered before it received all of the data."""
+    """The portal has answered before it received all data."""
 
 
 class ImageSender:
     """Uploads images for one host.  Used from worker threads."""
 
     def __init__(self, settings: AgentSettings, opener: SocketOpener) -> None:
-        """Use the portal and the credential of one host; copies are stored in its state folder until they are sent."""
+        """Use the portal and the credential of one host. Copies are stored in the host's state folder until they are
+        sent.
+        """
         self._folder = settings.state_dir / FOLDER
         self._portal = PortalHttp(settings, opener)
 
@@ -55,7 +59,7 @@ class ImageSender:
             path.unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove files of an agent that died."""
+        """Remove the copies that a killed agent has left."""
         for path in self._folder.glob("*"):
             path.unlink()
             log.info("Removed an unsent image: %s", path.name)

@@ -17,10 +17,10 @@ MADE_BY_USERS = Path(".local/state/novella/machine-id")
 
 
 def machine_id() -> str:
-    """Return 64 hexadecimal digits that are the same at every start on this machine, and on no other.
+    """Return 64 hexadecimal digits that are the same at every start on this machine, and different on other machines.
 
-    machine-id(5) asks not to expose the system's id, so only a hash of it leaves the machine.  If there is none, one is
-    generated outside the agent's state folder, which may be copied.  Raises StartError.
+    machine-id(5) asks not to expose the system's id, so only a hash of it leaves the machine. If there is none, an id
+    is generated and stored outside the agent's state folder, which may be copied to another machine. Raises StartError.
     """
     number = _read(SYSTEM) or _made()
     return hashlib.sha256(f"novella-agent {number} {_read(FIRMWARE)}".encode()).hexdigest()

@@ -13,7 +13,7 @@ ANSWER_TIMEOUT = 60.0
 
 
 def image_path(instance_uuid: str, image_id: str) -> str:
-    """Return the path for an image's data, which is authorized by a command about the instance."""
+    """Return the URL path of an image's data. A command about the instance authorizes access to it."""
     return f"/agent/v1/instances/{quote(instance_uuid)}/images/{quote(image_id)}"
 
 

@@ -1,4 +1,4 @@
-"""Keeps a host connected to the portal: enrols it once, then says hello, and reconnects."""
+"""Keeps a host connected to the portal: enrols it once, then sends ``Hello``, and reconnects."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ class PortalLink:
     """The link of one host."""
 
     def __init__(self, settings: AgentSettings, host: Host, threads: Threads, opener: SocketOpener) -> None:
-        """Load or create the credential.  Raises StartError if this host can neither enrol nor say hello."""
+        """Load or create the credential. Raises StartError if this host can neither enrol nor send ``Hello``."""
         self._settings = settings
         self._host = host
         self._threads = threads
@@ -83,10 +83,10 @@ class PortalLink:
             pause = min(2 * pause, self._pause_max)
 
     def _pause_after_refusal(self, *, final: bool) -> float:
-        """Switch between enrolling and saying hello, if both are possible; return the seconds until the next attempt.
+        """Switch between ``Enrol`` and ``Hello``, if both are possible. Return the seconds until the next attempt.
 
-        A crash after the portal's acceptance, before it was stored here, leaves an enrolled host that would enrol
-        again; a reinstalled portal knows no host, and accepts an enrolled one with a new token.
+        If the agent dies between the portal's acceptance and storing it, an enrolled host would enrol again. A
+        reinstalled portal knows no host, and accepts an enrolled host only with a new token.
         """
         self._refusals += 1
         if self._enrol_next or self._has_token():
@@ -169,7 +169,7 @@ class PortalLink:
         return answer
 
     def _log_trouble(self, trouble: str) -> None:
-        """Log a problem when it is new, and once a minute while it lasts."""
+        """Log a problem when it is new, and then once a minute while it continues."""
         now = time.monotonic()
         logged, at = self._logged
         if trouble != logged or now - at >= LOG_AGAIN:

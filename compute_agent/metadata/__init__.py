@@ -1,1 +1,3 @@
-"""Metadata for guests at 169.254.169.254 and fe80::a9fe:a9fe, served from the host's own data, without the portal."""
+"""Metadata for guests at 169.254.169.254 and fe80::a9fe:a9fe, served from the host's data without queries to the
+portal.
+"""

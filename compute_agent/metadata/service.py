@@ -1,9 +1,9 @@
 """The metadata service: HTTP on sockets in the networks' own namespaces.
 
 A guest is identified by the network of the socket and the source address of the request; the filters of this host
-prevent spoofing.  Guests are not trusted: each has a share of the connections, whatever addresses and interfaces it
-uses, and each connection has a few seconds.  One thread reads requests and writes responses, so that no worker waits
-for a guest.
+prevent spoofing. Guests are not trusted: the number of connections of each guest is limited, over all its addresses and
+interfaces, and each connection may take a few seconds. One thread reads requests and writes responses, so that workers
+never wait for a guest.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Directory(Protocol):
 
 
 class MetadataService:
-    """Serves metadata on every socket that it is given, until the socket is removed."""
+    """Serves metadata on all sockets passed to ``opened``, until they are removed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,7 +70,7 @@ class MetadataService:
         self._connections: _Connections | None = None
 
     def start(self, directory: Directory) -> None:
-        """Start serving; earlier connections have waited."""
+        """Start serving. Connections that were opened before have waited."""
         with self._lock:
             self._loop = asyncio.new_event_loop()
             self._connections = _Connections(directory)
@@ -79,7 +79,7 @@ class MetadataService:
                 self._serve(*self._waiting.popitem())
 
     def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
-        """Use a network's listening sockets, which the service owns now, instead of older ones."""
+        """Use these listening sockets of a network instead of older ones. The service owns and closes them."""
         with self._lock:
             self._stop(network_id)
             self._serve(network_id, listening)
@@ -159,7 +159,7 @@ class _Connections:
     def _accept(self, network_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
         address = str(peer[0]).partition("%")[0] if peer else ""
-        # Unknown addresses of a network have one share, because they may be forged.
+        # All unknown addresses of a network share one limit, because they may be forged.
         guest = self._directory.guest(network_id, address) or network_id
         if len(self._tasks) >= WAITING or self._shares[guest] >= SHARE:
             writer.transport.abort()
@@ -200,7 +200,7 @@ class _Connections:
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Return a request with its body, as far as the body is ever used."""
+    """Return a request. Its body is read only if it is short enough to be a password."""
     head = await reader.readuntil(b"\r\n\r\n")
     said = LENGTH.search(head)
     length = int(said[1]) if said is not None else 0
@@ -216,7 +216,7 @@ def _answer_to(
 
 
 def _let_pass(connection: socket.socket, hops: int) -> None:
-    """Set the hop limit of the response: with one hop, a container in the guest cannot receive a token."""
+    """Set the hop limit of the response. With one hop, a container in the guest cannot receive a token."""
     if connection.family == socket.AF_INET6:
         connection.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, hops)
     else:
@@ -224,7 +224,7 @@ def _let_pass(connection: socket.socket, hops: int) -> None:
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One request, processed on construction: the response is in ``written``."""
+    """One request. It is processed by the constructor, which leaves the response in ``written``."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Novella"
@@ -286,7 +286,7 @@ class _Request(BaseHTTPRequestHandler):
         self._answer(405, b"Metadata is read with GET.\n")
 
     def _reader(self) -> Asker | None:
-        """Return the guest if it may read: with a valid token, or without one if none is required."""
+        """Return the guest if it may read metadata: with a valid token, or without a token if none is required."""
         asker = self._asker()
         if asker is None:
             return None
@@ -299,7 +299,9 @@ class _Request(BaseHTTPRequestHandler):
         return None
 
     def _asker(self) -> Asker | None:
-        """Return the guest.  A request with a proxy's header is rejected, because the guest could forge it."""
+        """Return the guest. A request with the header ``X-Forwarded-For`` is rejected, because the guest could forge
+        it.
+        """
         found = None
         if "X-Forwarded-For" not in self.headers:
             found = self._directory.asker(self._network_id, self.client_address[0])
@@ -325,4 +327,4 @@ class _Request(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Requests are not logged: guests send many, with arbitrary content."""
+        """Do not log requests: guests send many, with arbitrary content."""

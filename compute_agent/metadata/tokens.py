@@ -1,7 +1,8 @@
 """Session tokens of the metadata service, as in EC2's version 2.
 
-A program that an attacker directs to a chosen address (SSRF) cannot read metadata, as it sends neither ``PUT`` nor
-custom headers.  Tokens are not stored: they contain their expiry and a signature, and end with the service.
+An attacker may cause a program in the guest to send a request to a chosen address (SSRF). Such a request cannot read
+metadata, because it has neither the method ``PUT`` nor custom headers. Tokens are not stored: they contain their expiry
+time and a signature. The signing key exists only as long as the service runs.
 """
 
 import base64
@@ -24,7 +25,7 @@ class Tokens:
         self._key = secrets.token_bytes(32)
 
     def make(self, uuid: str, seconds: int) -> str:
-        """Return a token with which this guest can read its metadata for so many seconds."""
+        """Return a token with which this guest can read its metadata for ``seconds`` seconds."""
         end = _END.pack(self._clock() + seconds)
         return base64.urlsafe_b64encode(end + self._signature(uuid, end)).decode()
 

@@ -1,4 +1,4 @@
-"""Assembles a host from its settings; modules for real hypervisors are imported only for these."""
+"""Assembles a host from its settings. Modules for real hypervisors are imported only if needed."""
 
 import importlib
 from collections.abc import Callable
@@ -27,7 +27,7 @@ STORE_NAME = "agent.sqlite3"
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine, after ``machine.prepare``."""
+    """The machine, as ``machine.prepare`` returns it."""
 
     opener: SocketOpener
     """Opens sockets to the portal."""
@@ -42,7 +42,7 @@ MakeServices = Callable[[AgentSettings, Threads, Machine], HostServices]
 def fake_services(
     settings: AgentSettings, threads: Threads, machine: Machine, make_driver: Callable[..., FakeDriver] = FakeDriver
 ) -> HostServices:
-    """Create a simulated host: it stores its guests in the state folder and touches nothing else."""
+    """Create a simulated host. It stores its guests in the state folder and changes nothing else."""
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
@@ -88,7 +88,7 @@ def services_of(settings: AgentSettings, threads: Threads, machine: Machine) -> 
 def make_host(
     settings: AgentSettings, threads: Threads, machine: Machine, make_services: MakeServices = services_of
 ) -> Host:
-    """Create the host of the settings, without starting anything.  Raises HostUnfitError."""
+    """Create the host of the settings, but do not start it. Raises HostUnfitError."""
     settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     services = make_services(settings, threads, machine)
     return Host(settings.host, services, settings.state_dir / STORE_NAME, durable=settings.durable)

@@ -20,9 +20,9 @@ CLEANERS = ("compute_agent.virt.libvirt.cleanup", "compute_agent.start.volume_cl
 
 
 def clean(options: Options) -> None:
-    """Remove everything that the agents of these state folders created: guests, networks, folders.
+    """Remove everything that the agents with these state folders created: guests, networks, folders.
 
-    Raises StartError if an agent still runs there, or if the folder is not an agent's.
+    Raises StartError if such an agent still runs, or if a folder is not an agent's.
     """
     for settings in options.hosts:
         if settings.state_dir.exists():

@@ -1,4 +1,6 @@
-"""A real host: libvirt, the Linux network and the image cache.  Imported only if the driver is libvirt."""
+"""A real host: libvirt, the Linux network and the image cache. This module is imported only if the driver
+is libvirt.
+"""
 
 import json
 from collections.abc import Callable

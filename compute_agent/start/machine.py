@@ -58,7 +58,8 @@ def prepare(options: Options) -> Machine:
 
 
 def enter_network(settings: AgentSettings) -> SocketOpener:
-    """Enter the network namespaces of the settings; return the opener of sockets to the portal in the original one.
+    """Enter the network namespaces of the settings. Return a function that opens sockets to the portal in the original
+    namespace.
 
     Raises HostUnfitError, OSError.
     """

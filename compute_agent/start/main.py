@@ -1,4 +1,4 @@
-"""``novella-agent``: one agent, or many simulated hosts, in one process and one event loop."""
+"""``novella-agent``: one agent, or many simulated hosts, in one process with one event loop."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ GRACE = 5.0
 
 
 def command() -> None:
-    """Run the command line and end the process; a thread that hangs in the hypervisor does not keep it alive."""
+    """Run the command line and end the process, even if a thread hangs in the hypervisor."""
     code = main()
     logging.shutdown()
     sys.stdout.flush()
@@ -41,7 +41,8 @@ def main(
 ) -> int:
     """Run the command line and return the exit code; see ``--help``.
 
-    ``make_ready`` prepares the machine and ``make_services`` assembles a host; other kinds of hosts replace them.
+    ``make_ready`` prepares the machine, and ``make_services`` assembles a host. Callers with other kinds of hosts pass
+    other functions.
     """
     options = parse(argv)
     _log_to_stderr(options.log_level)
@@ -73,7 +74,8 @@ def _log_to_stderr(level: str) -> None:
 async def _run(options: Options, machine: Machine, make_services: MakeServices) -> None:
     """Serve until SIGTERM or SIGINT, or until a host fails permanently.
 
-    1. create hosts and links, which shows wrong settings; 2. start every host, then keep its link; 3. stop the hosts.
+    1. create hosts and links, which reports wrong settings; 2. start every host, then keep its link connected; 3. stop
+       the hosts.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -43,7 +43,9 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> Options:
-    """Parse the command line (None: the process's) and the environment; an invalid value exits with 2 and a message."""
+    """Parse the command line (None: the process's) and the environment. Exits with code 2 and a message for an invalid
+    value.
+    """
     parser = _parser(environ)
     given = parser.parse_args(argv)
     try:
@@ -192,7 +194,7 @@ def _portal(value: str, *, plain_http: bool) -> str:
 
 
 def _is_this_machine(name: str) -> bool:
-    """Whether a host name or address is a loopback address by its form."""
+    """Return whether a host name or address is a loopback address. The name is not resolved."""
     if name == "localhost":
         return True
     try:

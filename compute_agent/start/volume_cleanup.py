@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:
-    """Do both; return a line for each removal.  Disks in an unavailable pool are kept."""
+    """Stop the daemons and remove the root disks. Return a line for each. Disks in an unavailable pool are kept."""
     done = [f"the storage daemon of volume {each}" for each in daemons_of(settings, None, str).end_all()]
     if not settings.root_disks:
         return done

@@ -13,7 +13,7 @@ FOLDER, RESTORES, SERVED, KNOWN = "volumes", "restores", "served-volumes", "know
 
 
 def make_volumes(settings: AgentSettings, daemons: Daemons, outside: Outside) -> Volumes | None:
-    """Create the volumes of a host; None if it has no pool.  A pool without a location is in the state folder."""
+    """Create the volumes of a host; None if it has no pool. A pool without a location is stored in the state folder."""
     made = [make_driver(settings, name) for name in settings.volume_pools]
     return Volumes(made, daemons, outside) if made else None
 
@@ -28,7 +28,7 @@ def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
 
 
 def rights_of(settings: AgentSettings) -> Rights:
-    """Return the rights of a host's storage daemons, which include access to pools in folders."""
+    """Return the rights of a host's storage daemons, with access to the folders of its pools."""
     chosen = storage_account.choose(settings.storage_user)
     made = [make_driver(settings, name) for name in settings.volume_pools] if chosen is not None else []
     return Rights(chosen, [each.layers.folder.absolute() for each in made if isinstance(each, Qcow2Driver)])
