@@ -24,7 +24,7 @@ from typing import Any
 
 POOL = "volumes"
 CLIENT = "novella"
-"""The pool, and the client that may use it and nothing else."""
+"""The pool, and the client whose access is limited to it."""
 START_WITHIN = 120.0
 DAEMONS = ("mon.a", "mgr.x", "osd.0")
 PACKAGES = "ceph-mon ceph-osd ceph-mgr ceph-common"
@@ -38,22 +38,24 @@ MANAGER_MODULES = (
     "balancer", "crash", "devicehealth", "iostat", "orchestrator", "pg_autoscaler", "progress", "rbd_support",
     "restful", "status", "telemetry", "volumes",
 )  # fmt: skip
-"""Modules without which the manager reports HEALTH_ERR; empty ones save it 200 MB."""
+"""Modules without which the manager reports HEALTH_ERR. They are replaced by empty modules, which saves 200 MB of
+memory.
+"""
 _EMPTY_MODULE = "from mgr_module import MgrModule\nclass Module(MgrModule):\n    pass\n"
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
 class CephError(Exception):
-    """The cluster cannot be started; the text gives the reason."""
+    """The cluster cannot be started. The message gives the reason."""
 
 
 class Cluster:
-    """A cluster whose files are in one folder and whose daemons listen on one address."""
+    """A cluster with its files in one folder and its daemons on one address."""
 
     def __init__(self, folder: Path, address: str = "127.0.0.1", *, size: int = 20 << 30, secure: bool = False) -> None:
-        """Choose a folder (new, or one of an earlier cluster), an address of this machine that no other Ceph has, and
-        how large in bytes the cluster is; ``secure``: everything on the wire is encrypted.
+        """Use a folder (new, or of an earlier cluster) and an address of this machine that no other Ceph uses. ``size``
+        is the capacity in bytes; with ``secure``, all connections are encrypted.
         """
         self.folder, self.address, self.size, self.secure = folder, address, size, secure
         self.conf = folder / "ceph.conf"
@@ -75,7 +77,7 @@ class Cluster:
         self.start_daemon("osd.0")
         if POOL not in self.run("ceph", "osd", "pool", "ls").split():
             self.run("ceph", "osd", "pool", "create", POOL, "8")
-            # Clones without protected snapshots, and flattening that leaves them alone, come with this.
+            # Required for clones of unprotected snapshots, and for flattening that does not change the snapshots.
             self.run("ceph", "osd", "set-require-min-compat-client", "mimic")
             self.run("rbd", "pool", "init", POOL)
         self.wait_until_measured(POOL)
@@ -151,7 +153,7 @@ class Cluster:
         return "\n".join(["[global]", *lines, *own, client, ""])
 
     def run(self, program: str, *arguments: str) -> str:
-        """Run one of Ceph's programs as the administrator and return its output.  Raises CephError."""
+        """Run one of Ceph's programs as the administrator, and return its output. Raises CephError."""
         command = [program, "-c", str(self.conf), *arguments]
         if program in ("ceph-authtool", "monmaptool"):
             command = [program, *arguments]
@@ -161,7 +163,7 @@ class Cluster:
         return done.stdout
 
     def wait_until_measured(self, pool: str) -> None:
-        """Wait until the cluster reports the size of a pool, some seconds after its creation. Raises CephError."""
+        """Wait until the cluster reports the size of a pool, a few seconds after its creation. Raises CephError."""
         deadline = time.monotonic() + START_WITHIN
         while pool not in [each["name"] for each in json.loads(self.run("ceph", "df", "--format", "json"))["pools"]]:
             if time.monotonic() > deadline:
@@ -169,7 +171,7 @@ class Cluster:
             time.sleep(0.2)
 
     def start_daemon(self, name: str) -> None:
-        """Start one of ``DAEMONS`` from the thread whose end ends it; one that runs is left alone."""
+        """Start one of ``DAEMONS``, unless it is running. It ends with the thread that has started it."""
         if name in self._processes and self._processes[name].poll() is None:
             return
         kind, _, number = name.partition(".")
@@ -187,11 +189,11 @@ class Cluster:
         (self.folder / f"{name}.pid").write_text(f"{self._processes[name].pid}\n")
 
     def ended(self) -> list[str]:
-        """List the daemons that have ended by themselves, or were killed."""
+        """Return the daemons that have crashed or were killed."""
         return [name for name, process in self._processes.items() if process.poll() is not None]
 
     def stop(self, *, keep: bool) -> None:
-        """End all daemons; with ``keep`` the files stay."""
+        """Stop all daemons; with ``keep`` the files are not removed."""
         for name in reversed(DAEMONS):
             process = self._processes.pop(name, None)
             if process is None:
@@ -207,7 +209,7 @@ class Cluster:
 
 
 def _end_with_parent() -> None:
-    """Between fork and exec: die with the one that started it."""
+    """Called between fork and exec: requests SIGKILL when the parent ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -216,7 +218,7 @@ def _environment() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> str | None:
-    """Run a cluster until this process is interrupted or ended; return why it cannot be run."""
+    """Run a cluster until this process is interrupted or ended. Returns an error message, or None."""
     if len(arguments) != 2:
         return "usage: python3 tools/ceph.py FOLDER ADDRESS"
     folder = Path(arguments[0]).absolute()

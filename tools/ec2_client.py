@@ -1,4 +1,4 @@
-"""Requests to the EC2 API, signed and read by botocore as AWS clients do; knows nothing of the product's code."""
+"""Requests to the EC2 API, signed and parsed by botocore as in AWS clients, independent of the product's code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ REQUEST_ID = "X-Amzn-Requestid"
 
 @dataclass(frozen=True)
 class Signed:
-    """A request in its wire format; it is valid for a quarter of an hour, and for one change."""
+    """A request in its wire format. It is valid for a quarter of an hour, and can be used once if it
+    changes something.
+    """
 
     action: str
     body: str
@@ -32,7 +34,7 @@ class Signed:
 
 
 class Ec2Keys:
-    """An access key with its secret, for a cloud at this port."""
+    """An access key and its secret, for a cloud at this port."""
 
     def __init__(self, port: int, access: str, secret: str) -> None:
         self._port, self._credentials = port, Credentials(access, secret)
@@ -48,9 +50,9 @@ class Ec2Keys:
 
 
 def read(action: str, status: int, content: bytes) -> dict[str, Any]:
-    """Return the content of an answer, in boto3's shapes; of a refusal ``{"Error": {"Code": …, "Message": …}}``.
+    """Return the parsed answer in boto3's format; for a refusal ``{"Error": {"Code": …, "Message": …}}``.
 
-    Raises botocore's ResponseParserError for an answer that does not come from EC2.
+    Raises botocore's ResponseParserError if the answer is not in EC2's format.
     """
     answer = {"body": content, "headers": {}, "status_code": status}
     found: dict[str, Any] = EC2QueryParser().parse(answer, _model().operation_model(action).output_shape)

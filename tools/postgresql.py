@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own on a UNIX socket, without TCP, that ends with the process that started it."""
+"""A separate PostgreSQL server on a UNIX socket, without TCP, that ends with the process that has started it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ _libc = ctypes.CDLL(None)
 
 
 class PostgresqlError(Exception):
-    """The server cannot be started; the text gives the reason."""
+    """The server cannot be started. The message gives the reason."""
 
 
 class Server:
-    """A server whose files are in one folder; its only role, ``novella``, needs no password there."""
+    """A server with its files in one folder. Its only role, ``novella``, needs no password."""
 
     in_main: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
-    """Does something in the main thread; another function once that thread runs something else."""
+    """Calls a function in the main thread; it must be replaced if the server is started from another thread."""
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
-        """Choose a new folder that the server's user may reach; without ``durable`` nothing is forced to the disk."""
+        """Use a new folder, which the server's user must be able to access. Without ``durable``, writes are not flushed
+        to disk.
+        """
         self._folder = folder
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
@@ -42,7 +44,7 @@ class Server:
 
     @property
     def pid(self) -> int | None:
-        """The first process of the server; the others are its children."""
+        """The id of the server's main process; the other processes are its children."""
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
@@ -62,9 +64,9 @@ class Server:
         self.run()
 
     def _fill(self, program: str, *options: str) -> None:
-        """Create the folder and let a program create the server's files in it."""
+        """Create the folder, and run a program that creates the server's files in it."""
         folder_of_programs, user = programs(), _server_user()
-        self._folder.mkdir(mode=0o711, exist_ok=True)  # its socket is for every account
+        self._folder.mkdir(mode=0o711, exist_ok=True)  # all accounts may connect to its socket
         if user:
             os.chown(self._folder, user["user"], user["group"])
         subprocess.run(
@@ -77,7 +79,9 @@ class Server:
         )
 
     def run(self) -> None:
-        """Start the server from the main thread, whose end the kernel reports to it, and wait until it answers."""
+        """Start the server, and wait until it answers. It is started from the main thread, because it ends with the
+        thread that has started it.
+        """
         self.in_main(self._spawn)
         deadline = time.monotonic() + START_WITHIN
         while time.monotonic() < deadline:
@@ -104,7 +108,7 @@ class Server:
             )
 
     def stop(self, *, keep: bool) -> None:
-        """End it without waiting for its clients; with ``keep`` its files stay."""
+        """End the server without waiting for its clients; with ``keep`` its files are not removed."""
         if self._process is not None:
             self.signal(signal.SIGCONT)
             self._process.send_signal(signal.SIGINT)
@@ -114,20 +118,20 @@ class Server:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def break_off(self) -> None:
-        """Shut it down immediately, so that it recovers at its next start."""
+        """Shut the server down immediately, so that it must recover at its next start."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(30)
 
     def kill(self) -> None:
-        """SIGKILL all its processes at one moment, as when its machine is lost."""
+        """Send SIGKILL to all processes of the server at one moment, as if its machine failed."""
         if self._process is not None:
             self.signal(signal.SIGKILL)
             self._process.wait(30)
             self._process = None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the server and its children, each of which has a session of its own."""
+        """Send a signal to the server and to its children, each of which has its own session."""
         if self._process is None:
             return
         for pid in [self._process.pid, *children(self._process.pid)]:
@@ -136,7 +140,7 @@ class Server:
 
 
 def _end_with_parent() -> None:
-    """Between fork and exec: a fast shutdown when the run is killed."""
+    """Called between fork and exec: requests a fast shutdown when the parent is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
@@ -145,7 +149,9 @@ def _environment() -> dict[str, str]:
 
 
 def programs() -> Path:
-    """Return the folder of the newest server's programs, which Debian keeps out of PATH.  Raises PostgresqlError."""
+    """Return the folder with the programs of the newest server; Debian does not put them into PATH. Raises
+    PostgresqlError.
+    """
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if found:
         return found[-1]
@@ -156,7 +162,9 @@ def programs() -> Path:
 
 
 def _server_user() -> dict[str, Any]:
-    """Return the user to run the server as, which refuses to run as root."""
+    """Return the arguments of Popen for the server's user; empty if this process is not root. The server refuses to run
+    as root.
+    """
     if os.getuid() != 0:
         return {}
     try:

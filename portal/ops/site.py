@@ -32,7 +32,7 @@ class NovellaAdminSite(admin.AdminSite):
         return context is not None and policy.allows(context, "novella:admin")
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's
-        """Like Django's; malformed ids, which Django's pages do not validate, are answered with 400."""
+        """Return Django's view; malformed ids, which Django's pages do not validate, are answered with 400."""
         asked = super().admin_view(view, cacheable)
 
         @functools.wraps(asked)
@@ -47,7 +47,7 @@ class NovellaAdminSite(admin.AdminSite):
         return answered
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """List the models; those with dashboard pages link to these."""
+        """List the models; models with dashboard pages have links to these pages."""
         found: list[Any] = super().get_app_list(request, app_label)
         for app in found:
             for each in app["models"]:

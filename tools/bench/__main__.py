@@ -72,7 +72,7 @@ def one_after_the_other(cloud: Cloud, count: int, *, keep: bool = True) -> list[
 
 
 def all_at_once(cloud: Cloud, count: int) -> float:
-    """Return the seconds until ``count`` launches, sent 8 at a time, are all active."""
+    """Return the seconds until ``count`` launches, sent eight at a time, are all active."""
     clients = [Client(cloud) for _ in range(SENDERS)]
     servers = Servers(cloud.port, clients[0].token)
 
@@ -126,7 +126,7 @@ def push_delays(cloud: Cloud, count: int) -> list[float]:
 
 
 def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
-    """Measure the control plane alone, on hosts whose work takes no time."""
+    """Measure the control plane alone, with hosts whose work takes no time."""
     cloud = Cloud(folder, SIMULATED_HOSTS)
     try:
         say("bin/up on simulated hosts, twice")
@@ -191,7 +191,7 @@ def list_rows(lists: tools.bench.servers.Lists) -> list[Row]:
 
 
 def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
-    """Measure real guests, and what QEMU and libvirt take of that alone."""
+    """Measure real guests, and the same work with QEMU and libvirt alone."""
     cloud = Cloud(folder, simulate=0)
     try:
         say("bin/up on this machine")

@@ -26,7 +26,7 @@ RUN = Path("/run")
 
 
 def spec() -> InstanceSpec:
-    """Return a guest as ``m1.nano`` gives it, without a network."""
+    """Return the spec of a guest with the flavor ``m1.nano``, without a network."""
     return InstanceSpec(
         uuid=str(uuid.uuid4()),
         name="bare",
@@ -50,7 +50,7 @@ def connect(paths: HostPaths) -> Connection:
 
 
 def measure(image: Path, times: int, folder: Path) -> list[float]:
-    """Return the seconds of each of ``times`` starts; every guest is ended right after its start."""
+    """Return the seconds of each of ``times`` starts; each guest is stopped right after its start."""
     virt_type = kvm.prepare(AgentSettings(host="bare", state_dir=folder))
     paths = HostPaths(folder)
     paths.prepare()

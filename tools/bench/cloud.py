@@ -1,4 +1,4 @@
-"""The cloud that is measured: bin/up on a folder of its own, and the API calls that are timed."""
+"""The measured cloud: bin/up with its own folder, and the measured API calls."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ PARTS = {
     "worker": ("manage.py qworker",),
     "agent": ("compute_agent",),
 }
-"""The services below bin/up, and what a command line of each has in it, one of its words in each version."""
+"""Service below bin/up → parts of its command line, one for each version of Novella."""
 ACTIVE_WITHIN = 120.0
 
 
 class BenchError(Exception):
-    """The measurement cannot be done; the text gives the reason."""
+    """The measurement is not possible. The message gives the reason."""
 
 
 class Cloud:
     """A cloud that bin/up can start and stop several times, always on the same folder and port."""
 
     def __init__(self, folder: Path, simulate: int, checkout: Path = CHECKOUT, **settings: str) -> None:
-        """Take ``simulate`` simulated hosts, or with 0 this machine; ``settings`` are named as in the guide."""
+        """Plan a cloud with ``simulate`` simulated hosts, or with this machine as host if that is 0. ``settings`` are
+        named as in the guide.
+        """
         self.data = folder
         self._checkout = checkout
         self._program = str(checkout / "bin/up")
@@ -49,11 +51,13 @@ class Cloud:
         self._options = ["--data", str(folder), "--port", str(self.port)]
         self._simulate = ["--simulate", str(simulate)] if simulate else []
         self.hosts = 0
-        """Real hosts at a switch in the place of this machine; to be set before it is up."""
+        """Number of real hosts that are connected to a switch, instead of this machine; it must be set
+        before ``up``.
+        """
         self._process: subprocess.Popen[str] | None = None
 
     def up(self) -> float:
-        """Start bin/up; return the seconds until it said that it is ready."""
+        """Start bin/up; return the seconds until it has reported that it is ready."""
         began = time.monotonic()
         command = [self._program, *self._options, *self._simulate]
         command += ["--hosts", str(self.hosts)] if self.hosts else []
@@ -82,7 +86,7 @@ class Cloud:
 
     @property
     def pid(self) -> int:
-        """The process of bin/up, while it runs."""
+        """The process id of bin/up while it is running."""
         assert self._process is not None  # noqa: S101 - asked while it runs
         return self._process.pid
 
@@ -100,7 +104,7 @@ class Cloud:
 
     @property
     def portal(self) -> Path:
-        """The folder of web and workers; older versions had none of its own."""
+        """The folder of web and workers; in older versions it is the data folder itself."""
         folder = self.data / PORTAL
         return folder if folder.is_dir() else self.data
 
@@ -113,7 +117,9 @@ class Cloud:
         return credentials.read_passwords(self.data / "clouds.yaml")[user]
 
     def events(self, after: int) -> list[tuple[int, float]]:
-        """Return (number, Unix time of writing) of project events behind a number, read beside the running cloud."""
+        """Return (number, Unix time of writing) of the project events after a number, read while the cloud
+        is running.
+        """
         with closing(sqlite3.connect(f"file:{self.portal / 'db.sqlite3'}?mode=ro", uri=True)) as database:
             rows = database.execute(
                 "SELECT id, created_at FROM events_event WHERE id > ? AND topic LIKE 'project:%' ORDER BY id",
@@ -125,7 +131,7 @@ class Cloud:
             ]
 
     def manage(self, *arguments: str) -> str:
-        """Run manage.py on this cloud's data; returns what it printed."""
+        """Run manage.py on this cloud's data; return its output."""
         own = environment(DataFolder(self.data, CHECKOUT / "var"), self.port) | {"PYTHONPATH": str(self._checkout)}
         done = subprocess.run(
             [str(self._checkout / ".venv/bin/python"), str(self._checkout / "manage.py"), *arguments],
@@ -140,7 +146,7 @@ class Cloud:
         return done.stdout
 
     def allow(self, *resources: str) -> None:
-        """Let the demo project have as much of these as it asks for."""
+        """Remove the demo project's limits of these resources."""
         code = (
             "from uuid import UUID; from provisioning.quotas.services.limits import set_limit;"
             f"[set_limit(UUID({self.project('demo')!r}), resource, -1) for resource in {resources!r}]"
@@ -148,7 +154,7 @@ class Cloud:
         self.manage("shell", "--verbosity", "0", "--command", code)
 
     def parts(self) -> dict[str, list[int]]:
-        """Return the numbers of each service's processes, without guests and their helpers."""
+        """Return the process ids of each service, without guests and their helpers."""
         assert self._process is not None  # noqa: S101 - called while it runs
         found = {"supervisor": [self._process.pid]}
         for child in children(self._process.pid):
@@ -165,7 +171,7 @@ class Cloud:
 
 
 def pss(pid: int) -> int:
-    """Return a process's proportional memory in KiB; 0 when it has ended."""
+    """Return a process's proportional memory in KiB; 0 if the process has ended."""
     try:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
@@ -174,7 +180,7 @@ def pss(pid: int) -> int:
 
 
 class Client:
-    """A signed-in user on one connection, which threads must not share."""
+    """A signed-in user with one connection. Threads must not share it."""
 
     def __init__(self, cloud: Cloud, user: str = "demo") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
@@ -213,17 +219,17 @@ class Client:
         return json.loads(text) if text else None
 
     def ec2_keys(self) -> tuple[str, str]:
-        """Create a key pair for the EC2 API; return the access key and its secret."""
+        """Create EC2 credentials; return the access key and its secret."""
         path = f"/identity/v3/users/{self.user_id}/credentials/OS-EC2"
         made = self.call("POST", path, {"tenant_id": self.project_id})["credential"]
         return str(made["access"]), str(made["secret"])
 
     def launch(self, name: str) -> str:
-        """Ask for a server of the smallest flavor; returns its id as soon as it is accepted."""
+        """Launch a server of the smallest flavor; return its id as soon as the request is accepted."""
         return str(self.call("POST", "/compute/v2.1/servers", {"server": self.wanted(name)})["server"]["id"])
 
     def wanted(self, name: str) -> dict[str, Any]:
-        """Return what is asked for to launch a server of the smallest flavor."""
+        """Return the ``server`` of a launch request with the smallest flavor."""
         return {
             "name": name,
             "imageRef": self._image,
@@ -232,12 +238,12 @@ class Client:
         }
 
     def fault(self, server: str) -> str:
-        """Describe the server's state and fault for an error's text."""
+        """Return the server's state and fault for an error message."""
         found = self.call("GET", f"/compute/v2.1/servers/{server}")["server"]
         return f"{found['name']} is {found['status']}: {found.get('fault', {}).get('message', 'no fault')}"
 
     def delete_all(self) -> None:
-        """Delete every server of the project and wait until they are deleted."""
+        """Delete all servers of the project and wait until they are deleted."""
         deadline = time.monotonic() + ACTIVE_WITHIN
         asked: set[str] = set()
         while time.monotonic() < deadline:

@@ -18,7 +18,7 @@ from provisioning.hosts.models import CachedImage, Host
 
 SERVERS_ON_EACH = 10
 DECISIONS = 21
-"""For each number of hosts; the first is not counted."""
+"""Number of decisions for each number of hosts; the first is not counted."""
 FLAVOR: dict[str, Any] = {"flavorid": "1", "name": "m1", "vcpus": 2, "memory_mb": 4096, "root_gb": 20}
 FLAVOR |= {"ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}, "disk_gb": 20}
 IMAGES = [uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("asked for", "another")]
@@ -89,7 +89,7 @@ def _cached(number: int) -> list[uuid.UUID]:
 
 
 def _server(task: str | None) -> dict[str, Any]:
-    """Return the columns of a server without a host: active, or being built when it has a task."""
+    """Return the columns of a server without a host: being built if it has a task, otherwise active."""
     now = timezone.now()
     return {
         "project_id": PROJECT,
@@ -158,7 +158,9 @@ def curve(*sizes: int, asked: int) -> None:
 
 
 def work(ids: list[str], begin: float) -> None:
-    """Decide from the Unix time ``begin`` on; print as JSON when that began and ended. The first decision warms up."""
+    """Decide from the Unix time ``begin`` on; print as JSON when the decisions began and ended. A first decision before
+    ``begin`` fills caches.
+    """
     list(decide(ids[:1]))
     time.sleep(max(begin - time.time(), 0))
     began = time.time()

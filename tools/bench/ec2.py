@@ -24,10 +24,10 @@ from tools.ec2_client import PATH, Ec2Keys, Signed, read
 
 HOSTS = 3
 MOST_OF_COMPUTE = 2.0
-"""How many times as long as the Compute API the EC2 API should take at most."""
+"""The goal: the maximum time of the EC2 API as a multiple of the Compute API's time."""
 MANY = 100
 AT_ONCE = 25
-"""Servers of one launch while the hundred are created."""
+"""Number of servers in each launch while the listed servers are created."""
 FREE = ("instances", "cores", "ram", "fixed_ips")
 SERVERS, DETAIL, FLAVOR = "/compute/v2.1/servers", "/compute/v2.1/servers/detail", "/compute/v2.1/flavors/1"
 NEWEST = "compute 2.96"
@@ -35,13 +35,13 @@ Ask = Callable[[], bytes]
 
 
 class Wire:
-    """A connection on which requests are sent that are written already."""
+    """A connection for requests that were prepared before."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def send(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> bytes:
-        """Return the body of the answer.  Raises BenchError for a refusal."""
+        """Return the body of the answer. Raises BenchError if the request is refused."""
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         content = response.read()
@@ -54,7 +54,7 @@ class Wire:
 
 
 class Faces:
-    """The demo user's requests to both APIs, each signed or written when it is asked for."""
+    """The demo user's requests to both APIs; each is signed or serialized before it is measured."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.client = Client(cloud)
@@ -92,7 +92,7 @@ def seconds(ask: Ask) -> float:
 
 
 def in_turns(times: int, ec2: Callable[[], Ask], compute: Callable[[], Ask]) -> tuple[list[float], list[float]]:
-    """Return the seconds of each request: first one of EC2, then one of Compute, and the other way round."""
+    """Return the seconds of each request to EC2 and to Compute; their order changes in each round."""
     found: tuple[list[float], list[float]] = [], []
     for number in range(times + 1):
         order = ((0, ec2), (1, compute)) if number % 2 else ((1, compute), (0, ec2))
@@ -104,7 +104,7 @@ def in_turns(times: int, ec2: Callable[[], Ask], compute: Callable[[], Ask]) -> 
 
 
 def rows(what: tuple[str, str], times: int, ec2: Callable[[], Ask], compute: Callable[[], Ask]) -> list[Row]:
-    """Return the two figures, the first with how many times as long it takes; ``what``: the names of both."""
+    """Return a row for each API, the first with the ratio of their times; ``what`` has the names of the rows."""
     ours, theirs = in_turns(times, ec2, compute)
     ratio = statistics.median(ours) / statistics.median(theirs)
     goal = f"at most {MOST_OF_COMPUTE:.0f} times: {'met' if ratio <= MOST_OF_COMPUTE else 'missed'}"
@@ -121,7 +121,7 @@ def lists(faces: Faces, times: int, servers: int) -> list[Row]:
 
 
 def launches(faces: Faces, times: int) -> list[Row]:
-    """Launch a server by each API in turns; each is deleted before the next."""
+    """Launch a server with each API in turn; each is deleted before the next launch."""
     wanted = faces.client.wanted("bench")
     images = {each["Name"]: each["ImageId"] for each in faces.said("DescribeImages")["Images"]}
     image = faces.client.call("GET", f"/image/v2/images/{wanted['imageRef']}")["name"]
@@ -141,7 +141,7 @@ def launches(faces: Faces, times: int) -> list[Row]:
 
 
 def fill(faces: Faces, servers: int) -> None:
-    """Launch until there are so many servers, and wait until all are active.  Raises BenchError."""
+    """Launch until there are ``servers`` servers, and wait until all are active. Raises BenchError."""
     faces.client.delete_all()
     for _ in range(0, servers, AT_ONCE):
         count = min(AT_ONCE, servers)

@@ -26,7 +26,7 @@ REPEATS = 15
 MANY, MOST = 1_000, 10_000
 DETAIL = "/compute/v2.1/servers/detail"
 FAULTY = 20
-"""One server in so many has failed, and shows why."""
+"""One of this many servers has failed, and shows its fault."""
 
 
 def _stand() -> tuple[User, Project]:
@@ -42,7 +42,7 @@ def _stand() -> tuple[User, Project]:
 
 
 def _fill(user: User, project: Project, begin: int, end: int) -> None:
-    """Insert servers with everything that a list shows of them."""
+    """Insert servers with everything that lists show of them."""
     host, _ = Host.objects.get_or_create(name="bench")
     network, _ = Network.objects.get_or_create(project_id=project.id, name="net", bridge="br-bench")
     subnet, _ = Subnet.objects.get_or_create(
@@ -115,7 +115,9 @@ def _timed(query: str, token: str, expected: int) -> list[float]:
 
 
 def _unchanged(query: str, token: str) -> list[float]:
-    """Return the processor's time of answers to who has the page already, each divided by that of the page itself."""
+    """Return the processor time of answers to clients that already have the page, as a fraction of the page's own
+    processor time.
+    """
     client = Client(headers={"X-Auth-Token": token, "OpenStack-API-Version": "compute 2.96"})
     ratios = []
     for _ in range(REPEATS + 1):

@@ -1,4 +1,6 @@
-"""The WebSockets that the benchmark follows: a script's, for states of servers, and a page's, for pushed HTML."""
+"""The WebSockets that the benchmark follows: a script's socket for states of servers, and a page's socket for pushed
+HTML.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ OPEN_WITHIN = 10.0
 
 
 class Socket:
-    """A WebSocket that is read in a thread of its own; every message is passed on with the time of its arrival."""
+    """A WebSocket that is read in its own thread; each message is passed on with its arrival time."""
 
     def __init__(self, url: str, headers: dict[str, str], take: Callable[[dict[str, Any], float], None]) -> None:
         self._take = take
@@ -43,7 +45,7 @@ class Socket:
 
 
 class Servers:
-    """The states of a project's servers as they are pushed: asking for them would slow down what is measured."""
+    """The states of a project's servers as pushed by the cloud: polling would slow down the measured work."""
 
     def __init__(self, port: int, token: str) -> None:
         self._ends: dict[str, tuple[str, float]] = {}
@@ -61,7 +63,9 @@ class Servers:
             self._changed.notify_all()
 
     def end(self, server: str, within: float, *, state: str = "active") -> float | None:
-        """Return the Unix time at which the server was reported in ``state``; None when it is in ERROR or too late."""
+        """Return the Unix time at which the server was reported in ``state``; None if it is in ERROR or ``within``
+        seconds have passed.
+        """
         with self._changed:
             reached = {state, "error"}
             self._changed.wait_for(lambda: self._ends.get(server, ("", 0.0))[0] in reached, within)
@@ -73,7 +77,7 @@ class Servers:
 
 
 class Page:
-    """An open page of a signed-in browser: notes the arrival time of each event."""
+    """An open page of a signed-in browser; records the arrival time of each event."""
 
     def __init__(self, port: int, user: str, password: str, page: str = "instances") -> None:
         self.frames: list[tuple[int, float]] = []
@@ -91,7 +95,7 @@ class Page:
 
 
 def _sign_in(site: str, user: str, password: str) -> str:
-    """Sign in by the form as a person does; return the ``Cookie`` header of the session."""
+    """Sign in with the form like a user; return the ``Cookie`` header of the session."""
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
     with browser.open(f"{site}/auth/login/", timeout=OPEN_WITHIN) as answer:

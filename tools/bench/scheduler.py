@@ -13,24 +13,24 @@ from tools.bench import shell
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 SHARED = 1_000
-"""Hosts over which two workers decide side by side."""
+"""Number of hosts for which two workers decide at the same time."""
 WORKERS = 2
 EACH = 151
-"""Decisions of each worker; the first is not counted."""
+"""Number of decisions of each worker; the first is not counted."""
 START_WITHIN = 4.0
-"""Seconds in which a worker is ready."""
+"""Seconds within which a worker must be ready."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Seconds of decisions over one number of hosts, with claim and records, and of their parts."""
+    """Seconds of decisions for one number of hosts, including claim and records, and of their parts."""
 
     hosts: int
     servers: int
     filled: float
     total: list[float]
     busy: list[float]
-    """Of the processor."""
+    """Processor seconds of the decisions."""
     read: list[float]
     decide: list[float]
     claim: list[float]
@@ -49,7 +49,7 @@ class Scheduling:
 
     points: list[Point]
     a_second: float
-    """Decisions of two workers over SHARED hosts."""
+    """Decisions per second of two workers with SHARED hosts."""
 
 
 def ms(seconds: list[float]) -> str:
@@ -68,7 +68,7 @@ def measure(folder: Path) -> Scheduling:
 
 
 def _side_by_side(folder: Path, ids: list[str]) -> float:
-    """Let workers decide at the same time; return decisions a second from the first begin to the last end."""
+    """Let workers decide at the same time; return the decisions per second from the first begin to the last end."""
     begin = time.time() + START_WITHIN
     shares = [ids[number::WORKERS] for number in range(WORKERS)]
     running = [shell.begin(folder, f"decisions.work({share!r}, {begin})") for share in shares]
@@ -78,7 +78,7 @@ def _side_by_side(folder: Path, ids: list[str]) -> float:
 
 
 def lines(found: Scheduling) -> list[tuple[str, str, str]]:
-    """Return what was measured, its value and the goal, for the table."""
+    """Return rows for the table: the measurement, its value and the goal."""
     rows = [(f"one decision over {point.hosts:,} hosts", point.line(), "") for point in found.points]
     rows[-1] = (*rows[-1][:2], "median under 50 ms")
     rate = f"{found.a_second:.0f} decisions a second"

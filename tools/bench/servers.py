@@ -1,4 +1,4 @@
-"""Measures how long lists of servers take: a thousand in detail, and a page of a hundred among ten thousand."""
+"""Measures the time of lists of servers: 1,000 in detail, and a page of 100 of 10,000."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Lists:
     many: list[float]
     """A page of 100 of 10,000."""
     same: list[float]
-    """The 1,000 for a client that has them already, as a part of what they cost (``If-None-Match``)."""
+    """The 1,000 for a client that already has them (``If-None-Match``), as a fraction of the processor time of the full
+    answer.
+    """
     same_few: list[float]
     """The same for a page of 100."""
 

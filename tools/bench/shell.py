@@ -1,4 +1,4 @@
-"""Runs a module of this package inside Django, in ``manage.py shell`` on a database of its own."""
+"""Runs a module of this package inside Django, in ``manage.py shell`` with a separate database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(folder: Path, code: str) -> subprocess.Popen[str]:
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for the end and return the JSON of the last line.  Raises BenchError when the call failed."""
+    """Wait for the end and return the JSON of the last line. Raises BenchError if the call failed."""
     found: dict[str, Any] = json.loads(_result(process).splitlines()[-1])
     return found
 

@@ -30,7 +30,7 @@ print(json.dumps(seconds[100:]))
 
 @dataclass(frozen=True)
 class Tokens:
-    """Seconds of single requests, and requests a second with SENDERS simultaneous clients."""
+    """Seconds of single requests, and requests per second with SENDERS simultaneous clients."""
 
     issued: list[float]
     issued_a_second: float
@@ -49,7 +49,7 @@ class _Asker:
         self.token = ""
 
     def issue(self) -> None:
-        """Get a token by password."""
+        """Get a token with a password."""
         self.token = str(self._ask("POST", {}, self._body).headers["X-Subject-Token"])
 
     def look(self) -> None:

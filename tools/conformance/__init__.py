@@ -1,1 +1,3 @@
-"""Outside suites against a cloud: which cloud, what it offers, the suites' configuration, their results and a table."""
+"""Runs other projects' test suites against a cloud: the cloud, its facts, the suites' configuration, results and a
+table.
+"""

@@ -1,6 +1,6 @@
 """bin/conformance: runs the test suites of other projects against a cloud, and prints the findings by service.
 
-Without OS_ variables and --cloud it starts a cloud of its own on simulated hosts, and removes it at the end. An
+Without OS_ variables and --cloud it starts a separate cloud on simulated hosts, and removes it at the end. An
 administrator's account is needed: the suites create projects and users. Known differences are in
 tools/conformance/known.toml, with a reason for each; the exit status is 0 when there are no other failures, and none of
 the known failures passes. Results are kept in .cache/conformance/LIST/results.json.
@@ -31,7 +31,7 @@ CLIENTS = {"ansible-aws": ansible.main, "terraform-aws": terraform.main}
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; ends the program when it cannot be understood."""
+    """Read the command line; exits with a message if it is invalid."""
     lists = "\n".join(f"  {name:14} {what}" for name, (what, _) in LISTS.items())
     clients = "  ansible-aws    amazon.aws of Ansible: run, run again unchanged, remove\n" + (
         "  terraform-aws  Terraform's provider aws: apply, change, import, destroy, with empty plans between"
@@ -59,7 +59,7 @@ def say(said: str) -> None:
 
 
 def run(given: argparse.Namespace) -> tuple[list[results.Result], dict[str, str]]:
-    """Run the list and keep its results."""
+    """Run the tests of the list, and save their results."""
     workspace = KEPT / given.list
     own = not (given.cloud or cloud.wanted_by_variables())
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The cloud that a suite is pointed at: one of clouds.yaml or of ``OS_`` variables, or a cloud of its own."""
+"""The cloud that a suite tests: one of clouds.yaml or of the ``OS_`` variables, or a new one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tools.conformance.configuration import Administrator
 
 HOSTS = 2
 CAPACITY = "512:1048576:8000"
-"""vCPUs, MiB and GiB of a simulated host: room for everything that a suite launches at a time."""
+"""vCPUs, MiB of memory and GiB of disk of a simulated host: enough for all servers that a suite launches at a time."""
 SECOND_IMAGE = "conformance-second"
 MULTIATTACH = "multiattach"
 
 
 def named(name: str) -> tuple[CloudRegion, Administrator]:
-    """Return a cloud of clouds.yaml, or that of the variables with ``envvars``, and its administrator.
+    """Return a cloud of clouds.yaml, or with ``envvars`` the cloud of the variables, and its administrator.
 
-    Raises BenchError when it has no password in it: suites sign in by themselves.
+    Raises BenchError if its configuration has no password, which suites need.
     """
     place = region(name)
     return place, administrator(place)
@@ -55,7 +55,7 @@ def wanted_by_variables() -> bool:
 
 @contextmanager
 def own(folder: Path, *, real: bool) -> Iterator[Cloud]:
-    """Start a cloud on simulated hosts, or on this machine with ``real``, and remove it at the end."""
+    """Start a cloud with simulated hosts, or with this machine as host if ``real``; remove it at the end."""
     hosts = 0 if real else HOSTS
     cloud = Cloud(folder, hosts, NOVELLA_AGENT_FAKE_CAPACITY=CAPACITY)
     try:
@@ -77,7 +77,9 @@ def download(place: CloudRegion, image: str, file: Path) -> None:
 
 
 def prepare(place: CloudRegion) -> None:
-    """Create resources that suites expect and a new cloud lacks: a second public image, and a type for multiattach."""
+    """Create resources that suites expect and a new cloud does not have: a second public image, and a volume type for
+    multiattach.
+    """
     connection = Connection(config=place)
     first = next(image for image in connection.image.images(status="active") if image.visibility == "public")
     data = connection.image.download_image(first.id).content

@@ -1,4 +1,4 @@
-"""tempest.conf: the description of a cloud for tempest, from its facts and the command line."""
+"""tempest.conf: the configuration of tempest for a cloud, from its facts and the command line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.bench.cloud import BenchError
 from tools.conformance.facts import Facts, Flavor, Image
 
 IMAGE = "image"
-"""A file in the workspace: the image that guests are launched from."""
+"""The name of a file in the workspace: the image from which guests are launched."""
 Settings = dict[str, dict[str, str]]
 """Section → option → value."""
 OFF = ("swift", "horizon")
-"""Services that no list here has tests of."""
+"""Services without tests in any of the lists."""
 FEATURES = {"resize": "true", "vnc_console": "true", "stable_rescue": "true"}
-"""Properties of Compute that are missing in the API: those of a common cloud of KVM hosts. ``--set`` overrides them."""
+"""Features of Compute that the API does not report, as in a common cloud of KVM hosts. ``--set`` overrides them."""
 NOVELLA = {
     "live_migration": "false",
     "cold_migration": "false",
@@ -27,15 +27,17 @@ NOVELLA = {
     "swap_volume": "true",
     "scheduler_enabled_filters": "all",
 }
-"""The same for clouds of this project, which are recognized by the vendor of their storage pools: servers stay on their
-host.
+"""Differences of this project's clouds from ``FEATURES``: servers stay on their host. Such a cloud is recognized by the
+vendor of its storage pools.
 """
 VENDOR = "Novella"
 
 
 @dataclass(frozen=True)
 class Administrator:
-    """The account that creates projects and users for the suite; empty ``ca_file``: that of the system."""
+    """The account that creates projects and users for the suite. If ``ca_file`` is empty, the system's CA
+    file is used.
+    """
 
     auth_url: str
     username: str
@@ -49,7 +51,8 @@ class Administrator:
 
 
 def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool = False) -> Settings:
-    """Return tempest's configuration; ``ssh``: it signs in to guests, also of an image that it uploads from ``IMAGE``.
+    """Return tempest's configuration. With ``ssh``, it signs in to guests, including those of an image that it uploads
+    from ``IMAGE``.
 
     Raises BenchError if launches are impossible.
     """
@@ -124,9 +127,10 @@ def _compute(facts: Facts) -> Settings:
 
 
 def chosen(facts: Facts) -> tuple[Image, Image, Flavor, Flavor]:
-    """Choose the two smallest images, and the two smallest sizes that both fit.
+    """Choose the two smallest images, and the two smallest flavors that fit both images.
 
-    The second size is not smaller in anything, as a resize wants.  Raises BenchError when there is none.
+    No property of the second flavor is smaller, as a resize requires. Raises BenchError if there are no such images or
+    flavors.
     """
     if not facts.images:
         raise BenchError("there is no public image to launch from")
@@ -191,7 +195,7 @@ def _volume(facts: Facts) -> Settings:
 
 
 def with_changes(found: Settings, changes: Sequence[str]) -> Settings:
-    """Return the settings with ``SECTION.OPTION=VALUE`` of each change.  Raises BenchError for another form."""
+    """Return the settings with changes of the form ``SECTION.OPTION=VALUE``. Raises BenchError for any other form."""
     merged = {section: dict(options) for section, options in found.items()}
     for change in changes:
         where, sign, value = change.partition("=")
@@ -203,7 +207,7 @@ def with_changes(found: Settings, changes: Sequence[str]) -> Settings:
 
 
 def text(found: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the file."""
+    """Return the content of the file."""
     parser = configparser.RawConfigParser(default_section="")
     parser.read_dict(found)
     written = io.StringIO()

@@ -15,13 +15,13 @@ from openstack.config.cloud_region import CloudRegion
 from tools.bench.cloud import BenchError
 
 _VERSION = re.compile(r"/v\d[\d.]*(/.*)?$")
-"""Paths that a catalog may add to the address of a service."""
+"""Versions in the path of a service's address in the catalog."""
 
 
 class Reader(Protocol):
-    """Reads JSON by a path below a service's endpoint, one that begins with its version below its root.
+    """Reads JSON from a path below a service's endpoint; a path with a version is relative to the service's root.
 
-    None: the service does not know the path, or refuses it.
+    Returns None if the service does not know the path or refuses access.
     """
 
     def get(self, service: str, path: str) -> Any: ...
@@ -35,7 +35,7 @@ class ApiReader:
         self._session = place.get_session()
 
     def sign_in(self) -> tuple[str, set[str]]:
-        """Return the caller's id and the types of the catalog. Raises BenchError when the sign-in fails."""
+        """Return the user's id and the types of services in the catalog. Raises BenchError if the sign-in fails."""
         auth = self._session.auth
         if not isinstance(auth, BaseIdentityPlugin):
             raise BenchError("the user of the cloud signs in without an identity service")
@@ -83,13 +83,15 @@ class Image:
     min_ram: int
     """MiB."""
     user: str
-    """The user of its guests, when the image names one."""
+    """The login user of its guests, if the image specifies one."""
     disk_format: str = "raw"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A cloud as its APIs show it to an administrator; microversions are texts as ``2.96``, empty without any."""
+    """A cloud's facts as its APIs show them to an administrator. Microversions are texts like ``2.96``, empty if there
+    are none.
+    """
 
     services: frozenset[str]
     compute_microversion: str = ""
@@ -122,7 +124,9 @@ class Facts:
 
 
 def discover(reader: Reader, services: Iterable[str], user: str) -> Facts:
-    """Ask each service that is in the catalog, as the user with this id.  Raises BenchError when one fails."""
+    """Read the facts from all services in the catalog; ``user`` is the id of the caller. Raises BenchError if a request
+    fails.
+    """
     there = frozenset(services)
     found: dict[str, Any] = {
         "services": there,

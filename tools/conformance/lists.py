@@ -9,17 +9,17 @@ from pathlib import Path
 INTEROP = Path(__file__).with_name("interop.txt")
 _ATTRIBUTES = re.compile(r"\[(.*)\]$")
 _NEVER = re.compile(r"^tempest\.(api\.object_storage|scenario\.(test_object_storage|test_dashboard))")
-"""Of services that this project is none of."""
+"""Tests of services that this project does not have."""
 _GUESTS = re.compile(
     r"^tempest\.((serial_tests\.)?scenario\.test_"
     r"(network_(basic|advanced|v6)|security_groups_basic|instances_with_cinder|minimum_basic)"
     r"|api\.compute\.servers\.test_server_actions\.ServerActionsV293TestJSON)"
 )
-"""Tests of guests on a network, which connect to them regardless of the configuration."""
+"""Tests that connect to guests on a network regardless of the configuration."""
 
 
 def attributes(test: str) -> set[str]:
-    """Return ``id-…``, ``smoke``, ``slow`` … of a test as the suite lists it."""
+    """Return the attributes of a test as listed by the suite: ``id-…``, ``smoke``, ``slow`` …"""
     found = _ATTRIBUTES.search(test)
     return set(found[1].split(",")) if found else set()
 
@@ -56,13 +56,13 @@ LISTS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "slow": ("the same with slow tests", _everything),
     "interop": ("the tests of the guideline for interoperability 2022.11", _of_guideline),
 }
-"""Name → what it is, and which tests belong to it."""
+"""Name of a list → its description, and a function that returns whether a test belongs to it."""
 
 
 def select(tests: Sequence[str], name: str, pattern: str = "", *, ssh: bool = False) -> list[str]:
-    """Return the tests of a list, in their order; ``pattern``: only those whose name contains it.
+    """Return the tests of a list, in their order, whose names match ``pattern``.
 
-    Tests that connect to guests regardless of the configuration belong to a list only with ``ssh``.
+    Tests that connect to guests regardless of the configuration are included only with ``ssh``.
     """
     _, belongs = LISTS[name]
     wanted, reachable = re.compile(pattern), [test for test in tests if ssh or not _GUESTS.match(test)]

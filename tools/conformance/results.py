@@ -1,4 +1,4 @@
-"""The results of a suite, judged by the known differences."""
+"""The results of a suite, compared with the known differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TELLING = re.compile(r"Details: |[\w.]*(Error|Exception|exceptions\.\w+)\b")
 
 
 class Verdict(StrEnum):
-    """The ways in which a test counts."""
+    """The possible verdicts of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -26,7 +26,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """A test, or ``setUpClass (CLASS)`` and ``tearDownClass (CLASS)``; ``detail`` is the reason or the traceback."""
+    """The result of a test, or of ``setUpClass (CLASS)`` or ``tearDownClass (CLASS)``. ``detail`` is the reason or the
+    traceback.
+    """
 
     test: str
     verdict: Verdict
@@ -39,7 +41,7 @@ class Result:
 
     @property
     def service(self) -> str:
-        """``compute`` … for tests of an API, ``scenario`` for those of several."""
+        """The API that the test is for, like ``compute``; ``scenario`` for tests of several APIs."""
         found = _FIXTURE.match(self.test)
         parts = (found[2] if found else self.test).split(".")
         if len(parts) < 3:
@@ -56,14 +58,14 @@ class Result:
 
 
 def plain(test: str) -> str:
-    """Return a test's name without the ids and attributes behind it."""
+    """Return a test's name without the ids and attributes at its end."""
     return test.partition("[")[0]
 
 
 def complete(asked: Iterable[str], rows: Sequence[Result]) -> list[Result]:
     """Return one result for each requested test, and one for each failed tear-down of a class.
 
-    A suite that skips or fails in the set-up of a class reports it once; it applies to every test of the class.
+    If the set-up of a class fails or is skipped, the suite reports it once, and it applies to all tests of the class.
     """
     said = {plain(row.test): row for row in rows}
     found = []
@@ -80,7 +82,9 @@ def complete(asked: Iterable[str], rows: Sequence[Result]) -> list[Result]:
 
 @dataclass(frozen=True)
 class Known:
-    """A difference that is meant: ``test`` matches from the beginning of its name, ``said`` is part of the reason."""
+    """A known difference, with the reason ``why``. ``test`` must match the beginning of a test's name, ``said`` a part
+    of its detail.
+    """
 
     why: str
     test: str = ""
@@ -92,7 +96,7 @@ class Known:
 
 @dataclass(frozen=True)
 class KnownDifferences:
-    """Tests that fail, and reasons for skipping, because this cloud leaves something out."""
+    """Tests that fail and reasons for skipped tests, because this cloud does not have a feature."""
 
     fails: Sequence[Known] = ()
     skips: Sequence[Known] = ()
@@ -113,21 +117,21 @@ def known_differences(path: Path) -> KnownDifferences:
 
 @dataclass(frozen=True)
 class Judged:
-    """Results with what was known of them."""
+    """Results, classified by the known differences."""
 
     results: Sequence[Result]
     failures: Sequence[Result]
-    """Unexpected ones, tear-downs of classes among them."""
+    """Unexpected failures, including tear-downs of classes."""
     differences: Sequence[tuple[Result, str]]
-    """Failures that are known, with the reason."""
+    """Known failures, with the reason."""
     passed_unexpectedly: Sequence[Result]
     skips: Mapping[str, Sequence[Result]]
     """Reason of known.toml → tests."""
     unexplained: Sequence[Result]
-    """Skipped, without a reason in known.toml."""
+    """Skipped tests without a reason in known.toml."""
 
     def clean(self, *, every_skip: bool) -> bool:
-        """Whether everything is as known; ``every_skip``: each skip must have its reason."""
+        """Whether there are no unexpected results. With ``every_skip``, each skipped test must have a reason."""
         return not (self.failures or self.passed_unexpectedly or (every_skip and self.unexplained))
 
 
@@ -154,7 +158,7 @@ def judge(results: Sequence[Result], known: KnownDifferences) -> Judged:
 
 
 def write(path: Path, results: Sequence[Result], about: Mapping[str, str]) -> None:
-    """Keep results as JSON, to be judged again or compared."""
+    """Save results as JSON, so that they can be judged again or compared."""
     path.write_text(json.dumps({"about": dict(about), "results": [asdict(each) for each in results]}, indent=1) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Reads a subunit stream and writes a JSON line for each test; the suites' own Python runs it, which has subunit."""
+"""Reads a subunit stream and writes a JSON line for each test. The suites' own Python runs it, which has subunit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = {"success": "passed", "xfail": "passed", "skip": "skipped"}
 
 
 def row(test: dict[str, Any]) -> dict[str, Any]:
-    """Return a test's line: its words as ``results.Result`` has them."""
+    """Return a test's line with the fields of ``results.Result``."""
     began, ended = test["timestamps"]
     verdict = WORDS.get(test["status"], "failed")
     details = {

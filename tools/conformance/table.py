@@ -1,4 +1,4 @@
-"""The table of a run, for a terminal and for a page."""
+"""The table of a run, for the terminal and for a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADS = ("", "tests", "passed", "failed", "known differences", "skipped", "tear-
 
 
 def rows(judged: Judged) -> list[tuple[str, ...]]:
-    """Return a row of texts for each service and one for all, in the order of ``HEADS``."""
+    """Return a row of texts for each service and one for all services, in the order of ``HEADS``."""
     services = sorted({result.service for result in judged.results})
     return [_row(judged, service, service) for service in services] + [_row(judged, "all", "")]
 
@@ -33,7 +33,7 @@ def _row(judged: Judged, label: str, service: str) -> tuple[str, ...]:
 
 
 def text(judged: Judged) -> list[str]:
-    """Return the table with the lists behind it, as lines for a terminal."""
+    """Return the lines for a terminal: the table, followed by lists of failures and other unexpected results."""
     cells = [HEADS, *rows(judged)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(HEADS))]
     said = [
@@ -54,7 +54,9 @@ def text(judged: Judged) -> list[str]:
 
 
 def markdown(judged: Judged, about: Mapping[str, str]) -> list[str]:
-    """Return the same for a page: the table, known differences, and reasons for skipping with their tests counted."""
+    """Return the lines for a page: the table, failures, known differences, and reasons for skipped tests with their
+    numbers.
+    """
     said = [", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
     said += [_line(HEADS), _line(["---", *["--:"] * (len(HEADS) - 1)]), *(_line(row) for row in rows(judged))]
     if judged.failures:
@@ -74,7 +76,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def write_page(page: Path, name: str, lines: Sequence[str]) -> None:
-    """Replace what is between the comments ``NAME begins`` and ``NAME ends`` of a page.  Raises BenchError."""
+    """Replace the lines between the comments ``NAME begins`` and ``NAME ends`` of a page. Raises BenchError."""
     whole = page.read_text()
     begins, ends = f"<!-- {name} begins -->", f"<!-- {name} ends -->"
     pattern = re.compile(f"{re.escape(begins)}\n.*?{re.escape(ends)}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Tempest in its own environment and workspace: lists its tests, runs some of them, and returns what it said."""
+"""Tempest in its own environment and workspace: lists its tests, runs some of them, and returns the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READER = Path(__file__).with_name("subunit_rows.py")
 
 
 class Tempest:
-    """One workspace, made new; ``environment`` is a virtual environment that has tempest."""
+    """A new workspace; ``environment`` is a virtual environment in which tempest is installed."""
 
     def __init__(self, environment: Path, workspace: Path) -> None:
         self._programs, self.workspace = environment / "bin", workspace
@@ -28,7 +28,7 @@ class Tempest:
         self._run("tempest", "init", "--name", workspace.name, str(workspace))
 
     def configure(self, text: str) -> None:
-        """Write tempest.conf, which holds the administrator's password."""
+        """Write tempest.conf, readable only by its owner because it contains the administrator's password."""
         self._configuration.parent.mkdir(exist_ok=True)
         self._configuration.unlink(missing_ok=True)
         self._configuration.touch(mode=0o600)
@@ -45,7 +45,7 @@ class Tempest:
         return [line for line in listed.splitlines() if line.startswith("tempest.")]
 
     def run(self, tests: Sequence[str], workers: int) -> list[Result]:
-        """Run these tests, several in parallel, and return the result of each. The output is in ``run.log``."""
+        """Run these tests, ``workers`` at a time, and return the result of each. The output is in ``run.log``."""
         wanted = self.workspace / "tests.txt"
         wanted.write_text("\n".join(tests) + "\n")
         command = [str(self._programs / "tempest"), "run", "--config-file", str(self._configuration)]
@@ -81,6 +81,6 @@ class Tempest:
         return done
 
     def _environment(self) -> dict[str, str]:
-        """Return this process's variables without those that would choose another cloud or configuration."""
+        """Return this process's environment without variables that would select another cloud or configuration."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "TEMPEST_", "PYTHON"))}
         return kept | {"HOME": str(self._home)}

@@ -36,13 +36,15 @@ SECTOR = 512
 MIB = 2048  # in sectors
 
 HOST_PACKAGES = ("apt", "cpio", "dpkg", "e2fsprogs", "mtools", "qemu-utils", "syslinux", "syslinux-common", "zstd")
-"""The packages that the machine needs; the names are the same on Debian 12 and 13 and Ubuntu 22.04 and 24.04."""
+"""The packages that this machine must have; the names are the same on Debian 12 and 13 and Ubuntu 22.04 and 24.04."""
 HOST_PROGRAMS = {"apt-get": "apt", "cpio": "cpio", "dpkg-deb": "dpkg", "mke2fs": "e2fsprogs", "mcopy": "mtools",
                  "qemu-img": "qemu-utils", "syslinux": "syslinux"}  # fmt: skip
 MBR = ("/usr/lib/syslinux/mbr/mbr.bin", "/usr/lib/SYSLINUX/mbr.bin")
 
 KERNELS = ("linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64")
-"""The first one in the machine's package lists is used: small and fast kernels for virtual machines."""
+"""Kernel packages, small and fast ones for virtual machines first. The first one in the machine's package lists is
+used.
+"""
 USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs", "util-linux")
 LIBRARY = re.compile(r"^(lib|zlib)")
 KERNEL_PART = re.compile(r"^linux-(image|modules)-\d")
@@ -69,7 +71,7 @@ class Work:
     top: Path
 
     def folder(self, name: str) -> Path:
-        """Return a folder below it, made if absent."""
+        """Return a folder below ``top``, and create it if it does not exist."""
         path = self.top / name
         path.mkdir(exist_ok=True)
         return path
@@ -81,7 +83,7 @@ def search_path() -> str:
 
 
 def run(*command: str | Path, cwd: Path | None = None, stdin: bytes | None = None) -> str:
-    """Run a program and return its output.  Raises BuildError with its last words."""
+    """Run a program and return its output. Raises BuildError with the end of its error output."""
     environment = os.environ | {"LC_ALL": "C", "MTOOLS_SKIP_CHECK": "1", "PATH": search_path()}
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, env=environment, check=False)
@@ -92,7 +94,7 @@ def run(*command: str | Path, cwd: Path | None = None, stdin: bytes | None = Non
 
 
 def recipe_hash() -> str:
-    """Hash all that decides what the image is, except the versions of the packages."""
+    """Return a hash of everything that determines the image, except the versions of the packages."""
     digest = hashlib.sha256()
     here = Path(__file__).resolve()
     for path in sorted([*here.parent.glob("*.py"), *FILES.iterdir()]):
@@ -101,7 +103,7 @@ def recipe_hash() -> str:
 
 
 def dependencies(*packages: str, recurse: bool) -> list[str]:
-    """Ask apt what the packages need; return an empty list for unknown packages."""
+    """Return the dependencies of packages according to apt; an empty list for unknown packages."""
     options = ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"]
     try:
         lines = run("apt-cache", "depends", *(["--recurse"] if recurse else []), *options, *packages).splitlines()
@@ -112,7 +114,7 @@ def dependencies(*packages: str, recurse: bool) -> list[str]:
 
 
 def choose_packages() -> list[str]:
-    """Return every package of the guest: kernel, modules, programs and their libraries."""
+    """Return all packages of the guest: kernel, modules, programs and their libraries."""
     for meta in KERNELS:
         kernel = [name for name in dependencies(meta, recurse=False) if KERNEL_PART.match(name)]
         if kernel:
@@ -126,9 +128,9 @@ def choose_packages() -> list[str]:
 
 
 def unpack_packages(work: Work) -> tuple[Path, list[str]]:
-    """Download and unpack the packages; return the tree and the names of the files fetched (with versions)."""
+    """Download and unpack the packages; return the tree, and the names of the package files (with versions)."""
     downloads, tree = work.folder("downloads"), work.folder("tree")
-    # apt would change to a user of its own, who may not write here.
+    # apt would switch to a user of its own, who may not write here.
     run("apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *choose_packages(), cwd=downloads)
     packages = sorted(downloads.glob("*.deb"))
     for package in packages:
@@ -137,7 +139,7 @@ def unpack_packages(work: Work) -> tuple[Path, list[str]]:
 
 
 def find(tree: Path, path: str) -> Path:
-    """Find a file whether or not this distribution has merged ``/usr``."""
+    """Return the path of a file, whether or not this distribution has merged ``/usr``. Raises BuildError."""
     for candidate in (tree / path, tree / "usr" / path, tree / path.removeprefix("usr/")):
         if candidate.exists():
             return candidate
@@ -145,7 +147,7 @@ def find(tree: Path, path: str) -> Path:
 
 
 def install(source: Path, target: Path, mode: int = 0o755) -> None:
-    """Copy a file with its mode, following links."""
+    """Copy a file and set its mode; links are followed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     target.chmod(mode)
@@ -173,7 +175,7 @@ def build_ramdisk(work: Work, tree: Path, modules: Path) -> bytes:
 
 
 def copy_program(tree: Path, path: str, root: Path) -> None:
-    """Copy a program that is not busybox with the libraries its loader asks for."""
+    """Copy a program that is not part of busybox, with the libraries that its loader requires."""
     loader = find(tree, "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
     install(loader, root / "lib64/ld-linux-x86-64.so.2")
     folders = [tree / "lib/x86_64-linux-gnu", tree / "usr/lib/x86_64-linux-gnu"]
@@ -224,7 +226,9 @@ def build_root(work: Work, tree: Path, modules: Path) -> Path:
 
 
 def partition_table(partitions: Sequence[tuple[int, int, int, int]], *, bios: bool = True) -> bytes:
-    """Return an MBR with (flag, type, first sector, sectors) entries, and syslinux's boot code for ``bios``."""
+    """Return an MBR with entries of (flag, type, first sector, sectors); with ``bios``, it contains syslinux's boot
+    code.
+    """
     code = b"" if not bios else next((Path(path).read_bytes() for path in MBR if Path(path).exists()), None)
     if code is None:
         raise BuildError("syslinux's mbr.bin is missing: install syslinux-common.")
@@ -234,8 +238,8 @@ def partition_table(partitions: Sequence[tuple[int, int, int, int]], *, bios: bo
 
 
 def build_disk(work: Work, kernel: Path, ramdisk: bytes, root: Path) -> Path:
-    """Write the complete disk: boot code, FAT with syslinux, kernel and ramdisk, then the root partition as the last
-    one.
+    """Write the complete disk: boot code, a FAT partition with syslinux, kernel and ramdisk, and the root partition at
+    the end.
     """
     (work.top / "initrd.gz").write_bytes(ramdisk)
     boot_size = (kernel.stat().st_size + len(ramdisk)) // (1 << 20) + 3
@@ -258,7 +262,7 @@ def build_disk(work: Work, kernel: Path, ramdisk: bytes, root: Path) -> Path:
 
 
 def build(destination: Path) -> dict[str, object]:
-    """Build the image and its record in ``destination``; neither name ever has an unfinished file."""
+    """Build the image and its record in ``destination``. Neither name ever refers to an incomplete file."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=".guest-", dir=destination) as folder:
         work = Work(Path(folder))
@@ -297,7 +301,7 @@ def already_built(destination: Path) -> dict[str, object] | None:
 
 
 def check_host(programs: Iterable[str]) -> None:
-    """Raise BuildError naming the packages that the machine lacks."""
+    """Raise BuildError with the names of missing packages."""
     missing = sorted({HOST_PROGRAMS[name] for name in programs if shutil.which(name, path=search_path()) is None})
     if missing:
         raise BuildError("These packages are missing: " + " ".join(missing))

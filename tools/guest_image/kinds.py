@@ -1,7 +1,7 @@
 """Builds small disks of many kinds, like those of users from other clouds, from packages of this machine's Debian.
 
-Each has one kernel, Debian's general one, and a ramdisk with busybox and the drivers of its kind only, whose first
-program prints the hardware that it has found on the serial line. Nothing is installed or mounted.
+Each has Debian's general kernel, and a ramdisk with busybox and only the drivers of its kind. The first program in the
+ramdisk prints the hardware that it has found on the serial line. Nothing is installed or mounted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ boot
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of disk: its drivers, and what brings it up: ``bios``, ``uefi``, ``shim`` or ``iso``."""
+    """A kind of disk: its drivers, and its boot loader: ``bios``, ``uefi``, ``shim`` or ``iso``."""
 
     name: str
     loader: str
@@ -86,7 +86,9 @@ def unpack(work: Work) -> Path:
 
 
 def ramdisk(work: Work, tree: Path, modules: Path, kind: Kind, builder: str = "") -> bytes:
-    """Create the ramdisk of a kind; ``builder`` is a shell program that runs instead of reporting the disks."""
+    """Create the ramdisk of a kind. ``builder`` is a shell script that the ramdisk runs instead of reporting the
+    hardware.
+    """
     top = work.folder(f"ramdisk-{kind.name}{'-builder' if builder else ''}")
     for name in ("proc", "sys", "dev", "run", "mnt", "etc"):
         (top / name).mkdir(exist_ok=True)
@@ -106,7 +108,7 @@ def ramdisk(work: Work, tree: Path, modules: Path, kind: Kind, builder: str = ""
 
 
 def boot_files(work: Work, tree: Path, kind: Kind, packed: bytes) -> list[tuple[Path, str]]:
-    """Write what a kind boots from; return each file with its path on the boot partition."""
+    """Write the boot files of a kind; return each file with its path on the boot partition."""
     folder = work.folder(f"boot-{kind.name}")
     (folder / "initrd.gz").write_bytes(packed)
     (folder / "syslinux.cfg").write_text(
@@ -125,7 +127,7 @@ def boot_files(work: Work, tree: Path, kind: Kind, packed: bytes) -> list[tuple[
 
 
 def disk(work: Work, kind: Kind, files: Sequence[tuple[Path, str]], more: int = 0) -> Path:
-    """Write a raw disk with one boot partition, and one of ``more`` MiB behind it."""
+    """Write a raw disk with a boot partition and, if ``more`` is not 0, a second partition of ``more`` MiB."""
     count = (sum(path.stat().st_size for path, _ in files) // (1 << 20) + 4) * MIB
     raw = work.top / f"{kind.name}.raw"
     partitions = [(0x80, FAT if kind.loader == "bios" else ESP, MIB, count)]
@@ -149,7 +151,7 @@ def disk(work: Work, kind: Kind, files: Sequence[tuple[Path, str]], more: int = 
 
 
 def cd(work: Work, tree: Path, files: Sequence[tuple[Path, str]]) -> Path:
-    """Write a CD that BIOS boots."""
+    """Write a CD that can be booted by BIOS."""
     top, image = work.folder("cd"), work.top / "iso.iso"
     for source, target in files:
         install(source, top / target, 0o644)
@@ -162,7 +164,7 @@ def cd(work: Work, tree: Path, files: Sequence[tuple[Path, str]]) -> Path:
 
 
 def write_volume_group(work: Work, tree: Path, modules: Path, kind: Kind, raw: Path) -> None:
-    """Let a guest create the volume group on the disk's second partition: LVM works on devices only."""
+    """Let a guest create the volume group on the disk's second partition, because LVM works only on devices."""
     packed = work.top / "builder.gz"
     packed.write_bytes(ramdisk(work, tree, modules, kind, f"""\
 lvm pvcreate -qq /dev/vda2 && lvm vgcreate -qq {LVM_GROUP} /dev/vda2 &&
@@ -178,7 +180,7 @@ echo written by its builder | dd of=/dev/{LVM_GROUP}/{LVM_VOLUME} conv=sync 2>/d
 
 
 class Builder:
-    """Builds disks in a folder, from packages that are unpacked there once."""
+    """Builds disks in a folder; the packages are unpacked there once."""
 
     def __init__(self, destination: Path) -> None:
         self._destination, self._work = destination, Work(destination)

@@ -18,7 +18,7 @@ def plain(name: str) -> str:
 
 
 def content(path: Path) -> bytes:
-    """Return the module uncompressed, as the ramdisk's insmod needs it."""
+    """Return the uncompressed module, which the ramdisk's insmod requires."""
     if path.suffix == ".xz":
         return lzma.decompress(path.read_bytes())
     if path.suffix == ".zst":
@@ -29,8 +29,8 @@ def content(path: Path) -> bytes:
 def copy_modules(source: Path, target: Path, names: Iterable[str]) -> list[str]:
     """Copy ``names`` and their dependencies from the modules folder ``source``; write and return ``target/order``.
 
-    Dependencies are read from the modules themselves: packages contain no ``modules.dep``. Modules that are built into
-    the kernel are left out. Raises LookupError for a name that is neither.
+    Dependencies are read from the modules themselves, because packages contain no ``modules.dep``. Modules that are
+    built into the kernel are omitted. Raises LookupError for a name that is neither a module nor built in.
     """
     found = {plain(SUFFIX.sub("", path.name)): path for path in source.rglob("*.ko*") if SUFFIX.search(path.name)}
     builtin = {plain(SUFFIX.sub("", Path(line).name)) for line in (source / "modules.builtin").read_text().splitlines()}

@@ -1,1 +1,1 @@
-"""Breaks chosen functions in small ways and asks the tests of a tier whether they notice."""
+"""Changes chosen functions in small ways, and checks whether the tests of a tier fail."""

@@ -1,7 +1,7 @@
 """Measures the share of mutants that the tests of a tier kill: ``python -m tools.mutants --tier landing``.
 
-A mutant is the program with one small change in a chosen function. It is killed when a test fails or runs for too long;
-one that survives is a change that no test notices, or none that can be noticed.
+A mutant is the program with one small change in a chosen function. It is killed if a test fails or takes too long. If
+it survives, the tests do not detect the change, or the change has no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from tools.mutants.targets import TARGETS, Target
 OWN = Path(__file__).resolve().parents[2]
 MOST = 25
 OF_MACHINE = "postgresql or ceph or libvirt or compat or e2e"
-"""Marks of tests that need more than Python: only the deep tier asks them, for they take minutes for one mutant."""
+"""Marks of tests that need more than Python. Only the deep tier runs them, because they take minutes for
+each mutant.
+"""
 TIERS = {"quick": f"not ({OF_MACHINE})", "landing": f"not ({OF_MACHINE})", "deep": ""}
 
 
@@ -42,7 +44,7 @@ def options() -> argparse.Namespace:
 
 
 def verdicts(checkout: Path, target: Target, made: list[Mutant], tier: str, folder: Path) -> list[dict[str, Any]]:
-    """Run the tests for each mutant.  Raises SystemExit when they fail without one."""
+    """Run the tests for each mutant. Raises SystemExit if they fail without a mutant."""
     asked, answered = folder / f"{target.name}.json", folder / f"{target.name}.jsonl"
     module = target.path.removesuffix(".py").replace("/", ".")
     wanted = {"module": module, "path": str(checkout / target.path), "mutants": [asdict(mutant) for mutant in made]}

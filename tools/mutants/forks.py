@@ -1,7 +1,7 @@
 """A pytest plugin that runs the collected tests once for each mutant, each time in a fork of the loaded process.
 
-A process of its own for each would load Django and all of the tests again, which takes longer than most of the tests.
-The fork gives the function that is already in use the code of the mutant.
+A separate process for each mutant would load Django and all tests again, which takes longer than most tests. In the
+fork, the code of the loaded function is replaced by the code of the mutant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 
 CLEAN_WITHIN = 900.0
 SPARE, TIMES = 60.0, 5.0
-"""Seconds for a mutant: ``TIMES`` those of the unchanged code, and ``SPARE`` more."""
+"""The time limit of a mutant: ``TIMES`` the duration with the unchanged code, plus ``SPARE`` seconds."""
 DATA = "NOVELLA_DATA"
 
 
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def put_in(module: str, name: str, source: str, path: str) -> None:
-    """Give a function of a loaded module the code that it has in another source of the module."""
+    """Replace the code of a function in a loaded module by its code in another source of the module."""
     code = next(each for each in _codes(compile(source, path, "exec", dont_inherit=True)) if each.co_qualname == name)
     found: object = importlib.import_module(module)
     for part in name.split("."):
@@ -65,7 +65,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 class _Child:
-    """Writes down which test failed first, and ends without what the parent's process does at its end."""
+    """Records the first failed test, and ends the process without the cleanup of the parent process."""
 
     def __init__(self, said: Path) -> None:
         self._said = said
@@ -90,7 +90,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     shutil.copytree(os.environ[DATA], kept)
     within = CLEAN_WITHIN
     for mutant in [None, *wanted["mutants"]]:
-        shutil.rmtree(os.environ[DATA], ignore_errors=True)  # one that broke off has removed it
+        shutil.rmtree(os.environ[DATA], ignore_errors=True)  # a mutant whose tests were aborted may have removed it
         shutil.copytree(kept, os.environ[DATA])
         said = Path(f"{verdicts}.said")
         said.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ def _become(session: pytest.Session, mutant: dict[str, str] | None, wanted: dict
 
 
 def _wait(child: int, within: float) -> tuple[int | None, float]:
-    """Return the status that pytest ended with, None for one that was still running, and its processor-seconds."""
+    """Return pytest's exit status (None if it exceeded the time limit) and the processor seconds."""
     deadline = time.monotonic() + within
     while True:
         ended, status, used = os.wait4(child, os.WNOHANG)

@@ -1,7 +1,7 @@
 """Creates the mutants of chosen functions with the operators of Cosmic Ray.
 
-The choice depends on the seed and on the text of each function, so that the same ones are tested after a change
-elsewhere.
+The choice depends only on the seed and on the text of each function, so that a change elsewhere does not change the
+tested mutants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Mutant:
     """A module's source with one change inside one function."""
 
     key: str
-    """The same for the same change of the same line, in each run."""
+    """The key of the same change of the same line is the same in each run."""
     function: str
     line: int
     before: str
@@ -43,9 +43,9 @@ class _Place:
 
 
 def mutants(source: str, functions: Iterable[str], most: int) -> list[Mutant]:
-    """Return at most ``most`` mutants, by a fixed shuffle; of one kind there is one at each position.
+    """Return at most ``most`` mutants, in a fixed random order; at each position there is at most one mutant of a kind.
 
-    Raises LookupError when a function (``name`` or ``Class.name``) is not in the source.
+    Raises LookupError if a function (``name`` or ``Class.name``) is not in the source.
     """
     wanted = _spans(ast.parse(source), functions)
     found: list[Mutant] = []
@@ -100,7 +100,7 @@ def _places(source: str, wanted: dict[str, range]) -> Iterator[_Place]:
 
 
 def _made(source: str, place: _Place) -> Mutant | None:
-    """Return the mutant, or nothing where the program is the same (an annotation was changed) or none."""
+    """Return the mutant, or None if the program does not change (only an annotation does) or is invalid."""
     try:
         changed = mutate_code(source, get_operator(place.operator)(), place.occurrence)
         if changed is None or _program(changed) == _program(source):

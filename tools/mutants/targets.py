@@ -1,4 +1,4 @@
-"""The functions that are broken on purpose, and the tests that are asked about each."""
+"""The functions that are mutated, and the tests that are run for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """Functions of one module; ``tests`` are files and folders, those that fail soonest first."""
+    """Functions of one module, and the files and folders of their tests; tests that fail soonest come first."""
 
     name: str
     path: str

@@ -1,4 +1,4 @@
-"""bin/soak: runs a cloud of its own on simulated hosts, and reports whether memory, files, rows and disk grow."""
+"""bin/soak: runs a separate cloud on simulated hosts, and reports whether memory, files, rows and disk usage grow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.soak.work import Work
 
 HOSTS = 3
 KEPT = timedelta(seconds=60)
-"""The retention of completed records meanwhile: manage.py purge is run with every sample."""
+"""The retention of completed records during the run: each sample also runs manage.py purge."""
 BY_RULE = {
     "hosts_hostcommand": "finished commands are kept for a day",
     "notifications_notification": "for NOVELLA_NOTIFICATION_RETENTION",
@@ -26,7 +26,7 @@ BY_RULE = {
     "identity_session": "until a session ends",
     "sqlite_sequence": "",
 }
-"""Tables that grow with what is done, by their rule, for longer than a run."""
+"""Tables that keep growing during a run, because their retention is longer than the run → the rule."""
 FLOORS = {
     "memory": Floor(0.05, 4.0),
     "files": Floor(0.05, 6.0),
@@ -34,7 +34,7 @@ FLOORS = {
     "rows": Floor(0.05, 30.0),
     "disk": Floor(0.1, 8.0),
 }
-"""The limits for a flat result: MiB, numbers, numbers, numbers, MiB."""
+"""Kind of number → its limits for a flat result: memory and disk in MiB, the others as counts."""
 Samples = dict[str, list[tuple[float, float]]]
 
 
@@ -59,7 +59,7 @@ def options() -> argparse.Namespace:
 
 
 def look(cloud: Cloud) -> dict[str, float]:
-    """Return name → number now: ``memory web``, ``files web``, ``rows compute_instance``, ``disk images`` …"""
+    """Return name → current value: ``memory web``, ``files web``, ``rows compute_instance``, ``disk images`` …"""
     found: dict[str, float] = {}
     for service, pids in measure.processes(cloud.pid).items():
         found[f"memory {service}"] = sum(measure.pss_mib(pid) for pid in pids)
@@ -71,7 +71,7 @@ def look(cloud: Cloud) -> dict[str, float]:
 
 
 def line(seconds: float, now: Mapping[str, float], work: Work) -> str:
-    """Return one sample in one line."""
+    """Return a sample as one line of text."""
     services = [name.removeprefix("memory ") for name in now if name.startswith("memory ")]
     each = (
         f"{service} {now[f'memory {service}']:.1f} MiB/{now[f'files {service}']:.0f} files"
@@ -90,7 +90,7 @@ def purge(cloud: Cloud) -> None:
 
 
 def judge(samples: Samples) -> dict[str, Trend]:
-    """Return name → how it went, of what has a rule."""
+    """Return name → trend, for the numbers that have limits in ``FLOORS``."""
     return {
         name: trend(values, FLOORS[name.partition(" ")[0]])
         for name, values in samples.items()
@@ -99,7 +99,7 @@ def judge(samples: Samples) -> dict[str, Trend]:
 
 
 def report(trends: Mapping[str, Trend]) -> bool:
-    """Print what matters; return whether nothing grows that should not."""
+    """Print the trends, of tables only those that grow; return whether no number grows without a rule."""
     clean = True
     print(f"\n{'second half':<44} {'begins':>10} {'ends':>10}")
     for name, found in trends.items():

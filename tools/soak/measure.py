@@ -12,13 +12,13 @@ from pathlib import Path
 from up.processes import children, command_line, descendants
 
 SERVICES = {"manage.py web": "web", "qworker": "worker", "compute_agent": "agent"}
-"""A word of the command line → what the service is called."""
+"""Part of the command line → name of the service."""
 PARTS = ("portal/db.sqlite3", "portal/images", "portal/run", "hosts", "log", "run")
-"""The measured parts of the data folder, each with everything in it."""
+"""The measured parts of the data folder, each with all its content."""
 
 
 def processes(supervisor: int) -> dict[str, list[int]]:
-    """Return service → its Python processes, without guests and their helpers."""
+    """Return service → ids of its Python processes, without guests and their helpers."""
     found = {"supervisor": [supervisor]}
     for child in children(supervisor):
         line = command_line(child)
@@ -30,7 +30,7 @@ def processes(supervisor: int) -> dict[str, list[int]]:
 
 
 def pss_mib(pid: int) -> float:
-    """Return the proportional memory of a process; 0 when it has ended."""
+    """Return the proportional memory (PSS) of a process in MiB; 0 if the process has ended."""
     try:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
@@ -39,7 +39,7 @@ def pss_mib(pid: int) -> float:
 
 
 def count_of(pid: int, folder: str) -> int:
-    """Return how many entries ``/proc/PID/folder`` has: ``fd`` or ``task``."""
+    """Return the number of entries in ``/proc/PID/folder``; ``folder`` is ``fd`` or ``task``."""
     try:
         return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
     except OSError:
@@ -47,20 +47,20 @@ def count_of(pid: int, folder: str) -> int:
 
 
 def rows(database: Path) -> dict[str, int]:
-    """Return table → its rows, read beside the running cloud."""
+    """Return table → number of rows, read while the cloud is running."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}  # noqa: S608
 
 
 def disk_mib(folder: Path) -> dict[str, float]:
-    """Return part of the data folder → MiB on the disk; the database with its write-ahead log."""
+    """Return part of the data folder → disk usage in MiB; the database includes its write-ahead log."""
     return {part: sum(_blocks(path) for path in folder.glob(f"{part}*")) / 2048 for part in PARTS}
 
 
 def _blocks(path: Path) -> int:
-    """Return 512-byte blocks of a file, or of everything below a folder; files that disappear meanwhile count as
-    zero.
+    """Return the number of 512-byte blocks of a file, or of everything below a folder. A file that disappears in the
+    meantime counts as zero.
     """
     total = 0
     try:

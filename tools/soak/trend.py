@@ -1,4 +1,4 @@
-"""Whether a number that was looked at again and again still grows at the end."""
+"""Finds out whether a repeatedly measured number still grows at the end of a run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST = 6
-"""The fewest samples in the second half for a result."""
+"""The minimum number of samples in the second half for a verdict."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The limits for a flat result: a rise over the second half of at most ``share`` of the mean, or of ``least``."""
+    """Limits below which a rise over the second half counts as flat: ``share`` of the mean, or ``least`` if that is
+    more.
+    """
 
     share: float
     least: float
@@ -20,9 +22,9 @@ class Floor:
 
 @dataclass(frozen=True)
 class Trend:
-    """How a number went: at the beginning of the second half and at the end of it, along a straight line.
+    """The trend of a number: the values at the beginning and end of the second half, on a fitted straight line.
 
-    ``flat`` None: there were too few samples.
+    ``flat`` is None if there were too few samples.
     """
 
     first: float
@@ -35,7 +37,7 @@ class Trend:
 
 
 def trend(samples: Sequence[tuple[float, float]], floor: Floor) -> Trend:
-    """Judge (moment, value) pairs, in order of time, by the slope of their second half (least squares)."""
+    """Judge (time, value) pairs, in order of time, by the slope of their second half (least squares)."""
     middle = (samples[0][0] + samples[-1][0]) / 2
     half = [(moment, value) for moment, value in samples if moment >= middle]
     values = [value for _, value in half]

@@ -1,4 +1,4 @@
-"""The work of the cloud meanwhile: each kind in a thread of its own, again and again."""
+"""The work of the cloud during the run: each kind is repeated in its own thread."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ LOG_LINES = 20
 
 
 class Work:
-    """The kinds of work; ``done`` counts what went well, ``failed`` what did not, with the last reason of each."""
+    """The kinds of work. ``done`` counts successful rounds by kind, ``failed`` failed ones; ``reasons`` has the last
+    error of each kind.
+    """
 
     def __init__(self, cloud: Cloud, pause: float) -> None:
-        """Wait ``pause`` seconds between two rounds of each kind."""
+        """``pause`` is the number of seconds between two rounds of a kind."""
         self._cloud, self._pause = cloud, pause
         self.done: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -41,7 +43,7 @@ class Work:
             thread.start()
 
     def stop(self) -> None:
-        """Let each round end, and delete what is there."""
+        """Wait for the running rounds, and delete all remaining servers."""
         self._stop.set()
         for thread in self._threads:
             thread.join(ACTIVE_WITHIN)
@@ -55,7 +57,7 @@ class Work:
                 work(client)
                 self.done[kind] += 1
             except (BenchError, OSError, http.client.HTTPException, ValueError) as error:
-                client = None  # signs in again: the token may have expired
+                client = None  # the next round signs in again: the token may have expired
                 self.failed[kind] += 1
                 self.reasons[kind] = f"{type(error).__name__}: {error}"[:300]
             self._stop.wait(self._pause)
@@ -92,13 +94,13 @@ class Work:
                     raise
 
     def _socket(self, client: Client) -> None:
-        """Follow the project's events for a moment, as scripts do."""
+        """Follow the project's events for a moment, like a script."""
         servers = Servers(self._cloud.port, client.token)
         self._stop.wait(self._pause)
         servers.close()
 
     def _page(self, _client: Client) -> None:
-        """Sign in as a browser does, look at the servers for a moment, and close the page."""
+        """Sign in like a browser, keep the page with the servers open for a while, and close it."""
         page = Page(self._cloud.port, "demo", self._cloud.password("demo"))
         self._stop.wait(5 * self._pause)
         page.close()

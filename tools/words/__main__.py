@@ -1,4 +1,4 @@
-"""``bin/check words``: matches of the patterns, against the number that each package is allowed.
+"""``bin/check words``: compares the number of matches in each package with the allowed number.
 
 A package may have fewer matches than ``allowed.json`` says, never more; ``--update`` lowers the numbers to those found.
 """
@@ -21,7 +21,9 @@ from tools.words.patterns import PATTERNS
 ALLOWED = Path(__file__).with_name("allowed.json")
 SUBJECTS = "commit subjects"
 LEFT_OUT = ("tests/", "docs/glossary.md", "tools/words/", "node_modules/")
-"""Fixtures quote what users type, and the glossary and the patterns quote what is replaced."""
+"""Files that are not checked: fixtures quote what users type, and the glossary and the patterns quote
+replaced words.
+"""
 FOLLOWING = 40
 """Characters shown around a match."""
 
@@ -67,14 +69,16 @@ def in_subject(subject: str) -> list[Match]:
 
 
 def in_message(message: str) -> list[Match]:
-    """Return the matches in a whole message, as git hands it to a hook."""
+    """Return the matches in a complete message, as git passes it to a hook."""
     subject, blank = subjects.read(message)
     found = [] if subjects.WRITTEN_BY_GIT.match(subject) else in_subject(subject)
     return found if blank else [*found, Match(SUBJECTS, SUBJECTS, subject, "leave the second line blank")]
 
 
 def judge(matches: list[Match], allowed: dict[str, int]) -> tuple[list[str], list[str]]:
-    """Compare the matches with the allowed numbers: the lines of packages with more, and of those with fewer."""
+    """Compare the matches with the allowed numbers. Returns lines about packages with more matches, and about those
+    with fewer.
+    """
     counts = Counter(match.group for match in matches)
     places = defaultdict(list)
     for match in matches:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 DOCSTRINGS, MESSAGES = "docstrings", "messages"
 LEAST_WORDS = 3
-"""String literals with fewer words are names, keys and labels."""
+"""The minimum number of words of a message; shorter string literals are names, keys and labels."""
 
 _Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"\{#.*?#\}|\{% comment.*?endcomment %\}|<!--.*?-->|<(script|style)\b.*?</\1>", re.DOTALL)
@@ -21,7 +21,9 @@ _CODE = re.compile(r"``[^`]+``|`[^`]+`")
 
 @dataclass(frozen=True)
 class Passage:
-    """A text for a reader: its file and first line, and the package and kind under which matches are counted."""
+    """A text for readers, with its file and first line, and the package and kind (``group``) under which matches are
+    counted.
+    """
 
     path: str
     line: int
@@ -30,7 +32,7 @@ class Passage:
 
 
 def passages(path: str, source: str) -> Iterator[Passage]:
-    """Cut a file into passages. ``path`` is relative to the repository; its suffix chooses the reader."""
+    """Split a file into passages. ``path`` is relative to the repository; its suffix selects the parser."""
     if path.endswith(".py"):
         yield from _python(path, source)
     elif path.startswith("templates/"):
@@ -55,7 +57,7 @@ def _python(path: str, source: str) -> Iterator[Passage]:
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
-    """The ids of the nodes of docstrings, those that follow an assignment among them."""
+    """Return the ids of the nodes of docstrings, including those after an assignment."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, _Documented):
@@ -103,5 +105,5 @@ def _newlines(match: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """The text on one line, without names in code quotes."""
+    """Return the text on one line, without names in code quotes."""
     return " ".join(_CODE.sub("`…`", text).split())

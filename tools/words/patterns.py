@@ -1,4 +1,4 @@
-"""The patterns that ``bin/check words`` looks for, each with what to write instead; docs/glossary.md explains them."""
+"""The patterns that ``bin/check words`` looks for, each with a replacement; docs/glossary.md explains them."""
 
 from __future__ import annotations
 

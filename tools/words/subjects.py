@@ -10,21 +10,21 @@ _SHAPE = re.compile(r"[a-z0-9_. /-]+: [A-Z]")
 _SENTENCE = re.compile(r"[^:]*: ([\w'-]+)")
 _OTHER_FORM = re.compile(r"(?:a|an|the|this|\w*[^e]ed|\w+ing|\w+[^su]s)", re.IGNORECASE)
 _IMPERATIVES = frozenset({"alias", "bias", "bring", "embed", "ping", "ring", "shed", "string"})
-"""Imperatives that end as other forms of verbs do."""
+"""Imperatives that have the ending of another form of a verb."""
 _SCISSORS = "# ------------------------ >8 ------------------------"
-"""Git's line before the difference that ``git commit --verbose`` shows."""
+"""The line that Git writes before the diff in ``git commit --verbose``."""
 WRITTEN_BY_GIT = re.compile(r'Merge |Revert "|(?:fixup|squash|amend)! ')
 
 
 def read(message: str) -> tuple[str, bool]:
-    """Read a message as git hands it to a hook; return its subject, and whether its second line is blank."""
+    """Read a message as git passes it to a hook. Returns its subject, and whether its second line is blank."""
     text = message.partition(_SCISSORS)[0]
     subject, *rest = [line.rstrip() for line in text.strip().splitlines() if not line.startswith("#")] or [""]
     return subject, not (rest and rest[0])
 
 
 def faults(subject: str) -> list[str]:
-    """Return what is wrong with a subject, apart from its words; nothing for one that git has written."""
+    """Return the faults of a subject, apart from its words; nothing for a subject that git has written."""
     if WRITTEN_BY_GIT.match(subject):
         return []
     found = []
@@ -43,7 +43,7 @@ def faults(subject: str) -> list[str]:
 
 
 def since(base: str) -> list[str] | None:
-    """Return the subjects of the commits after ``base``, or None where the repository does not have it."""
+    """Return the subjects of the commits after ``base``, or None if the repository does not contain ``base``."""
     command = ["git", "log", "--no-merges", "--format=%s", f"{base}..HEAD"]
     log = subprocess.run(command, capture_output=True, text=True, check=False)
     return log.stdout.splitlines() if log.returncode == 0 else None

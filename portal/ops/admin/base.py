@@ -1,4 +1,4 @@
-"""Base of the admin's pages, which read records directly and write only through services."""
+"""Base classes of the admin's pages, which read records directly and write only through services."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ else:
 
 
 def context_of(request: HttpRequest) -> RequestContext:
-    """Return the caller's context. Raises ForbiddenError without one; the site then refuses access."""
+    """Return the caller's context. Raises ForbiddenError if there is none; the site then refuses access."""
     context: RequestContext | None = getattr(request, "context", None)
     if context is None:
         raise ForbiddenError("Sign in first.")
@@ -47,7 +47,7 @@ def link_to(row: Model | None, words: str = "") -> str | SafeString:
 
 
 class ValuesFilter(admin.AllValuesFieldListFilter):
-    """Filters a list by a text that may be empty: that choice is shown as ``none``."""
+    """Filters a list by a text that may be empty; the choice for the empty text is shown as ``none``."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -63,7 +63,7 @@ class Ruled(NamedChoices, ModelAdmin):
 
     rules: ClassVar[Mapping[str, str]] = {}
     narrowed_by: ClassVar[tuple[str, ...]] = ()
-    """Fields by which links of other pages filter the list, in addition to those it shows."""
+    """Fields by which links from other pages filter the list, in addition to the filters that the list shows."""
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """Return the page's ordering, by default by name, otherwise newest first."""

@@ -1,4 +1,4 @@
-"""Base of the pages of projects' records: read-only, with the owner, and searchable by it."""
+"""Base class of the pages of projects' records: read-only, with the owner, and searchable by the owner's name."""
 
 import uuid
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ TONES = {
     "ACTIVE": "ok", "DOWN": "off", "BUILD": "busy", "ERROR": "bad",
     "available": "ok", "in-use": "ok", "attached": "ok", "error": "bad", "reserved": "off",
 }  # fmt: skip
-"""Colours of statuses; others are in progress, or errors if their name begins so."""
+"""Colours of statuses. All other statuses are errors if their names begin with ``error``, otherwise in progress."""
 
 
 def status_of(row: Any) -> SafeString:
@@ -52,7 +52,9 @@ class ReadableInline(TabularInline):
 
 
 class Owned(Readable):
-    """Records of all projects; a list reads the names of its projects with one query, and can be searched by them."""
+    """Records of all projects. A list reads the names of all its projects with one query, and can be
+    searched by them.
+    """
 
     readonly_fields: ClassVar[tuple[str, ...]] = ("state", "project")
 

@@ -1,4 +1,4 @@
-"""Measures inside Django what networking costs the records.
+"""Measures the database's part of networking inside Django.
 
 ``tools.bench.networking.command`` runs it on empty databases.
 """

@@ -24,7 +24,7 @@ from tools.bench.networking.rows import Row, judged, spread, sums
 from up.programs import CHECKOUT, tool
 
 EFFECT_WITHIN, SHARE_WITHIN = 0.3, 0.04
-"""The goals: seconds of a rule's complete path, and of a launch's networking."""
+"""The goals in seconds: for the complete path of a rule, and for the network's part of a launch."""
 DATABASES = ("SQLite", "PostgreSQL")
 TOLD_WITHIN = 10.0
 _FILL = (
@@ -38,7 +38,7 @@ _FILL = (
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done; ``quick`` is enough to see whether all of it works."""
+    """Numbers of repetitions; those of ``QUICK`` are only enough to check that everything works."""
 
     guests: int = 100
     changes: int = 30
@@ -53,21 +53,21 @@ QUICK = Sizes(guests=3, changes=1, launches=12, alone=3, ports=20, lists=2)
 
 @dataclass
 class Found:
-    """The rows, and the seconds of what a launch waits for: on the host, and in each database."""
+    """The rows, and the seconds that launches wait for the network: on the host, and in each database."""
 
     rows: list[Row] = field(default_factory=list)
     host: list[float] = field(default_factory=list)
     records: dict[str, list[float]] = field(default_factory=dict)
 
     def shares(self) -> list[Row]:
-        """The network's share of a launch, where both of its parts were measured."""
+        """Return rows with the network's part of a launch, if host and database were measured."""
         what = "network's share of a launch, address and host,"
         parts = self.records.items() if self.host else ()
         return [judged(f"{what} {name}", sums(self.host, seconds), SHARE_WITHIN) for name, seconds in parts]
 
 
 def on_a_host(found: Found, sizes: Sizes) -> None:
-    """Measure one host in namespaces of its own."""
+    """Measure one host in separate namespaces."""
     own = ["--guests", str(sizes.guests), "--changes", str(sizes.changes)]
     script = 'mount -t tmpfs tmpfs /run && mkdir -p /run/netns && exec "$@"'
     command = [
@@ -161,7 +161,7 @@ def over_http(found: Found, folder: Path, sizes: Sizes) -> None:
 
 
 def told_after(cloud: Cloud, client: Client, server: str, changes: int) -> list[float]:
-    """Return the seconds from the request for a rule to the host's word that it is in place."""
+    """Return the seconds from the request for a rule to the host's report that it is in effect."""
     deadline = time.monotonic() + TOLD_WITHIN
     while client.call("GET", f"/compute/v2.1/servers/{server}")["server"]["status"] != "ACTIVE":
         if time.monotonic() > deadline:
@@ -231,7 +231,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measure(found: Found, wanted: set[str], sizes: Sizes, folder: Path, say: Callable[[str], None]) -> None:
-    """Measure the requested parts. Raises BenchError; earlier results are kept."""
+    """Measure the requested parts. Raises BenchError; results until then are kept."""
     root = os.geteuid() == 0
     if "host" in wanted and root:
         say("one host")

@@ -1,4 +1,4 @@
-"""Measures one host's network in namespaces of its own; ``tools.bench.networking.command`` runs it there, as root.
+"""Measures one host's network in separate namespaces; ``tools.bench.networking.command`` runs it there, as root.
 
 Guests' interfaces are pairs whose host ends have the names of taps, so QEMU takes no part.
 """
@@ -36,18 +36,18 @@ from compute_agent.settings import AgentSettings
 
 GUESTS, RULES = 100, 20
 COMERS = 10
-"""Guests that come one after the other."""
+"""Guests that are added one after the other."""
 ROUNDS = 5
 PORT = 8080
 PAUSE = 0.002
-"""Seconds between two tries to connect."""
+"""Seconds between two attempts to connect."""
 WITHIN = 10.0
 EGRESS = SecurityRule(direction="egress")
 OPEN = SecurityRule(direction="ingress", protocol="tcp", port_range_min=PORT, port_range_max=PORT)
 
 
 def document(number: int) -> NetworkDocument:
-    """The network 10.``number``.0.0/16, with DHCP."""
+    """Return the spec of the network 10.``number``.0.0/16, with DHCP."""
     key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"network {number}"))
     subnet = SubnetRef(id=str(uuid.uuid5(uuid.NAMESPACE_OID, key)), cidr=f"10.{number}.0.0/16")
     service = ServicePort(id=key, mac_address=f"fa:16:3e:ff:00:{number:02x}", addresses=[f"10.{number}.0.2"])
@@ -58,7 +58,7 @@ def document(number: int) -> NetworkDocument:
 
 
 def guest(net: NetworkDocument, number: int, groups: list[str]) -> InstanceSpec:
-    """A server with one interface on the network."""
+    """Return the spec of a server with one interface on the network."""
     key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{net.id} {number}"))
     prefix = net.subnets[0].cidr.rsplit(".", 2)[0]
     ref = NetworkRef(
@@ -84,7 +84,9 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
-    """Return the seconds of the host's network for launches: the first on a network, and later ones."""
+    """Return the seconds that the host's network needs for launches: for the first guest on a network, and for later
+    ones.
+    """
     first: list[float] = []
     more: list[float] = []
 
@@ -105,7 +107,7 @@ def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
 
 
 def effects(network: LinuxNetwork, changes: int) -> list[float]:
-    """Return the seconds from a group's new document to a connection that it allows, between two guests."""
+    """Return the seconds from a group's new spec to the first connection between two guests that it allows."""
     net, group = document(50), str(uuid.uuid4())
     network.apply(net, 1)
     network.apply(SecurityGroupDocument(id=group, rules=[EGRESS]), 1)
@@ -129,7 +131,7 @@ def effects(network: LinuxNetwork, changes: int) -> list[float]:
 
 
 def plug_in(spec: InstanceSpec) -> None:
-    """Let a namespace be the guest."""
+    """Create a namespace that replaces the guest."""
     (port,) = spec.ports
     name = f"bench-{spec.name.removeprefix('vm-')}"
     namespace.ensure(name)
@@ -144,7 +146,9 @@ def plug_in(spec: InstanceSpec) -> None:
 
 
 def until_connected(address: str) -> None:
-    """Try again and again, as a new connection each time: the kernel's own second try comes late."""
+    """Try to connect until it succeeds, each time with a new connection, because the kernel repeats an attempt only
+    after a second.
+    """
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
         with namespace.inside("bench-1"):
@@ -161,8 +165,8 @@ def until_connected(address: str) -> None:
 
 
 def rulesets(many: int) -> dict[str, list[float]]:
-    """Return the seconds of loading the filters of ``many`` guests whose groups differ, of one more rule, and of one
-    more guest beside all of them and beside one.
+    """Return the seconds of loading filters: of ``many`` guests with different groups, of one changed rule, and of an
+    additional guest on a host with ``many`` guests and on a host with one.
     """
     rules = [
         SecurityRule(direction="ingress", protocol="tcp", port_range_min=1000 + at, port_range_max=1000 + at)
@@ -194,7 +198,7 @@ def rulesets(many: int) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Print all that is found as JSON."""
+    """Print all measurements as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--guests", type=int, default=GUESTS)
     parser.add_argument("--changes", type=int, default=30)

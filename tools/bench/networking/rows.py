@@ -1,4 +1,4 @@
-"""The lines that ``bin/bench network`` prints: the measurement, its value, and the goal with whether it is met."""
+"""The lines that ``bin/bench network`` prints: the measurement, its value, the goal, and whether it is met."""
 
 from __future__ import annotations
 
@@ -32,5 +32,7 @@ def judged(what: str, values: Sequence[float], goal: float) -> Row:
 
 
 def sums(some: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Return the sums of two things that are measured apart and happen one after the other: each with each."""
+    """Return all sums of a value of ``some`` and a value of ``others``: two steps that are measured separately and
+    happen one after the other.
+    """
     return [one + other for one in some for other in others]

@@ -17,9 +17,9 @@ from up.programs import CHECKOUT
 from up.switch import Switch
 
 PAUSE = 0.002
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 TRY = 0.05
-"""Seconds for an answer."""
+"""Seconds within which the guest must answer."""
 FIRST_PORT = 2000
 
 

@@ -1,1 +1,1 @@
-"""Measures a cloud over HTTP, its own or any that speaks the OpenStack APIs: bin/bench http."""
+"""Measures a cloud over HTTP, a new one or any cloud with the OpenStack APIs: bin/bench http."""

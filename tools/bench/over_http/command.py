@@ -1,8 +1,9 @@
-"""bin/bench http: measures a cloud over HTTP, one request at a time and eight, and prints a table beside its goals.
+"""bin/bench http: measures a cloud over HTTP, with one and with eight requests at a time, and prints a table with
+goals.
 
-Without an option it starts clouds of its own with simulated hosts, one for each database.  With --cloud or --auth-url
-it measures any cloud that speaks the OpenStack APIs, as a user whose quota has room for the servers; give that user a
-project of its own.  Servers that it makes have names of their own and are deleted at the end.
+Without an option it starts new clouds with simulated hosts, one for each database. With --cloud or --auth-url it
+measures any cloud that speaks the OpenStack APIs, as a user whose quota has room for the servers; give that user a
+project of its own. Servers that it makes have names of their own and are deleted at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Say = Callable[[str], None]
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; ends the program when it cannot be understood."""
+    """Read the command line; exits with a message if it is invalid."""
     kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="bin/bench http", description=__doc__, formatter_class=kind)
     add = parser.add_argument
@@ -86,13 +87,15 @@ def _password(given: argparse.Namespace) -> str:
 
 
 def counts(given: argparse.Namespace) -> Counts:
-    """Divide what is asked into rounds, in which clouds take turns."""
+    """Divide the requested numbers into rounds, in which the clouds take turns."""
     rounds = min(5, given.launches, given.requests)
     return Counts(rounds, -(-given.requests // rounds), -(-given.launches // rounds), given.servers)
 
 
 def clouds(given: argparse.Namespace, folder: Path, say: Say) -> list[own.OwnCloud]:
-    """Plan the clouds to start: for each database the checkout before, then this one."""
+    """Return the clouds to start: for each database the one of the other checkout, if any, then the one of this
+    checkout.
+    """
     databases = given.databases or list(own.DATABASES)
     if not given.databases:
         try:

@@ -1,5 +1,5 @@
-"""Requests that are created once and sent often over kept connections: the client must cost less than the measured
-cloud.
+"""Requests that are created once and sent many times over persistent connections, so that the client needs less
+processor time than the measured cloud.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.bench.cloud import BenchError
 
 TIMEOUT = 60.0
 IDLE = 2.0
-"""Seconds after which a connection is opened again: servers close unused ones."""
+"""Seconds after which an idle connection is opened again, because servers close idle connections."""
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
@@ -63,16 +63,16 @@ def request(method: str, url: str, headers: Mapping[str, str], body: bytes | Non
 
 
 class Caller:
-    """A client with one kept connection to each origin, which threads must not share."""
+    """A client with one persistent connection to each origin. Threads must not share it."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
         self._connections: dict[Origin, _Connection] = {}
 
     def send(self, what: Request) -> Answer:
-        """Send a request and read its complete answer; a GET whose connection was closed is sent once more.
+        """Send a request and read its complete answer. A GET is repeated once if the server has closed the connection.
 
-        Raises BenchError without an answer.
+        Raises BenchError if there is no answer.
         """
         connection = self._connections.get(what.origin)
         if connection is None:
@@ -89,7 +89,7 @@ class Caller:
             raise BenchError(f"{what.method} {what.url}: {type(error).__name__} {error}") from error
 
     def ask(self, what: Request) -> Answer:
-        """Send a request that must be accepted.  Raises BenchError with what the cloud said."""
+        """Send a request that must be accepted. Raises BenchError with the cloud's message."""
         answer = self.send(what)
         if answer.status >= 400:
             raise BenchError(f"{what.method} {what.url}: {answer.status} {answer.body[:300].decode(errors='replace')}")

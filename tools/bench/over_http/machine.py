@@ -1,4 +1,4 @@
-"""How fast this machine is at the moment, and what of its processors some processes have taken."""
+"""The current speed of this machine, and the processor time that processes have used."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from pathlib import Path
 STEPS = 200_000
 TIMES = 9
 Used = dict[str, dict[int, float]]
-"""Of each part of a cloud: seconds of processor by thread."""
+"""Part of a cloud → thread id → processor seconds."""
 
 
 def model() -> str:
-    """Return the processor's name and how many there are."""
+    """Return the processor's name and the number of processors."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return f"{found[1].strip() if found else 'unknown processor'}, {os.cpu_count()} of them"
 
 
 def speed() -> float:
-    """Return how many millions of steps of a plain Python loop one core does in a second: the median of some tries."""
+    """Return the speed of one core: millions of steps per second of a plain Python loop, as the median of several
+    measurements.
+    """
     return statistics.median(_steps_a_second() for _ in range(TIMES)) / 1e6
 
 
@@ -45,7 +47,9 @@ def used(parts: Mapping[str, Sequence[int]]) -> Used:
 
 
 def spent(before: Used, after: Used) -> dict[str, float]:
-    """Return the processor seconds of each part between two moments; the time of a thread that ended is missing."""
+    """Return the processor seconds of each part between two moments. Threads that have ended in between are not
+    included.
+    """
     return {
         part: sum(seconds - before.get(part, {}).get(thread, 0.0) for thread, seconds in threads.items())
         for part, threads in after.items()
@@ -53,7 +57,7 @@ def spent(before: Used, after: Used) -> dict[str, float]:
 
 
 def _of_threads(pid: int) -> dict[int, float]:
-    """Return seconds by thread: from ``schedstat``, which counts nanoseconds, or from ``stat``, which counts ticks."""
+    """Return thread id → processor seconds, from ``schedstat`` (nanoseconds), otherwise from ``stat`` (ticks)."""
     found = {}
     try:
         threads = [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]

@@ -1,4 +1,4 @@
-"""The measurements: the requests, their number, and how many are sent simultaneously."""
+"""The measurements: the requests, how often each is sent, and how many are sent simultaneously."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tools.bench.over_http.target import Target
 
 SENDERS = 8
 POLL = 0.010
-"""Seconds from one question for a server's state to the next."""
+"""Seconds between two requests for a server's state."""
 AT_ONCE = 20
-"""Servers of one POST."""
+"""Number of servers that one POST creates."""
 BURST = 50
 _STATUS = re.compile(rb'"status":\s*"(ACTIVE|ERROR)"')
 
@@ -28,41 +28,43 @@ FLAVORS, IMAGES = "GET /flavors/detail", "GET /v2/images"
 PAGE, DETAIL, MANY = "GET /servers?limit=20", "GET /servers/detail?limit=50", "GET /servers/detail?limit=500"
 ACCEPTED, ACTIVE, GONE = "POST /servers, answered", "POST /servers → ACTIVE", "DELETE → gone"
 WHOLE, THERE = "POST → gone, network new there", "POST → gone, network there"
-"""A complete launch: on a host that knows the network only while the server exists, and among the listed servers."""
+"""Complete launches: with a network that the host receives only for this server, and while the listed servers use the
+network, too.
+"""
 DELETED = "DELETE → gone, all at once"
-"""Of each server, where all that were listed are deleted one request after the other."""
+"""Seconds for each server when all listed servers are deleted with one request after the other."""
 TOGETHER = "token checks", FLAVORS, IMAGES, PAGE
 LAUNCHES, MULTI = f"burst of {BURST} launches", f"one POST of {AT_ONCE} servers"
 
 
 @dataclass
 class Series:
-    """The results of one cloud in one row: ``values`` are seconds of single requests, or requests a second of
-    rounds.
+    """The results of one cloud in one row. ``values`` are seconds of single requests, or requests per
+    second of rounds.
     """
 
     values: list[float] = field(default_factory=list)
     count: int = 0
-    """Requests, or servers, that ``used`` is the processor time of."""
+    """Number of requests or servers for which ``used`` is the processor time."""
     used: dict[str, float] = field(default_factory=dict)
-    """Seconds by part of the cloud."""
+    """Part of the cloud → processor seconds."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How much is asked."""
+    """The numbers of rounds, requests and servers."""
 
     rounds: int = 5
     requests: int = 20
-    """Of each round, one at a time; eight at a time it is eight times as many."""
+    """Requests of a round with one request at a time. With eight at a time, each sender sends this number."""
     launches: int = 4
-    """Of each round, one at a time."""
+    """Launches of a round, one at a time."""
     servers: int = 500
-    """That are there while servers are listed."""
+    """Servers that exist while servers are listed."""
 
 
 class Measurement:
-    """Measures several clouds in turns, so that what disturbs the machine disturbs all of them."""
+    """Measures several clouds in turns, so that other work on the machine affects all of them."""
 
     def __init__(self, targets: Sequence[Target], counts: Counts, say: Callable[[str], None]) -> None:
         self._targets = targets
@@ -70,9 +72,9 @@ class Measurement:
         self._say = say
         self._callers = {id(target): [target.caller() for _ in range(SENDERS)] for target in targets}
         self.alone: dict[tuple[str, int], Series] = {}
-        """Rows of one request at a time, by name and number of the cloud."""
+        """Rows with one request at a time, by name of the row and number of the cloud."""
         self.together: dict[tuple[str, int], Series] = {}
-        """Rows of eight at a time."""
+        """Rows with eight requests at a time."""
 
     def run(self) -> None:
         """Measure everything.  Raises BenchError."""
@@ -95,7 +97,9 @@ class Measurement:
                     caller.close()
 
     def _turns(self, rounds: int) -> Iterator[tuple[int, int, Target, list[Caller]]]:
-        """Yield round, number of the cloud, the cloud and its callers; the first in turn is another in each round."""
+        """Yield the number of the round, the number of the cloud, the cloud and its callers. Each round begins with
+        another cloud.
+        """
         for number in range(rounds):
             for step in range(len(self._targets)):
                 at = (number + step) % len(self._targets)
@@ -103,7 +107,7 @@ class Measurement:
 
     @contextmanager
     def _counted(self, series: Series, target: Target, count: int) -> Iterator[None]:
-        """Add the processor time of what is done inside to a row."""
+        """Add the processor time that the cloud uses in the block to a row."""
         before = target.used()
         yield
         for part, seconds in spent(before, target.used()).items():
@@ -289,7 +293,9 @@ def _poll(caller: Caller, target: Target, server: str, reached: Callable[[int, b
 
 
 def _poll_url(caller: Caller, target: Target, url: str, reached: Callable[[int, bytes], bool]) -> float:
-    """Ask each POLL seconds; return the moment at which the answer came that was waited for.  Raises BenchError."""
+    """Send a request every POLL seconds until ``reached`` is true; return the time of that answer. Raises
+    BenchError.
+    """
     what = target.get(url)
     deadline = time.perf_counter() + ACTIVE_WITHIN
     while (asked := time.perf_counter()) < deadline:
@@ -309,7 +315,7 @@ def _delete(caller: Caller, target: Target, server: str) -> float:
 
 
 def _wait_for_all(caller: Caller, target: Target) -> float:
-    """Return the moment from which no server of this run is being built: one small list asks for all of them."""
+    """Return the time from which no server of this run is being built; a list with at most one entry shows that."""
     url = f"{target.endpoints.compute}/servers?status=BUILD&name={target.prefix}&limit=1"
     return _poll_url(caller, target, url, _is_empty)
 

@@ -1,4 +1,4 @@
-"""Clouds of this run: bin/up with simulated hosts on a folder, a port and a database of their own."""
+"""Clouds of this run: bin/up with simulated hosts, each cloud with its own folder, port and database."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from up.processes import descendants
 
 HOSTS = 3
 CAPACITY = "512:1048576:8000"
-"""vCPUs, MiB and GiB of a simulated host: room for every server of a run."""
+"""vCPUs, MiB of memory and GiB of disk of a simulated host: enough for all servers of a run."""
 IDLE_FOR = 5.0
 """Seconds of rest before memory is measured."""
 CIDR = "10.64.0.0/20"
-"""Of the servers' network."""
+"""The subnet range of the servers' network."""
 _MAKE_NETWORK = "from uuid import UUID; from provisioning.network.services import create_network, create_subnet"
-"""The API has no call for it."""
+"""Code for ``manage.py shell`` that imports the functions for the network."""
 DATABASES = ("sqlite", "postgresql")
 
 
@@ -39,7 +39,7 @@ class OwnCloud:
     _memory: dict[str, int] = field(default_factory=dict, init=False)
 
     def make(self) -> None:
-        """Start it with everything that belongs to it, measure its memory at rest while it is alone, and stop it."""
+        """Start the cloud with its database, measure its idle memory while no other cloud runs, and stop it."""
         settings = {"NOVELLA_AGENT_FAKE_CAPACITY": CAPACITY}
         self.folder.mkdir()
         if self.database == "postgresql":
@@ -56,7 +56,7 @@ class OwnCloud:
         self._cloud.down()
 
     def start(self) -> Target:
-        """Start it again and create the resources that launches need."""
+        """Start the cloud again, and create the resources that launches need."""
         cloud = self._running()
         cloud.up()
         files = {"config_files": [str(cloud.data / "clouds.yaml")], "load_envvars": False}
@@ -67,7 +67,7 @@ class OwnCloud:
         return found
 
     def pids(self) -> dict[str, list[int]]:
-        """Return the processes of each part of the cloud, its database server's among them."""
+        """Return the process ids of each part of the cloud, including those of its database server."""
         parts = self._running().parts()
         return parts | {"database": self._database_pids()} if self._server is not None else parts
 
@@ -80,7 +80,9 @@ class OwnCloud:
         return self._cloud
 
     def _launch(self, user: Target, operator: Target) -> Launch:
-        """Raise the quotas that a run would reach, and create a network that is large enough."""
+        """Raise the quotas that a run would reach, and create a network that is large enough. Returns the parameters of
+        launches.
+        """
         cloud, caller = self._running(), user.caller()
         project = cloud.project("demo")
         compute = {"quota_set": dict.fromkeys(("instances", "cores", "ram", "fixed_ips"), -1)}
@@ -96,7 +98,7 @@ class OwnCloud:
         return Launch(seeded["image"]["id"], seeded["flavor"]["id"], [{"uuid": network}])
 
     def clean(self) -> None:
-        """End it and remove its resources."""
+        """Stop the cloud and remove its resources."""
         try:
             if self._cloud is not None:
                 self._cloud.clean()

@@ -25,23 +25,23 @@ ALONE: dict[str, float | None] = {
     measure.THERE: None,
     measure.DELETED: None,
 }
-"""Rows of one request at a time, with the median that is wanted, in milliseconds."""
+"""Rows with one request at a time → goal for the median, in milliseconds."""
 TOGETHER: dict[str, float | None] = {
     measure.TOGETHER[0]: 300,
     **dict.fromkeys(measure.TOGETHER[1:], 400),
     measure.LAUNCHES: 20,
     measure.MULTI: 25,
 }
-"""Rows of eight at a time, with what is wanted a second."""
+"""Rows with eight requests at a time → goal in requests per second."""
 MEMORY = 260
-"""MiB that a control plane may take at rest."""
+"""The goal for the memory of an idle control plane, in MiB."""
 
 Rows = Mapping[tuple[str, int], Series]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two columns to compare: the number of the one before and of the one after."""
+    """Two clouds to compare, by their numbers."""
 
     heading: str
     before: int
@@ -50,7 +50,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Found:
-    """All that was measured; clouds are numbered as their labels are."""
+    """All measurements. Clouds are numbered in the order of ``labels``."""
 
     labels: Sequence[str]
     alone: Rows
@@ -118,7 +118,9 @@ def _row(found: Found, rows: Rows, row: str, goal: float | None, *, faster: bool
 def _ratios(
     found: Found, middle: Sequence[float | None], processor: Sequence[float | None], *, faster: bool
 ) -> list[str]:
-    """Return how many times as fast the later column is, and what part of the processor time it takes."""
+    """Return the cells of a row's ratios: how many times as fast the later cloud is, and its part of the earlier
+    cloud's processor time.
+    """
     cells = []
     for each in found.ratios:
         before, after = middle[each.before], middle[each.after]
@@ -138,7 +140,7 @@ def _memory(found: Found) -> list[str]:
 
 
 def _parts(found: Found) -> list[str]:
-    """Return lines with the use of processor and memory by part of a cloud."""
+    """Return lines with the processor time and memory of each part of the clouds."""
     said = []
     for at, label in enumerate(found.labels):
         wanted = [(found.alone, row) for row in ALONE] + [(found.together, row) for row in TOGETHER]
@@ -158,12 +160,14 @@ def _each_memory(found: Found) -> list[tuple[str, Mapping[str, int]]]:
 
 
 def _shares(parts: Mapping[str, float], unit: float, *, places: int = 1) -> str:
-    """Return each part divided by ``unit``; parts that are less than a twentieth of one are left out."""
+    """Return each part divided by ``unit`` as text; parts below 0.05 are omitted."""
     return ", ".join(f"{part} {each / unit:.{places}f}" for part, each in parts.items() if each / unit >= 0.05)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align columns to the right, the first to the left; the names of clouds may be wider than their column."""
+    """Align the first column to the left and the others to the right. Names of clouds may be wider than
+    their columns.
+    """
     body = rows[1:]
     width = [max(len(row[at]) for row in body if row) for at in range(len(body[0]))]
     names = [at for at, cell in enumerate(rows[0]) if cell]

@@ -27,7 +27,7 @@ LOOK_EVERY = 0.2
 
 @dataclass(frozen=True)
 class Endpoints:
-    """URLs of the services without a slash at the end; those of identity, image and network without a version."""
+    """URLs of the services without a trailing slash; those of identity, image and network are without a version."""
 
     identity: str
     compute: str
@@ -37,7 +37,7 @@ class Endpoints:
 
 @dataclass
 class Launch:
-    """The parts of servers: ids, and networks in Nova's format (a list, ``auto`` or ``none``)."""
+    """The parameters of launches: ids, and networks in Nova's format (a list, ``auto`` or ``none``)."""
 
     image: str
     flavor: str
@@ -59,11 +59,13 @@ class Target:
     endpoints: Endpoints
     token: str
     password_body: bytes | None
-    """Of ``POST /v3/auth/tokens``; None: the user has no password here, and that is not measured."""
+    """The body of ``POST /v3/auth/tokens``. None if the user's password is not known, so that the sign-in is not
+    measured.
+    """
     tls: ssl.SSLContext | None = None
     launch: Launch | None = None
     used: Callable[[], Used] = dict
-    """Processor seconds until now; nothing is known about a cloud whose processes are not here."""
+    """Returns processor seconds until now; empty if the cloud's processes are not on this machine."""
     memory_kib: Mapping[str, int] = field(default_factory=dict)
     prefix: str = field(default_factory=lambda: f"bench-{secrets.token_hex(3)}-")
 
@@ -74,7 +76,7 @@ class Target:
         return request("POST", url, {"X-Auth-Token": self.token}, body)
 
     def check(self) -> Request:
-        """Validate its token."""
+        """Return a request that validates the user's own token."""
         return request("GET", self._tokens, {"X-Auth-Token": self.token, "X-Subject-Token": self.token})
 
     def sign_in(self) -> Request | None:
@@ -94,13 +96,13 @@ class Target:
     # ----- servers of this run --------------------------------------------------------------------------------------
 
     def ours(self, caller: Caller) -> list[str]:
-        """Return the ids of up to a page of servers created here."""
+        """Return the ids of servers that this run has created, at most one page."""
         query = f"{self.endpoints.compute}/servers?name={self.prefix}&limit=500"
         found = json.loads(caller.ask(self.get(query)).body)["servers"]
         return [server["id"] for server in found if server["name"].startswith(self.prefix)]
 
     def delete_ours(self, caller: Caller) -> None:
-        """Delete every server created here and wait until they are deleted. Raises BenchError."""
+        """Delete all servers that this run has created, and wait until they are deleted. Raises BenchError."""
         deadline, asked = time.monotonic() + GONE_WITHIN, set[str]()
         while time.monotonic() < deadline:
             found = self.ours(caller)
@@ -115,7 +117,7 @@ class Target:
 
 
 def region(cloud: str, **more: Any) -> CloudRegion:
-    """Read a cloud of clouds.yaml, or ``envvars`` from OS_ variables.  Raises BenchError."""
+    """Read the configuration of a cloud in clouds.yaml, or with ``envvars`` of the OS_ variables. Raises BenchError."""
     try:
         return OpenStackConfig(**more).get_one(cloud)
     except exceptions.ConfigException as error:
@@ -123,7 +125,7 @@ def region(cloud: str, **more: Any) -> CloudRegion:
 
 
 def region_of(auth_url: str, user: str, password: str, project: str) -> CloudRegion:
-    """Describe a cloud by its identity service and a user of the default domain."""
+    """Return the configuration of a cloud from its identity service and a user of the default domain."""
     domain = {"user_domain_id": "default", "project_domain_id": "default"}
     auth = {"auth_url": auth_url, "username": user, "password": password, "project_name": project} | domain
     return OpenStackConfig(config_files=[], load_envvars=False).get_one(auth=auth)
@@ -162,7 +164,7 @@ def _endpoint(place: CloudRegion, service: str) -> str:
 
 
 def _password_body(auth: Mapping[str, Any], project: str | None) -> bytes | None:
-    """Return the request that the configured user signs in with, or None when that is not by password."""
+    """Return the body of the configured user's sign-in, or None if the user does not sign in with a password."""
     if not auth.get("password") or not project:
         return None
     user = {"password": auth["password"]}
@@ -180,9 +182,10 @@ def _password_body(auth: Mapping[str, Any], project: str | None) -> bytes | None
 
 
 def choose(to: Target, image: str, flavor: str, network: str) -> Launch:
-    """Choose by name or id; empty: the smallest active image, the smallest flavor, the only network.
+    """Choose image, flavor and network by name or id; by default the smallest active image, the smallest flavor and the
+    only network.
 
-    Raises BenchError when nothing fits.
+    Raises BenchError if there is none.
     """
     caller, urls = to.caller(), to.endpoints
     images = _all(to, caller, f"{urls.image}/v2/images?status=active&limit=100", "images")

@@ -1,8 +1,8 @@
 """Does with QEMU's own programs, QMP and libvirt what Novella does with volumes.
 
 ``tools.bench.volumes.command`` runs it. ``python bin/libexec tools.bench.volumes.bare IMAGE TIMES`` prints the
-seconds of each operation as JSON, with ``--turns N`` what a guest measures of its disk in the other turns than
-Novella's guest.  As root, in namespaces of its own.
+seconds of each operation as JSON. With ``--turns N`` it prints the measurements of a guest's disk; the guest measures
+while Novella's guest pauses.  It must run as root, in its own namespaces.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def node(name: str, path: Path) -> dict[str, Any]:
 
 @dataclass
 class Volume:
-    """A qcow2 file with a storage daemon, as described in their manual pages."""
+    """A qcow2 file with a storage daemon, used as described in their manual pages."""
 
     folder: Path
     size: int = 1
@@ -68,7 +68,9 @@ class Volume:
         subprocess.run([*EMPTY, *backing, str(self.file), f"{self.size}G"], check=True)
 
     def serve(self) -> None:
-        """Start the daemon; it exports the volume as Novella does: a write is answered when it is kept."""
+        """Start the daemon, which exports the volume as Novella does: a write is acknowledged when the data
+        is stored.
+        """
         where = self.folder / self.key
         command = ["qemu-storage-daemon", "--daemonize", "--pidfile", f"{where}.pid"]
         command += ["--chardev", f"socket,path={where}.qmp,server=on,wait=off,id=qmp", "--monitor", "chardev=qmp"]
@@ -81,7 +83,7 @@ class Volume:
         return Qmp(self.folder / f"{self.key}.qmp")
 
     def push(self, size: int) -> None:
-        """Put an empty layer on top, which freezes what is below."""
+        """Add an empty layer; the layers below it no longer change."""
         below, self.layers, self.size = self.file, self.layers + 1, size
         self.create("-u", "-b", str(below), "-F", "qcow2")
         with self.told() as qmp:
@@ -101,7 +103,7 @@ class Volume:
         return ET.tostring(volume_element(self.disk, "vdb"), encoding="unicode")
 
     def grow(self, domain: Any, size: int) -> None:
-        """Change the size of the volume and of its running guest."""
+        """Change the size of the volume and of the disk in its running guest."""
         self.push(size)
         self.exports += 1
         name = f"e{self.exports}"
@@ -124,7 +126,7 @@ class Volume:
 
 
 class Host:
-    """libvirt, and an image to start guests from."""
+    """libvirt, and an image from which guests are started."""
 
     def __init__(self, image: Path, folder: Path) -> None:
         self.folder = folder
@@ -136,7 +138,7 @@ class Host:
         self.hypervisor = bare.connect(self._paths)
 
     def start(self, script: str, volume: Volume | None = None) -> tuple[Any, Path]:
-        """Start a guest, from ``volume`` when it is given; return it and its console's file."""
+        """Start a guest, from ``volume`` if one is given. Returns the guest and the path of its console log."""
         spec = replace(bare.spec(), user_data=base64.b64encode(script.encode()).decode())
         if volume is not None:
             spec = replace(spec, volumes=[replace(volume.disk, boot_index=0)])
@@ -191,7 +193,7 @@ def _boot(host: Host, volume: Volume | None) -> Any:
 
 
 def throughput(host: Host, turns: int) -> guest.Figures:
-    """Return what a guest measures of its disk."""
+    """Return a guest's measurements of its disk."""
     domain, log = host.start(guest.measures(turns, 1))
     volume = Volume(host.folder)
     volume.create()

@@ -23,7 +23,7 @@ from up.prepare import GUEST_IMAGE
 from up.programs import CHECKOUT, tool
 
 GOALS = {"create": 0.15, "attach": 0.4, "snapshot": 0.3, "grow": 0.6}
-"""Seconds from the request."""
+"""Operation → maximum seconds from the request to the result."""
 SLOWER_AT_MOST, AS_FAST_AT_LEAST, CLONE_WITHIN = 1.5, 0.9, 0.3
 WORDS = {
     "create": "empty volume of 1 GiB: request → available",
@@ -45,7 +45,7 @@ PARTS, CLONES = ("operations", "launches", "throughput"), "clones"
 
 
 def bare_command(image: Path, times: int, turns: int = 0) -> subprocess.Popen[str]:
-    """Start the measurement without Novella, in namespaces of its own."""
+    """Start the measurement without Novella, in separate namespaces."""
     command = ["unshare", "--net", "--mount", *tool("tools.bench.volumes.bare"), str(image), str(times)]
     environment = {"PYTHONPATH": str(CHECKOUT), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     return subprocess.Popen(
@@ -58,7 +58,7 @@ def bare_command(image: Path, times: int, turns: int = 0) -> subprocess.Popen[st
 
 
 def answer(process: subprocess.Popen[str]) -> Spent:
-    """Wait for it.  Raises BenchError."""
+    """Wait for the measurement without Novella, and return its result. Raises BenchError."""
     said, wrong = process.communicate()
     if process.returncode != 0:
         raise BenchError(f"QEMU and libvirt alone: {wrong.strip()[-700:]}")
@@ -67,7 +67,7 @@ def answer(process: subprocess.Popen[str]) -> Spent:
 
 
 def beside(values: Sequence[float], bare: Sequence[float]) -> str:
-    """Return seconds beside those of the bare commands, and how many times as long it takes."""
+    """Return as text the seconds, those of the bare commands, and the ratio."""
     ours, alone = statistics.median(values), statistics.median(bare)
     return f"{spread(values)}; bare {alone * 1000:.0f} ms, {ours / alone:.1f} times as long"
 
@@ -82,14 +82,16 @@ def operation_rows(spent: Spent, bare: Spent) -> list[Row]:
 
 
 def ratio(what: str, measured: float, text: str, *, most: float = 0.0, least: float = 0.0) -> Row:
-    """Return a row whose ratio should be at most or at least something."""
+    """Return a row for a ratio that should be at most ``most``, or at least ``least``."""
     met = measured <= most if most else measured >= least
     said = f"at most {most}" if most else f"at least {least}"
     return Row(what, f"{measured:.2f} ({text})", f"{said}: {'met' if met else 'missed'}")
 
 
 def throughput_rows(ours: guest.Figures, bare: guest.Figures) -> list[Row]:
-    """Return the median of the turns' ratios: the two of one turn meet the machine as it is at the time."""
+    """Return the median ratio of the turns for each operation: the two measurements of a turn are affected equally by
+    other work on the machine.
+    """
     found = []
     for kind in guest.KINDS:
         ratios = [here / there for here, there in zip(ours[kind], bare[kind], strict=True)]
@@ -111,7 +113,7 @@ def clone_rows(ours: Spent, bare: Spent) -> list[Row]:
 
 
 def local(rows: list[Row], folder: Path, wanted: set[str], times: int, say: Callable[[str], None]) -> None:
-    """Add the results of a cloud of one machine with its own pool. Raises BenchError; earlier results are kept."""
+    """Add the results of a one-machine cloud with its own pool. Raises BenchError; results until then are kept."""
     cloud = Cloud(folder, 0)
     try:
         say("bin/up on this machine")
@@ -149,7 +151,7 @@ def local(rows: list[Row], folder: Path, wanted: set[str], times: int, say: Call
 
 
 def load() -> float:
-    """Return how many programs wanted a processor, or waited for a disk, in the last minute."""
+    """Return the machine's load average of the last minute."""
     return os.getloadavg()[0]
 
 

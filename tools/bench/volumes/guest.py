@@ -1,4 +1,4 @@
-"""The work of the measured guests with their second disk, and its results on their consoles."""
+"""The work of measured guests on their second disk, and the results that they print on their consoles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tools.bench.cloud import BenchError
 
 WITHIN = 300.0
 SECONDS = 8
-"""Seconds of a turn: guests that are compared measure in turns, so that what else the machine does meets all."""
+"""Seconds of a turn. Guests that are compared measure in alternate turns, so that other work on the machine affects all
+of them.
+"""
 WRITTEN = "+written"
 WRITES = f"""#!/bin/sh
 until [ -b /dev/vdb ]; do sleep 1; done
@@ -22,9 +24,9 @@ while :; do
 done
 """
 Figures = dict[str, list[float]]
-"""Operation → MiB a second, in each turn but the first."""
+"""Operation → MiB per second in each turn except the first."""
 KINDS = {"sequential write": 64, "sequential read": 64, "4 KiB write": 2, "4 KiB read": 2}
-"""Measurement → its size in MiB."""
+"""Operation → MiB that it transfers."""
 _MEASURES = """#!/bin/sh
 until [ -b /dev/vdb ]; do sleep 1; done
 up() {{ cut -d' ' -f1 /proc/uptime; }}
@@ -44,7 +46,9 @@ done
 
 
 def measures(turns: int, phase: int) -> str:
-    """Return the script of a guest that measures its disk in ``turns`` turns, after one to fill it."""
+    """Return the script of a guest that measures its disk in ``turns`` turns, after a first turn that fills
+    the disk.
+    """
     return _MEASURES.format(turns=turns, phase=phase, seconds=SECONDS)
 
 
@@ -73,7 +77,7 @@ def console_log(data: Path, server: str) -> Path:
 
 
 class Silence:
-    """Follows a console in a thread; ``longest`` is the longest time in which nothing came, in seconds."""
+    """Follows a console in a thread; ``longest`` is the longest time without output, in seconds."""
 
     def __init__(self, log: Path) -> None:
         self._log = log

@@ -1,7 +1,7 @@
-"""Measures clones of an image in a complete Ceph of one node, by Novella and by the command ``rbd``.
+"""Measures clones of an image in a complete Ceph of one node, with Novella and with the command ``rbd``.
 
-Ceph has a network namespace of its own: the machine accepts no packets from the namespace of the guests, which has
-their storage daemons.
+Ceph runs in its own network namespace, because the machine does not accept packets from the namespace of the guests,
+where their storage daemons run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PROGRAMS = ("ceph-mon", "ceph-mgr", "ceph-osd", "rbd")
 
 
 def missing() -> str:
-    """Return why there can be no Ceph here; empty when there can."""
+    """Return the reason why Ceph cannot run here; empty if it can."""
     if all(shutil.which(program) for program in PROGRAMS):
         return ""
     return f"Ceph is not installed (apt install {ceph.PACKAGES} qemu-block-extra)."
 
 
 class Place:
-    """A network namespace that the machine and the namespaces behind it reach by one cable."""
+    """A network namespace that is connected by one link to the machine and to the namespaces behind the machine."""
 
     def __init__(self) -> None:
         number = os.getpid() % 16384  # of the range for measurements, RFC 2544
@@ -45,7 +45,7 @@ class Place:
         self.near, self.address = f"198.18.{high}.{low + 1}", f"198.18.{high}.{low + 2}"
 
     def make(self) -> None:
-        """Create it. Raises BenchError."""
+        """Create the namespace. Raises BenchError."""
         inside = ("-n", self.name)
         for words in (
             ("netns", "add", self.name),
@@ -69,7 +69,7 @@ class Place:
 
 
 class Cluster:
-    """A Ceph that runs in a place of its own."""
+    """A Ceph cluster in a ``Place``."""
 
     def __init__(self, folder: Path, place: Place) -> None:
         self._place = place
@@ -88,7 +88,7 @@ class Cluster:
             raise BenchError(f"rbd {' '.join(words)}: {done.stderr.strip()[-500:]}")
 
     def clones(self, times: int) -> Spent:
-        """Return the seconds of ``rbd clone`` and, for another size than the source's, ``rbd resize``."""
+        """Return the seconds of ``rbd clone`` and ``rbd resize`` together, for each size."""
         self.rbd("create", f"{ceph.POOL}/bare", "--size", "64M")
         self.rbd("snap", "create", f"{ceph.POOL}/bare@one")
         spent: Spent = {}
@@ -104,7 +104,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Generator[Cluster]:
-    """Run a Ceph for the time of the block.  Raises BenchError."""
+    """Run a Ceph cluster until the end of the block. Raises BenchError."""
     place = Place()
     program = str(Path(ceph.__file__))
     process: subprocess.Popen[str] | None = None
@@ -131,7 +131,7 @@ def running(folder: Path) -> Generator[Cluster]:
 
 
 def clones(folder: Path, times: int, say: Callable[[str], None]) -> tuple[Spent, Spent]:
-    """Return the seconds of clones of each size, by Novella and by ``rbd``.  Raises BenchError."""
+    """Return the seconds of clones of each size, with Novella and with ``rbd``. Raises BenchError."""
     say("a Ceph of one node")
     (folder / NAME).mkdir(parents=True)
     with running(folder / NAME) as cluster:

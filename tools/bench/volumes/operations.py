@@ -1,4 +1,4 @@
-"""Times what is done with volumes over HTTP, each from its request to the word that it is done."""
+"""Measures operations on volumes over HTTP, each from the request to the report of its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Spent = dict[str, list[float]]
 
 
 class Volumes:
-    """A project's volumes on one connection."""
+    """A client for a project's volumes, on one connection."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.client = Client(cloud)
@@ -32,9 +32,10 @@ class Volumes:
         return self.client.call(method, self._base + path, body)
 
     def timed(self, what: str, method: str, path: str, body: Any, state: str, key: str = "") -> str:
-        """Send a request; note the seconds until the record ``key``, or the one in the answer, is in a state.
+        """Send a request, and record the seconds until a record is in ``state``: the record ``key``, by default the one
+        in the answer.
 
-        Returns the record's id. ``path`` is below the project's volumes, or complete when it begins with ``/compute``.
+        Returns the record's id. ``path`` is below the project's volumes, or complete if it begins with ``/compute``.
         """
         time.sleep(PAUSE)
         began = time.perf_counter()
@@ -77,7 +78,7 @@ class Volumes:
         self.timed("grow", "POST", f"/volumes/{volume}/action", body, "in-use", volume)
 
     def launch(self, name: str, script: str = "", **more: Any) -> str:
-        """Launch a server, and return its id when it is active."""
+        """Launch a server, wait until it is active, and return its id."""
         wanted = self.client.wanted(name) | more
         if script:
             wanted["user_data"] = base64.b64encode(script.encode()).decode()
@@ -94,9 +95,10 @@ class Volumes:
     # ----- what is measured -----------------------------------------------------------------------------------------
 
     def life_of_volumes(self, times: int, data: Path) -> float:
-        """Create, attach, freeze, grow, detach and delete ``times`` volumes at a guest that writes to one of them.
+        """Create, attach, snapshot, extend, detach and delete ``times`` volumes at a guest that writes to another
+        volume.
 
-        Returns the longest time without output of that guest while its volume grew.
+        Returns the longest time without output of the guest while its volume was extended.
         """
         server = self.launch("writer", guest.WRITES)
         watched = self.create("other")
@@ -123,7 +125,9 @@ class Volumes:
         return silence
 
     def launches(self, times: int) -> None:
-        """Launch from the image, and from a new volume of it, alternately; one of each beforehand fills the caches."""
+        """Launch alternately from the image and from a new volume of the image; the first launch of each kind only
+        fills caches.
+        """
         image = self.client.wanted("")["imageRef"]
         disk = {
             "boot_index": 0, "uuid": image, "source_type": "image", "destination_type": "volume", "volume_size": 1,
@@ -137,7 +141,7 @@ class Volumes:
             self.remove(self.launch("from a volume", block_device_mapping_v2=[disk]))
 
     def throughput(self, data: Path, turns: int) -> guest.Figures:
-        """Return what a guest measures of its volume in its turns."""
+        """Return a guest's measurements of its volume."""
         self.client.close()  # an idle connection may have been closed by the server: the client opens another
         server, volume = self.launch("measures", guest.measures(turns, 0)), self.create("other", 1)
         self.attach(server, volume)
@@ -146,7 +150,9 @@ class Volumes:
         return found
 
     def clones(self, times: int, sizes: tuple[int, ...], volume_type: str) -> None:
-        """Create volumes from the image if that needs no copy; the first of each size imports the image."""
+        """Create volumes from the image if that needs no copy. The first volume of each size is not measured: it
+        imports the image.
+        """
         image = self.client.wanted("")["imageRef"]
         for number in range(times + 1):
             for size in sizes:
@@ -159,7 +165,7 @@ class Volumes:
 
 
 class Operator:
-    """An operator on a connection of its own."""
+    """An operator, with a separate connection."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._client = Client(cloud, "admin")
@@ -170,7 +176,7 @@ class Operator:
         guest.until(lambda: any(each.endswith(f"#{name}") for each in self._pools()), f"there is a pool {name}")
 
     def make_type(self, name: str, pool: str) -> None:
-        """Let a type of volumes be kept in one pool."""
+        """Create a volume type whose volumes are stored in one pool."""
         body = {"name": name, "extra_specs": {"volume_backend_name": pool}}
         self._client.call("POST", f"{self._base}/types", {"volume_type": body})
 

@@ -1,4 +1,4 @@
-"""The states of volumes, snapshots and servers as they are pushed: asking for them would slow down what is measured."""
+"""The states of volumes, snapshots and servers as pushed by the cloud: polling would slow down the measured work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ERRORS = frozenset({"error", "error_extending", "error_deleting"})
 
 @dataclass(frozen=True)
 class Seen:
-    """One word about a record."""
+    """One reported state of a record."""
 
     state: str
     arrived: float

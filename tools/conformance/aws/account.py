@@ -1,4 +1,4 @@
-"""Where the EC2 API of a cloud is, and keys for it."""
+"""The address of a cloud's EC2 API, and keys for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT_VARIABLES = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE")
 
 @dataclass(frozen=True)
 class Account:
-    """A user's access to the EC2 API, with what an instance is launched from there."""
+    """A user's access to the EC2 API, and the parameters of launches."""
 
     url: str
     region: str
@@ -35,7 +35,7 @@ class Account:
     """Names of two sizes, the smaller one first."""
 
     def variables(self, home: Path) -> dict[str, str]:
-        """Return the environment of a client that knows this account and nothing else of this machine."""
+        """Return the environment of a client that must not use other settings of this machine."""
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         return kept | {
             "HOME": str(home),
@@ -48,9 +48,9 @@ class Account:
 
 
 def account(place: CloudRegion) -> Account:
-    """Sign in, create a key pair for the EC2 API and choose the parameters of launches.
+    """Sign in, create EC2 credentials, and choose the parameters of launches.
 
-    Raises BenchError without such an API.
+    Raises BenchError if the cloud has no EC2 API.
     """
     import boto3  # noqa: PLC0415 - of the tests' packages
 
@@ -82,7 +82,7 @@ def account(place: CloudRegion) -> Account:
 
 @contextmanager
 def chosen(name: str) -> Iterator[Account]:
-    """Yield the account of a cloud of clouds.yaml, of the ``OS_`` variables, or of a cloud of its own."""
+    """Yield an account: of a cloud in clouds.yaml, of the ``OS_`` variables, or of a new cloud."""
     with ExitStack() as stack:
         if name or cloud.wanted_by_variables():
             place, _ = cloud.named(name or os.environ.get("OS_CLOUD") or "envvars")
@@ -100,7 +100,7 @@ def main(
     check: Callable[[argparse.Namespace], None],
     run: Callable[[Account, Path, argparse.Namespace], list[str]],
 ) -> int:
-    """Read the command line, run a client in an empty folder, and print what it found."""
+    """Read the command line, run a client in an empty folder, and print the errors."""
     parser = argparse.ArgumentParser(prog=program, description=about)
     parser.add_argument(
         "--cloud", default="", metavar="NAME", help="a cloud of clouds.yaml; envvars: the OS_ variables"

@@ -1,4 +1,4 @@
-"""bin/conformance ansible-aws: a playbook of amazon.aws runs, runs again unchanged, and removes what it has made."""
+"""bin/conformance ansible-aws: runs a playbook of amazon.aws, again without changes, and removes its resources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECAP = re.compile(r"changed=(\d+)")
 
 
 def changed(expected: Callable[[int], bool], sentence: str) -> Callable[[str], str]:
-    """Return a check of a recap's number of changes."""
+    """Return a function that checks the number of changes in Ansible's recap."""
 
     def check(said: str) -> str:
         numbers = [int(number) for number in _RECAP.findall(said)]
@@ -30,7 +30,7 @@ def changed(expected: Callable[[int], bool], sentence: str) -> Callable[[str], s
 
 
 def steps(to: Account, key: str) -> list[Step]:
-    """Return what is run, in order."""
+    """Return the steps in their order."""
     variables = {
         "ansible_python_interpreter": str(CHECKOUT / ".venv/bin/python"),
         "url": to.url,
@@ -67,7 +67,7 @@ def _run(to: Account, folder: Path, _: argparse.Namespace) -> list[str]:
 
 
 def public_key(folder: Path) -> str:
-    """Create an SSH key pair in the folder; return its public half."""
+    """Create an SSH key pair; write its public key to the folder and return it."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only a run needs it
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Steps of a client, one after the other: the result of each, and whether it is right."""
+"""Runs the steps of a client one after the other, and checks the result of each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST = 1_200.0
-"""Seconds that a step may take."""
+"""Maximum seconds of a step."""
 LAST_LINES = 40
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command with the exit statuses that are right, and what else must hold of its output: a sentence if not."""
+    """A command with its expected exit statuses. ``wrong`` returns an error message for a wrong output."""
 
     name: str
     command: Sequence[str]
@@ -24,7 +24,7 @@ class Step:
 
 
 def run(steps: Sequence[Step], folder: Path, environment: Mapping[str, str], always: Sequence[Step] = ()) -> list[str]:
-    """Run steps until one fails, then those that tidy up; return what was wrong, empty when nothing was."""
+    """Run steps until one fails, then the steps ``always``, which clean up. Returns the errors."""
     found: list[str] = []
     for step in steps:
         found += _run(step, folder, environment)

@@ -1,6 +1,7 @@
-"""bin/conformance terraform-aws: Terraform's provider aws applies, changes, imports and destroys; plans are empty.
+"""bin/conformance terraform-aws: applies, changes, imports and destroys with Terraform's provider aws; plans must be
+empty.
 
-It runs where a Terraform, or OpenTofu, and the provider hashicorp/aws are on this machine: nothing is downloaded.
+Terraform or OpenTofu, and the provider hashicorp/aws must be installed on this machine: nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MIRRORS = (
     "/usr/share/terraform/plugins",
     "/opt/tf-plugins",
 )
-"""Where Terraform looks for providers without a registry, and one more folder."""
+"""Folders in which Terraform searches for providers without a registry, and an additional one."""
 IMPORTED = (
     "aws_vpc.net", "aws_subnet.net", "aws_internet_gateway.net", "aws_security_group.web", "aws_key_pair.key",
     "aws_instance.web", "aws_ebs_volume.data", "aws_eip.web",
@@ -34,7 +35,7 @@ IMPORTED = (
 
 
 def program() -> str:
-    """Return Terraform or OpenTofu.  Raises BenchError."""
+    """Return the path of Terraform or OpenTofu. Raises BenchError."""
     found = next((path for name in ("terraform", "tofu") if (path := shutil.which(name))), None)
     if found is None:
         raise BenchError("there is no terraform and no tofu on this machine")
@@ -42,7 +43,7 @@ def program() -> str:
 
 
 def mirror(folders: Sequence[str]) -> Path:
-    """Return the first folder that holds the provider.  Raises BenchError."""
+    """Return the first folder that contains the provider. Raises BenchError."""
     for folder in folders:
         path = Path(folder).expanduser()
         if next(path.glob(f"*/{PROVIDER}/*"), None) is not None:
@@ -51,7 +52,7 @@ def mirror(folders: Sequence[str]) -> Path:
 
 
 def planned_nothing(said: str) -> str:
-    """Return a sentence when ``terraform plan -json`` has named a change."""
+    """Return an error message if the output of ``terraform plan -json`` contains changes."""
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     changes = [
         f"{line['change']['action']} {line['change']['resource']['addr']}"
@@ -62,7 +63,7 @@ def planned_nothing(said: str) -> str:
 
 
 def ids(state: Path) -> dict[str, str]:
-    """Return address → id of what a state file holds."""
+    """Return address → id of the resources in a state file."""
     kept = json.loads(state.read_text())
     managed = [each for each in kept["resources"] if each["mode"] == "managed"]
     return {f"{each['type']}.{each['name']}": each["instances"][0]["attributes"]["id"] for each in managed}
@@ -80,7 +81,7 @@ def before(terraform: str) -> list[Step]:
 
 
 def imports(terraform: str, known: dict[str, str]) -> list[Step]:
-    """Return the steps that forget resources and import them again; a key's material cannot be read, it is changed."""
+    """Return the steps that remove resources from the state and import them again, with an empty plan afterwards."""
     steps = []
     for address in IMPORTED:
         steps.append(Step(f"forget {address}", [terraform, "state", "rm", "-no-color", address]))

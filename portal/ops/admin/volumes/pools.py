@@ -153,7 +153,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="promised to volumes", ordering="allocated_gb")
     def promised(self, pool: StoragePool) -> SafeString:
-        """Show the allocated capacity, of that which may be allocated."""
+        """Show the capacity that is allocated to volumes, and the capacity that may be allocated."""
         limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
         words = f"{pool.allocated_gb} of {limit:.0f} GiB"
         if pool.allocated_gb > pool.total_gb > 0:
@@ -175,7 +175,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="served by")
     def served_by(self, pool: StoragePool) -> SafeString:
-        """Return links to its hosts; those that are down, or do not serve it now, are marked."""
+        """Return links to the pool's hosts; hosts that are down, or do not serve the pool now, are marked."""
         now = timezone.now()
         rows = (
             (
@@ -277,7 +277,7 @@ def _trouble(serving: PoolHost, now: datetime) -> str:
 
 
 def _bar(used: float, limit: float, words: str, *, reserved: int = 0) -> SafeString:
-    """Render a meter; ``reserved``: percent at its end that are reserved."""
+    """Render a meter; the last ``reserved`` percent of it are marked as reserved."""
     percent = min(100 * used / limit, 100) if limit > 0 else 0
     tone = "over" if percent >= FULL * (100 - reserved) else "this"
     return format_html(
