@@ -31,14 +31,17 @@ UNFORWARDED = "This host does not forward packets: its kernel does not let net.i
 
 
 class Made(Frozen, frozen=True):
-    """The kernel objects of a network, stored so that they can be deleted after its document."""
+    """The kernel objects of a network, stored so that they can be deleted when the network's document no
+    longer exists.
+    """
 
     bridge: str
     segment: Segment
 
 
 def lacks() -> list[str]:
-    """Pass bridged packets to the filters and enable forwarding; return sentences about what the host lacks for this.
+    """Pass bridged packets to the filters and enable forwarding. Return sentences about missing requirements of the
+    host.
 
     Loads the kernel module for bridge filtering if necessary.
     """
@@ -63,14 +66,14 @@ class Bridges(Part):
     """Creates bridges, connects them to those of other hosts, and attaches guests' interfaces."""
 
     def __init__(self, folder: Path, segments: Segments) -> None:
-        """``folder`` stores the created objects, in a folder for each network."""
+        """``folder``: where the created objects are recorded, in a folder for each network."""
         self._folder = folder
         self._segments = segments
         self._brought: dict[str, NetworkDocument] = {}
         """Networks as this process has applied them."""
 
     def prepare(self) -> None:
-        """Nothing to do: ``lacks`` is called before."""
+        """Do nothing: ``lacks`` is called before."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
         for_each(
@@ -112,7 +115,7 @@ class Bridges(Part):
 
 
 def remove_networks(folder: Path) -> list[str]:
-    """Remove the kernel objects of all networks; ``folder`` is that of ``Bridges``.  Returns a line for each."""
+    """Remove the kernel objects of all networks, and return a line for each. ``folder`` is that of ``Bridges``."""
     found = sorted(folder.glob("*"))
     for_each(found, _drop)
     return [f"network {path.name}" for path in found]

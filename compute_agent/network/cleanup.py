@@ -20,10 +20,10 @@ OLD_TABLE = "novella"
 
 
 def remove_everything(settings: AgentSettings) -> list[str]:
-    """Remove the network of this agent; return a line for each removed object.  Idempotent.
+    """Remove the network of this agent; return a line for each removed object. Idempotent.
 
-    Call it in the machine's own network namespace, without a running agent and without guests, because a process inside
-    keeps a namespace alive.  Raises RetryableHostError.
+    Call it in the machine's own network namespace, without a running agent and without guests: a process inside a
+    namespace would keep it alive. Raises RetryableHostError.
     """
     folder = settings.state_dir.absolute() / "network"
     bridges = sorted(path for path in folder.glob("bridges/*") if path.is_dir())

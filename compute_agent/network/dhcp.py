@@ -58,14 +58,15 @@ def machine_servers() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A lease event: a guest has got the address, or (``held`` False) no longer has it."""
+    """A lease event: a guest has received the address, or (``held`` False) has released it."""
 
     address: str
     held: bool
 
 
 class DhcpServer:
-    """dnsmasq for one network, with its files in ``folder``, except those that it rereads as an unprivileged user.
+    """dnsmasq for one network, with its files in ``folder``. Files that dnsmasq reads again as an unprivileged user are
+    in ``_shown``.
 
     It opens its configuration and its leases as root, and then drops privileges.
     """
@@ -79,7 +80,7 @@ class DhcpServer:
 
     @property
     def _shown(self) -> Path:
-        """The folder of the files that dnsmasq reads as ``user``; other users have no access to the state folder."""
+        """The folder of the files that dnsmasq reads as ``user``, which has no access to the state folder."""
         return RUN / f"novella-dhcp-{hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]}"
 
     @property
@@ -87,7 +88,7 @@ class DhcpServer:
         return self.folder / "dnsmasq.conf"
 
     def ensure(self, served: Served) -> None:
-        """Run the server with exactly these leases and names; raises RetryableHostError.
+        """Run the server with exactly these leases and names. Raises RetryableHostError.
 
         The server may still be starting afterwards: ``started`` waits for it.
         """
@@ -97,7 +98,7 @@ class DhcpServer:
             raise RetryableHostError(FAILED, detail=str(error)) from error
 
     def started(self) -> None:
-        """Wait until a starting server answers; raises RetryableHostError if it could not start."""
+        """Wait until a starting server answers. Raises RetryableHostError if it could not start."""
         process, self._starting = self._starting, None
         if process is None:
             return
@@ -156,7 +157,7 @@ class DhcpServer:
     def release(self, server: str, lease: Lease, within: str | None = None) -> None:
         """Release an interface's IPv4 address (RFC 2131 section 4.4.6), so that it can be allocated again immediately.
 
-        ``server`` is the server's address, ``within`` its network namespace if it is not the agent's.
+        ``server`` is the server's address, ``within`` its network namespace (None: the agent's).
         """
         address = next((each for each in lease.addresses if ":" not in each), None)
         if self.running() is None or address is None:
@@ -207,7 +208,7 @@ class DhcpServer:
         self._show(said, 0o660)
 
     def _write_shown(self, name: str, text: str) -> bool:
-        """Write a file that dnsmasq reads as its user if the content differs; return whether it did."""
+        """Write a file that dnsmasq reads as its user, if the content differs. Return whether it was written."""
         path = self._shown / name
         if path.exists() and path.read_text() == text:
             self._show(path, 0o640)
@@ -219,7 +220,9 @@ class DhcpServer:
         return True
 
     def _show(self, path: Path, mode: int) -> None:
-        """Give the user's group access to a file or folder owned by root; the folder is created if needed."""
+        """Give the user's group access to a file or folder that root owns. The folder ``_shown`` is created
+        if needed.
+        """
         if path == self._shown:
             path.mkdir(mode=0o700, exist_ok=True)
         os.chown(path, 0, self._user.gid)
@@ -250,7 +253,7 @@ def _holds(words: Sequence[str], wanted: set[tuple[str, str]], known: set[str]) 
 
 
 def _write(path: Path, text: str) -> bool:
-    """Write the file if its content differs; return whether it did."""
+    """Write the file if its content differs. Return whether it was written."""
     if path.exists() and path.read_text() == text:
         return False
     part = path.with_name(path.name + ".part")

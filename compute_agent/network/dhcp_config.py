@@ -26,7 +26,7 @@ RESERVED = frozenset(
         "metadata", "instance-data", "wpad", "isatap", "autodiscover",
     }
 )  # fmt: skip
-"""Names that programs look up by themselves, or that denote the network; guests' names are not served if equal."""
+"""Names that programs look up automatically, or that denote the network. They are never served as names of guests."""
 LEASE = "86400"
 """Seconds; long, because addresses are fixed."""
 METADATA = "169.254.169.254"
@@ -66,7 +66,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Served:
-    """A network as its DHCP and name server serves it."""
+    """The data of a network that its DHCP and name server serves."""
 
     interface: str
     addresses: tuple[str, ...]
@@ -94,7 +94,7 @@ class Served:
 
 
 def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[SubnetRef] = ()) -> list[Lease]:
-    """Return the fixed leases of one network, in a stable order; raises ValueError for invalid addresses.
+    """Return the fixed leases of one network, in a stable order. Raises ValueError for invalid addresses.
 
     ``named_ports``: each interface with its guest's host name.
     """
@@ -130,7 +130,7 @@ def served_name(hostname: str) -> str:
 
 
 def usable(option: DhcpOption) -> bool:
-    """Return whether dnsmasq accepts the option: an unknown one would prevent its start."""
+    """Return whether dnsmasq accepts the option. An unknown option would prevent its start."""
     if not OPTION_NAME.fullmatch(option.name) or not option.value.isprintable():
         return False
     if not _understood(_option_line(option)):
@@ -140,7 +140,7 @@ def usable(option: DhcpOption) -> bool:
 
 
 def config(served: Served, folder: Path, shown: Path, user: DhcpUser) -> str:
-    """Return the configuration; ``shown`` is the folder of files that the server's user reads.  Raises ValueError."""
+    """Return dnsmasq's configuration. ``shown`` is the folder of files that dnsmasq's user reads. Raises ValueError."""
     if not DOMAIN.fullmatch(served.domain):
         raise ValueError(f"a domain that cannot be served: {served.domain!r}")
     lines = [
@@ -160,7 +160,7 @@ def config(served: Served, folder: Path, shown: Path, user: DhcpUser) -> str:
 
 
 def script(shown: Path) -> str:
-    """Return the script that dnsmasq runs for each lease: it appends a line to a file of at most 64 KiB."""
+    """Return the script that dnsmasq runs for each lease event. It appends a line to a file of at most 64 KiB."""
     return f"""#!/bin/sh
 ulimit -f 128
 case $1 in
@@ -170,9 +170,9 @@ esac
 
 
 def _marks(served: Served) -> Iterator[str]:
-    """Tag the interfaces that get options of their own.
+    """Yield the lines that tag interfaces with options of their own.
 
-    The tags are not in the lease file, because dnsmasq 2.90 crashes when it rereads a file in which an active lease
+    The tags are not in the lease file, because dnsmasq 2.90 crashes when it reads a file again in which an active lease
     sets a tag.
     """
     for lease in served.leases:
@@ -181,7 +181,9 @@ def _marks(served: Served) -> Iterator[str]:
 
 
 def hosts(served: Served) -> str:
-    """Return the leases.  A name in a domain of its own is sent as an option: dnsmasq would serve it to all guests."""
+    """Return the leases. The name of a guest with its own domain is sent as an option, because dnsmasq would otherwise
+    serve it to all guests.
+    """
     lines = []
     for lease in served.leases:
         addresses = [f"[{each}]" if ":" in each else each for each in lease.addresses]
@@ -212,7 +214,9 @@ def names(served: Served) -> str:
 
 
 def _ranges(served: Served) -> Iterator[str]:
-    """Return the ranges, for fixed addresses only.  This server advertises an IPv6 range that has no router."""
+    """Yield the ranges, for fixed addresses only. For an IPv6 range without a router, this server sends the
+    advertisements.
+    """
     told = False
     for subnet in served.serves():
         network = ipaddress.ip_network(subnet.cidr)

@@ -1,4 +1,4 @@
-"""The account that dnsmasq runs as, because it parses packets from guests."""
+"""The account that dnsmasq runs as. It is not root, because dnsmasq parses packets from guests."""
 
 import grp
 import pwd
@@ -11,7 +11,7 @@ KNOWN = ("novella-dhcp", "dnsmasq", "nobody")
 
 @dataclass(frozen=True)
 class DhcpUser:
-    """A user and its first group, by the names that dnsmasq looks up."""
+    """A user and its primary group, by the names that dnsmasq looks up."""
 
     name: str = "root"
     group: str = "root"
@@ -19,7 +19,9 @@ class DhcpUser:
 
 
 def choose(wanted: str) -> DhcpUser:
-    """Return the account of this name, or for ``auto`` the first that exists.  Raises ValueError if there is none."""
+    """Return the account with this name; for ``auto``, the first known one that exists. Raises ValueError if there is
+    none.
+    """
     for name in KNOWN if wanted == AUTO else (wanted,):
         try:
             gid = pwd.getpwnam(name).pw_gid

@@ -74,7 +74,9 @@ class Documents:
     """Stores each document with its generation in a JSON file, ``<kind>/<id>.json`` in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the stored documents; an unreadable file is ignored and logged, because the portal sends it again."""
+        """Read the stored documents. An unreadable file is logged and ignored, because the portal sends the document
+        again.
+        """
         self._folder = folder
         self._kept: dict[str, dict[str, Document]] = {kind: {} for kind in TYPES}
         self._versions: dict[tuple[str, str], Version] = {}
@@ -83,7 +85,7 @@ class Documents:
                 self._read(kind, path)
 
     def put(self, document: Document, generation: int, digest: str = "") -> bool:
-        """Store the document, replacing the previous version; return whether its content differs."""
+        """Store the document, replacing the previous version. Return whether its content differs."""
         kind, subject_id = kind_of(document), str(UUID(document.id))
         known = self._kept[kind].get(subject_id)
         version = Version(generation, digest)
@@ -106,7 +108,9 @@ class Documents:
         return self._kept[kind].pop(subject_id, None) is not None
 
     def listed(self, ports: Iterable[PortRef] = ()) -> list[Owned]:
-        """Return the stored documents with their versions; ``ports``: the interfaces of this host's guests."""
+        """Return the stored documents with their versions, and whether guests need them. ``ports``: the interfaces of
+        this host's guests.
+        """
         used = needed_by(ports)
         return [
             Owned(

@@ -12,7 +12,7 @@ from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 class FakeNetwork(HostNetwork):
-    """Records calls without touching the host, except ``folder``, where it stores documents as the others do."""
+    """Records calls and changes nothing on the host. Documents are stored in ``folder``, as on a real host."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Without a folder, documents are lost when the process ends."""

@@ -1,4 +1,4 @@
-"""Coalesces work that updates a whole state: one run serves all callers that waited for it."""
+"""Coalesces work that updates a whole state: one run serves all callers that are waiting for it."""
 
 import threading
 import time
@@ -12,7 +12,9 @@ WINDOW, MOST = 1.0, 2
 
 
 class Folded:
-    """A call runs the work, or waits for a run that began after the call: many concurrent calls cause two runs."""
+    """Runs the work for each call, unless a run that began after the call has already done it. Many concurrent calls
+    cause two runs.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
@@ -21,7 +23,9 @@ class Folded:
         self._asked = self._done = 0
 
     def __call__(self) -> None:
-        """Return when a complete run has finished; its exception is raised only to the caller that ran it."""
+        """Return when a run that began after this call has finished. An exception is raised only in the caller that
+        executed the run.
+        """
         with self._counting:
             self._asked += 1
             mine = self._asked
@@ -35,7 +39,7 @@ class Folded:
             self._done = asked
 
     def patiently(self) -> None:
-        """As a call, but delayed after recent runs, so that a series of calls shares a run."""
+        """Like a call, but delayed after recent runs, so that a series of calls shares a run."""
         begun = list(self._begun)
         if begun:
             wait = begun[-1] + QUICK - time.monotonic()

@@ -1,7 +1,7 @@
-"""Sockets from this host to its guests, for connections that the portal has authorized and tunnels.
+"""Sockets from this host to its guests, for connections that the portal has authorized and forwards through tunnels.
 
-They are opened in the service namespace of the guest's network: the filters allow its traffic regardless of security
-groups, and of the host's programs only DHCP and DNS run there.
+They are opened in the service namespace of the guest's network. The filters allow that namespace's traffic regardless
+of security groups, and of the host's programs only DHCP and DNS run there.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 def interface_of(ports: Iterable[PortRef], port_id: str, address: str) -> PortRef:
-    """Return the interface if the address is one of its fixed ones; no other address can be reached.
+    """Return the interface if ``address`` is one of its fixed addresses; no other address can be reached.
 
     Raises InstanceNotFoundError.
     """
@@ -26,9 +26,10 @@ def interface_of(ports: Iterable[PortRef], port_id: str, address: str) -> PortRe
 
 
 def open_in(space: str, address: str, port: int) -> Target:
-    """Open a socket in the service namespace of the guest's network, whose packets are sent only to this network.
+    """Open a socket in the service namespace ``space`` of the guest's network. Its packets are sent only to this
+    network.
 
-    Raises UnsupportedError if the host may not, or if the namespace or the address family does not exist.
+    Raises UnsupportedError if the host is not permitted to, or if the namespace or the address family does not exist.
     """
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     opened = None

@@ -15,7 +15,9 @@ Target = tuple[socket.socket, tuple[str, int]]
 
 @dataclass(frozen=True)
 class GuestInterface:
-    """A guest's interface on this host; ``floating`` is the floating IP of its first fixed address, if any."""
+    """A guest's interface on this host. ``floating`` is the floating IP of its first fixed address; empty if it has
+    none.
+    """
 
     uuid: str
     port_id: str
@@ -24,7 +26,7 @@ class GuestInterface:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A guest has got an address of its interface by DHCP, or (``held`` False) has released it."""
+    """A guest has received an address of its interface by DHCP, or (``held`` False) has released it."""
 
     uuid: str
     port_id: str
@@ -37,7 +39,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def init_host(self) -> None:
-        """Prepare what all networks share: sysctls, the uplink, the base of the filter tables."""
+        """Prepare the state that all networks share: sysctls, the uplink, the base of the filter tables."""
 
     @abc.abstractmethod
     def plug(self, spec: InstanceSpec) -> None:
@@ -47,7 +49,7 @@ class HostNetwork(abc.ABC):
     def apply_firewall(self, spec: InstanceSpec) -> None:
         """Install anti-spoofing (MAC, ARP, IP) and the security rules of every port, before the guest runs.
 
-        DHCP answers when it returns.
+        When this returns, DHCP answers.
         """
 
     @abc.abstractmethod
@@ -60,7 +62,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def restore(self, specs: list[InstanceSpec]) -> None:
-        """After a restart of the agent or the machine, bring the host to exactly the state that these instances need.
+        """Bring the host to exactly the state that these instances need, after a restart of the agent or the machine.
 
         Running guests are not affected.
         """
@@ -68,7 +70,7 @@ class HostNetwork(abc.ABC):
     @abc.abstractmethod
     def guest_socket(self, instance_id: str, port_id: str, address: str, port: int) -> Target:
         """Open a socket from this host to a TCP port at a fixed address of the guest's interface, bypassing the
-        security groups; the caller connects it.  Never waits for the guest.
+        security groups. The caller connects the socket. Never waits for the guest.
 
         Raises InstanceNotFoundError if the instance does not have the interface or address here, UnsupportedError if
         the host cannot reach its network.
@@ -83,7 +85,9 @@ class HostNetwork(abc.ABC):
         return []
 
     def warnings(self) -> list[str]:
-        """Return what this host lacks, or could not do, as sentences for operators; callable from any thread."""
+        """Return missing requirements and failures of this host, as sentences for operators. Callable from
+        any thread.
+        """
         return []
 
     def tracking(self) -> Tracking | None:
@@ -96,13 +100,15 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def leftovers(self, guests: set[str]) -> list[Leftover]:
-        """List what is plugged, leased or filtered here for none of ``guests`` (UUIDs); changes nothing."""
+        """List interfaces, leases and filters on this host that belong to none of ``guests`` (UUIDs).
+        Changes nothing.
+        """
 
     @abc.abstractmethod
     def apply(self, document: Document, generation: int, digest: str = "") -> None:
         """Store the document with its digest, replacing the previous version, and apply it.
 
-        It is stored even if that fails: ``check`` retries.
+        The document is stored even if applying it fails; ``check`` then retries.
         """
 
     @abc.abstractmethod

@@ -13,9 +13,9 @@ TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
 
 
 def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
-    """List recorded interfaces without a guest, and taps and DHCP leases that belong to no guest; changes nothing.
+    """List recorded interfaces without a guest, and taps and DHCP leases that belong to no guest. Changes nothing.
 
-    The owner is known only while its interfaces are recorded.  Raises RetryableHostError.
+    The owner of a tap or lease is known only while its interfaces are recorded. Raises RetryableHostError.
     """
     taps, macs = {}, {}
     for uuid in sorted(records.uuids()):
@@ -29,13 +29,13 @@ def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
 
 
 def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Leftover]:
-    """Return those whose owner is not a guest; ``names``: name → key of its owner."""
+    """Return the objects whose owner is not a guest. ``names``: name of the object → key in ``owners``."""
     pairs = [(name, owners.get(key, "")) for name, key in names.items()]
     return [Leftover(kind=kind, name=name, subject_id=owner) for name, owner in pairs if owner not in guests]
 
 
 def _leases(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each lease of the DHCP servers, as network and address, with its interface's MAC address.
+    """Yield each lease of the DHCP servers: its name (network and address), and its interface's MAC address.
 
     IPv6 leases do not contain the MAC address and are omitted.
     """

@@ -30,7 +30,9 @@ INTERFACE = re.compile(r"^[A-Za-z0-9_.-]{1,15}$")
 
 @contextmanager
 def netlink(action: str) -> Iterator[Any]:
-    """Open netlink in the calling thread's namespace; errors become RetryableHostError with ``action`` in the text."""
+    """Open netlink in the calling thread's namespace. Errors become RetryableHostError with ``action`` in
+    the message.
+    """
     try:
         with IPRoute() as route:
             yield route
@@ -39,7 +41,9 @@ def netlink(action: str) -> Iterator[Any]:
 
 
 def index_of(route: Any, name: str) -> int:
-    """Return the index of an interface; NetlinkError if it does not exist, because it may be deleted concurrently."""
+    """Return the index of an interface. Raises NetlinkError if it does not exist, as if it had been deleted
+    concurrently.
+    """
     found = route.link_lookup(ifname=name)
     if not found:
         raise NetlinkError(errno.ENODEV, f"there is no {name}")
@@ -101,7 +105,7 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
 
 
 def join(bridge: str, interfaces: Collection[str]) -> None:
-    """Attach those interfaces that exist to the bridge (a recreated bridge has lost its interfaces)."""
+    """Attach the existing ones of these interfaces to the bridge. This is needed if the bridge was recreated."""
     with netlink("put an interface into the network's bridge") as route:
         found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
         for link in (found[name] for name in interfaces if name in found and bridge in found):
@@ -115,7 +119,7 @@ def join(bridge: str, interfaces: Collection[str]) -> None:
 
 
 def silence(interface: str) -> None:
-    """Stop the kernel from sending its own packets (IPv6 router and group queries) from a bridge or its port.
+    """Prevent the kernel from sending its own packets (IPv6 router and group queries) from a bridge or its port.
 
     An interface whose MTU is too small for IPv6 has no such setting and sends none.
     """
@@ -124,7 +128,7 @@ def silence(interface: str) -> None:
 
 
 def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
-    """Attach one end of a pair to a bridge; only ``mac`` is behind it, so learning and flooding are disabled.
+    """Attach one end of a pair to a bridge. Only ``mac`` is behind it, so learning and flooding are disabled.
 
     ``route`` is an open ``netlink``.
     """

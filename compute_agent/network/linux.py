@@ -1,4 +1,4 @@
-"""The real network of a host: applies the wanted state by its parts."""
+"""The network of a real host. Its parts apply the wanted state to the kernel."""
 
 import ipaddress
 import logging
@@ -43,12 +43,12 @@ log = logging.getLogger(__name__)
 class LinuxNetwork(HostNetwork):
     """Implements ``HostNetwork`` in the process's network namespace (see ``namespace.enter``).
 
-    Plugged instances and received documents are stored under ``state_dir/network``; the parts apply them to the kernel,
-    which is never read as the source of truth.
+    Plugged instances and received documents are stored under ``state_dir/network``. The parts apply them to the kernel,
+    whose state is never used as the source of truth.
     """
 
     def __init__(self, settings: AgentSettings, metadata: Listeners | None = None) -> None:
-        """Store state in the state folder; call ``namespace.enter`` before if the settings specify a namespace.
+        """Store state in the state folder. If the settings specify a namespace, call ``namespace.enter`` before.
 
         ``metadata`` answers guests' metadata requests.
         """
@@ -97,7 +97,7 @@ class LinuxNetwork(HostNetwork):
             tracking.prepare_namespace()
 
     def reached_at(self) -> str:
-        """Return the address at which other hosts reach this one; empty while it is unknown."""
+        """Return the address at which other hosts reach this host; empty while it is unknown."""
         try:
             return self._underlay.address()
         except RetryableHostError as error:
@@ -160,9 +160,9 @@ class LinuxNetwork(HostNetwork):
         return open_in(space, address, port)
 
     def check(self) -> list[str]:
-        """Repair what has failed (a DHCP server, a bridge, the filters); return a line for each repair.
+        """Repair failures (a DHCP server, a bridge, the filters), and return a line for each repair.
 
-        Cheap enough to run every few seconds.  Raises RetryableHostError if a repair fails.
+        Cheap enough to run every few seconds. Raises RetryableHostError if a repair fails.
         """
         with self._lock:
             mended: list[str] = []
@@ -241,9 +241,10 @@ class LinuxNetwork(HostNetwork):
         )
 
     def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:
-        """Apply the wanted state to the kernel; unchanged parts are left alone.
+        """Apply the wanted state to the kernel. Unchanged parts are left unchanged.
 
-        DHCP servers answer when it returns, unless ``servers_begun``: the caller must then call ``Services.started``.
+        When this returns, DHCP servers answer. With ``servers_begun`` they may still be starting, and the caller must
+        call ``Services.started``.
         """
         wanted, unfinished = self._wanted(), self._unfinished
         if self._lacking:
@@ -265,9 +266,9 @@ class LinuxNetwork(HostNetwork):
             self._failing = ""
 
     def _bring_all(self) -> None:
-        """Apply the whole wanted state, the filters first; ``check`` retries failures.
+        """Apply the whole wanted state, the filters first. ``check`` retries failures.
 
-        A network or router that fails does not hold up the others.
+        Failures of a network or router do not delay others.
         """
         if self._lacking:
             return
@@ -306,7 +307,9 @@ class LinuxNetwork(HostNetwork):
 
     @staticmethod
     def _check_spec(spec: InstanceSpec) -> None:
-        """Reject interfaces that the host cannot apply, before they are recorded: they would break others' networks."""
+        """Reject interfaces that the host cannot apply, before they are recorded: they would disrupt other interfaces'
+        networks.
+        """
         try:
             leases_of([(spec.hostname, port) for port in spec.ports])
             for port in spec.ports:
@@ -326,7 +329,9 @@ def _networks_of(ports: Iterable[PortRef]) -> Touched:
 
 
 def _document(ref: NetworkRef) -> NetworkDocument:
-    """Return a network's document built from an interface on it: sufficient for its bridge and its segment."""
+    """Return a document of a network with the data of an interface on it. It suffices for the bridge and
+    the segment.
+    """
     return NetworkDocument(
         id=ref.id, name=ref.name, bridge=ref.bridge, mtu=ref.mtu, segment=ref.segment, subnets=ref.subnets,
         dns_domain=ref.dns_domain,

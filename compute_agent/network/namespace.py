@@ -1,4 +1,4 @@
-"""Network namespaces: create, enter and remove them, and open sockets in another one."""
+"""Network namespaces: creates, enters and removes them, and opens sockets in other namespaces."""
 
 import ctypes
 import os
@@ -22,10 +22,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(name: str) -> int:
-    """Move this process into the network namespace ``name``; return an open descriptor of the one it leaves.
+    """Move this process into the network namespace ``name``. Return an open descriptor of the previous namespace.
 
-    The namespace is created if it does not exist, with a name as ``ip netns`` uses.  Only the calling thread moves, and
-    threads that it starts later: call it before the process has threads.  Raises OSError, RuntimeError if there are
+    The namespace is created if it does not exist, with a name as ``ip netns`` uses. Only the calling thread moves, and
+    threads that it starts later: call it before the process has threads. Raises OSError, and RuntimeError if there are
     threads.
     """
     if threading.active_count() > 1:
@@ -48,7 +48,7 @@ def left() -> int | None:
 
 
 def ensure(name: str) -> bool:
-    """Create the namespace ``name`` unless it exists; return whether it is new.  A stale name is replaced."""
+    """Create the namespace ``name`` unless it exists. Return whether it is new. A stale name is replaced."""
     path = FOLDER / name
     if path.exists():
         if path.stat().st_dev == Path("/proc/self/ns/net").stat().st_dev:
@@ -76,8 +76,8 @@ def _share(folder: Path) -> None:
 def _make(path: Path) -> None:
     """Create a namespace and mount it at its name.
 
-    The calling thread does this itself: a separate process takes twenty times as long, and a fork copies the locks held
-    by other threads.
+    The calling thread does this itself: a separate process would take twenty times as long, and a forked process would
+    have copies of the locks that other threads hold.
     """
     with held() as here:
         _checked(_libc.unshare(CLONE_NEWNET))
@@ -126,9 +126,9 @@ def opened(name: str) -> Iterator[int]:
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Move the calling thread into the namespace ``name`` for the block; raises OSError if it does not exist.
+    """Move the calling thread into the namespace ``name`` while the block runs. Raises OSError if it does not exist.
 
-    Sockets and processes that it creates there stay in the namespace.
+    Sockets and processes that the thread creates there stay in the namespace.
     """
     with held() as here, opened(name) as there:
         move(there)
@@ -144,7 +144,7 @@ def listed(prefix: str) -> list[str]:
 
 
 def remove(name: str) -> bool:
-    """Remove the namespace's name; the namespace ends with the last process in it.  Return whether it existed."""
+    """Remove the namespace's name. Return whether it existed. The namespace itself ends with the last process in it."""
     if not (FOLDER / name).exists():
         return False
     netns.remove(name)
@@ -152,9 +152,9 @@ def remove(name: str) -> bool:
 
 
 def open_in(original: int, factory: Callable[[], T]) -> T:
-    """Call ``factory`` with the calling thread in the namespace ``original``, and move back.
+    """Call ``factory`` with the calling thread in the namespace ``original``, then move the thread back.
 
-    A socket that it opens stays in that namespace.  ``factory`` must not switch threads, so it must not await.
+    A socket that ``factory`` opens stays in that namespace. ``factory`` must not switch threads, so it must not await.
     """
     here = current()
     try:

@@ -1,7 +1,7 @@
 """nftables: loads a ruleset in one transaction, in the calling thread's network namespace.
 
-Small texts are loaded by libnftables, which takes a millisecond where the program ``nft`` takes ten; large texts, and
-all if the library is missing, by the program within its limits.
+Small texts are loaded with libnftables, which takes a millisecond; the program ``nft`` takes ten. Large texts are
+loaded with the program and its limits, and so are all texts if the library is missing.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ _SEEN: dict[int, int] = {}
 
 
 class NftError(Exception):
-    """The kernel or nft rejected the text, and nothing has changed; the message is for operators."""
+    """The kernel or nft rejected the text, and nothing has changed. The message is for operators."""
 
 
 def load(ruleset: str) -> None:
@@ -75,9 +75,9 @@ def contents(family: str, table: str) -> list[dict[str, Any]]:
 
 
 def apply(ruleset: str, *, alone: bool = False) -> None:
-    """Load a text, all or nothing; raises RetryableHostError.
+    """Load a text, all or nothing. Raises RetryableHostError.
 
-    ``alone``: no other rules are intended in the namespace, so its rules are settled.
+    ``alone``: the namespace is to have only these rules, so its present state is settled.
     """
     try:
         load(ruleset)

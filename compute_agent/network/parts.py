@@ -1,4 +1,4 @@
-"""Common interface of the parts of a host's network, each of which applies its share of the wanted state."""
+"""The common interface of the parts of a host's network. Each part applies its share of the wanted state."""
 
 import abc
 from collections.abc import Callable, Iterable
@@ -11,27 +11,27 @@ T = TypeVar("T")
 
 
 class Part(abc.ABC):
-    """A layer of the network: bridges, services or routers.  Calls are serialized; failures of this host raise
-    RetryableHostError, after the rest of the layer is done.
+    """A layer of the network: bridges, services or routers. Calls are serialized.
 
-    Unchanged objects are left alone, so that a restart interrupts no connection.
+    Failures of this host raise RetryableHostError, after the rest of the layer has been applied. Unchanged objects are
+    left unchanged, so that a restart interrupts no connection.
     """
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Create what all subjects share; called once when the agent starts, before anything else."""
+        """Create the objects that all subjects share. Called once when the agent starts, before all other methods."""
 
     @abc.abstractmethod
     def bring(self, wanted: Wanted, touched: Touched) -> None:
-        """Create and update the touched subjects; parts are called in the order of their layers."""
+        """Create and update the touched subjects. Parts are called in the order of their layers."""
 
     @abc.abstractmethod
     def drop(self, wanted: Wanted) -> None:
-        """Remove what is not wanted; parts are called in reverse order, after all have been brought up to date."""
+        """Remove objects that are not wanted. Parts are called in reverse order, after ``bring`` of all parts."""
 
     @abc.abstractmethod
     def check(self, wanted: Wanted) -> list[str]:
-        """Repair what has failed and return a line for each repair; cheap enough to run every few seconds."""
+        """Repair failures and return a line for each repair. Cheap enough to run every few seconds."""
 
 
 def for_each(items: Iterable[T], work: Callable[[T], object]) -> None:

@@ -1,6 +1,6 @@
 """Networks that guests may not reach through this host: by default link-local addresses and the host's own networks.
 
-A cloud that the machine runs in serves credentials at 169.254.169.254, and the networks of a host contain its
+If the machine runs in a cloud, that cloud may serve credentials at 169.254.169.254. A host's own networks contain the
 operator's systems: portal, database, other hosts.
 """
 
@@ -29,8 +29,8 @@ class Reach:
 def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[str]) -> Reach:
     """Resolve the words of the settings now, because the host's addresses may change.
 
-    ``original`` is the machine's own network namespace if the agent has left it; ``bridges`` are Novella's own.  Raises
-    RetryableHostError.
+    ``original`` is the machine's own network namespace if the agent has left it. ``bridges`` are Novella's own bridges.
+    Raises RetryableHostError.
     """
 
     def resolve(words: Iterable[str]) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Filters of guests' traffic: anti-spoofing (``identity``) and security groups (``groups``).
 
 There are two nftables tables in the agent's own namespace, rendered from the wanted state and replaced in one
-transaction.  A frame is identified by the interface that it arrives on: the bridge's table first marks it with the
-interface's number, and before delivery with that of the interface it leaves by.  Bridged packets reach the other table
-through br_netfilter, with a connection tracking zone for each network, because networks' ranges overlap.
+transaction. The bridge's table first marks a frame with the number of the interface on which it arrives. Before
+delivery it replaces the mark by the number of the interface through which the frame leaves. Bridged packets reach the
+other table through br_netfilter. Each network has its own connection tracking zone, because networks' ranges overlap.
 """

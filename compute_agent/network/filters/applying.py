@@ -31,18 +31,20 @@ PROBE = f"{TABLE}_probe"
 
 
 class RefusedGroupError(RetryableHostError):
-    """Some rules of a security group cannot be applied; they allow nothing, and all other rules are in place."""
+    """Some rules of a security group cannot be applied. They allow nothing; all other rules are in place."""
 
 
 class Filters:
-    """Filters of guests' traffic; every method is thread-safe.
+    """Filters of guests' traffic. Every method is thread-safe.
 
-    Numbers of ports and zones do not change while they are in use, because packets are under way when the tables
+    Numbers of ports and zones do not change while they are in use, because packets are in transit when the tables
     change.
     """
 
     def __init__(self, folder: Path, share: Callable[[int], int] = tracking.share) -> None:
-        """``folder`` stores the numbers across restarts; ``share``: number of ports → tracked connections of each."""
+        """``folder``: where the numbers are stored across restarts. ``share``: function from the number of ports to the
+        number of tracked connections that each port may begin.
+        """
         self._share = share
         self._ports = Numbers(folder / "ports.json")
         self._zones = Numbers(folder / "zones.json")
@@ -58,10 +60,10 @@ class Filters:
         """How often the kernel's tables were changed."""
 
     def apply(self, wanted: Wanted) -> None:
-        """Apply the wanted filters; raises RetryableHostError if something could not be applied.
+        """Apply the wanted filters. Raises RetryableHostError if something could not be applied.
 
-        Only differences are loaded, in one transaction.  A rule that the kernel rejects allows nothing, an interface
-        whose own rules are rejected passes no traffic, and everything else is in place (``check_group``).
+        Only differences are loaded, in one transaction. A rule that the kernel rejects allows nothing. An interface
+        passes no traffic if its own rules are rejected. All other rules are in place then (``check_group``).
         """
         with self._lock:
             self._ports.keep_only([each.port.id for each in wanted.ports])
@@ -110,9 +112,9 @@ class Filters:
         }
 
     def intact(self) -> bool:
-        """Return whether the kernel still has what was loaded; if not, the next ``apply`` replaces everything.
+        """Return whether the kernel still has the loaded rules. If not, the next ``apply`` replaces all of them.
 
-        Only after another process has changed rules, rules and elements are counted.
+        Rules and elements are counted only after another process has changed rules.
         """
         with self._lock:
             try:
@@ -158,7 +160,9 @@ class Filters:
                 raise RetryableHostError("The host could not set the guests' filters.", detail=str(again)) from again
 
     def _load(self, wanted: Sequence[Table]) -> None:
-        """Load tables: their differences, or all if the kernel's tables differ from what this process expects."""
+        """Load the differences of the tables; all of them if the kernel's tables differ from those that this process
+        loaded.
+        """
         before, self._tables = self._tables, ()
         differing = [changes(old, new) for old, new in zip(before, wanted, strict=False)]
         texts = [text for text in differing if text is not None]
@@ -178,7 +182,9 @@ class Filters:
 
 
 def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
-    """Remove rejected rules from groups; an interface whose own rules were rejected passes no traffic."""
+    """Return the tables without rejected rules of groups. An interface whose own rules are rejected passes
+    no traffic.
+    """
 
     def kept(name: str, chain: Chain) -> Chain:
         if chain.hook or not any(rule in refused for rule in chain.rules):
@@ -193,7 +199,7 @@ def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
 
 
 def _refused(tables: Sequence[Table]) -> set[str]:
-    """Find the rules that the kernel rejects, by testing each alone, with the sets and chains that it refers to."""
+    """Return the rules that the kernel rejects. Each is tested alone, with the sets and chains that it refers to."""
     found = set()
     for table in tables:
         for rule in {rule for chain in table.chains.values() if not chain.hook for rule in chain.rules}:
@@ -207,7 +213,9 @@ def _refused(tables: Sequence[Table]) -> set[str]:
 
 
 def _counts(table: Table) -> Counter[tuple[str, str]]:
-    """Count the rules of each chain and the elements of each set in the kernel; chains and sets may share a name."""
+    """Count the rules of each chain and the elements of each set in the kernel. The key has the kind, because a chain
+    and a set may have the same name.
+    """
     found: Counter[tuple[str, str]] = Counter()
     for entry in nft.contents(table.family, table.name):
         ((kind, said),) = entry.items()

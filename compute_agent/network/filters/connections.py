@@ -1,4 +1,6 @@
-"""Ends tracked connections that are no longer allowed: established ones bypass the rules."""
+"""Ends tracked connections that are no longer allowed. Without this they would continue, because the rules accept
+established connections.
+"""
 
 import errno
 import socket
@@ -33,10 +35,10 @@ Judge = Callable[[Flow], bool]
 
 
 def forget_flows(refused: Mapping[int, Judge]) -> int:
-    """Delete those flows from tracking that their zone's function refuses; return their number.
+    """Delete the tracked flows that the function of their zone refuses. Return their number.
 
-    Other flows must stay tracked: an answer that is under way would be dropped if its flow were deleted even for a
-    moment, and a guest that only receives would never send the packet that restarts it.  Raises RetryableHostError.
+    Other flows must stay tracked. If such a flow were deleted even for a moment, a reply in transit would be dropped,
+    and a guest that only receives would never send the packet that restarts the flow. Raises RetryableHostError.
     """
     many = 0
     try:
@@ -50,7 +52,7 @@ def forget_flows(refused: Mapping[int, Judge]) -> int:
 
 
 def _refused(entry: Any, version: int, refused: Mapping[int, Judge]) -> tuple[int, NFCTAttrTuple] | None:
-    """Return zone and key of an entry that is to be deleted."""
+    """Return the zone and the key of an entry that is to be deleted; None if it is to be kept."""
     zone = entry.get_attr("CTA_ZONE") or 0
     first = entry.get_attr("CTA_TUPLE_ORIG")
     if zone not in refused or first is None:

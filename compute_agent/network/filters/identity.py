@@ -1,8 +1,8 @@
-"""The bridge's table: the origin of frames, anti-spoofing, and traffic that never crosses a network.
+"""The bridge's table: the origin of frames, anti-spoofing, and traffic that must never leave its network's bridge.
 
-It sees each fragment of a packet separately, and the target of a neighbour message may be in a later one.  Therefore
-fragments of ICMPv6 other than echo messages are dropped (RFC 6980 forbids fragments of neighbour discovery), and
-``reassembled`` checks again what only the whole packet shows.
+It sees each fragment of a packet separately, and the target of a neighbour message may be in a later fragment.
+Therefore fragments of ICMPv6 messages other than echo messages are dropped (RFC 6980 forbids fragments of neighbour
+discovery), and ``reassembled`` checks fields that are visible only in the whole packet.
 """
 
 import functools
@@ -100,7 +100,7 @@ def _from(port: FilteredPort) -> list[str]:
 
 @functools.lru_cache(maxsize=1 << 12)
 def reassembled(port: FilteredPort) -> list[str]:
-    """Return rules, for a table that sees whole packets, that drop spoofed packets.
+    """Return the rules that drop spoofed packets in a table that sees whole packets.
 
     A check that cannot read a field drops the packet.
     """
@@ -111,7 +111,7 @@ def reassembled(port: FilteredPort) -> list[str]:
     return [
         "meta nfproto ipv4 udp sport 67 drop",
         "meta nfproto ipv4 return",
-        # A packet in fragments of another one: some systems reassemble it, the kernel does not.
+        # A fragment header inside a reassembled packet: some systems reassemble it again, the kernel does not.
         "exthdr frag exists drop",
         "udp sport 547 drop",
         *about,
@@ -133,12 +133,12 @@ def _number_range(text: str) -> str:
 
 
 def _not_in(field: str, addresses: Sequence[str]) -> str:
-    """Match addresses other than these; match everything if there are none."""
+    """Return a match for addresses other than these; an empty one, which matches everything, if there are none."""
     return f"{field} != {{ {', '.join(addresses)} }}" if addresses else ""
 
 
 def _as(source: Source, *, asks: bool) -> list[str]:
-    """Allow packets with one source MAC address; ``asks``: it may request an address by DHCP."""
+    """Return rules that allow packets with one source MAC address. ``asks``: it may request an address by DHCP."""
     mac = f"ether saddr {source.mac}"
     v4, v6 = ", ".join(source.v4), ", ".join(source.v6)
     targets = _targets(source)

@@ -15,11 +15,11 @@ Pair = tuple[FilteredPort, FilteredPort]
 
 
 def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
-    """Return, for each zone in which guests lost rights, a function that returns whether a flow is refused now.
+    """Return, for each zone in which guests lost rights, a function that returns whether a flow is now refused.
 
     It refuses only flows of these guests that no rule allows any longer, and all flows of removed guests, because their
-    addresses may be allocated again.  Without ``before`` (after a start) every flow is checked, and flows that belong
-    to no guest here are refused.
+    addresses may be allocated again. Without ``before`` (after a start) every flow is checked, and flows that belong to
+    no guest on this host are refused.
     """
     if before is None:
         return {zone: _judge(after, bridge, [], first=True) for bridge, zone in after.zones.items()}

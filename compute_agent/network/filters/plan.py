@@ -82,9 +82,9 @@ def link_local(mac: str) -> str:
 
 
 def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
-    """Draw the plan; ``number_of``: port id → number, ``zone_of``: network id → zone.
+    """Draw the plan. ``number_of``: port id → number. ``zone_of``: network id → zone.
 
-    An interface or group that cannot be filtered is omitted and logged; such an interface passes no traffic, because
+    An interface or group that cannot be filtered is logged and omitted. Such an interface passes no traffic, because
     ``identity`` drops frames from unknown interfaces.
     """
     services = {network.id: service_mac(network) for network in wanted.networks.values()}
@@ -166,8 +166,8 @@ def _members(
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the members of each group that a rule refers to, as seen on the bridges of this host's guests.
 
-    Members count on their own network and on networks that routers connect to it, because an equal address elsewhere
-    belongs to another guest.  Interfaces without port security do not count, because they may use any address.
+    Members count on their own network and on networks that routers connect to it: elsewhere, an equal address belongs
+    to another guest. Interfaces without port security do not count, because they may use any address.
     """
     named = {
         group_key(rule.remote_group_id)
@@ -198,13 +198,13 @@ def _is_id(text: str) -> bool:
 def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDocument]) -> Iterable[tuple[str, str]]:
     if key in groups:
         yield from ((member.network_id, member.address) for member in groups[key].members)
-    for each in wanted.ports:  # local ones count immediately, before the document contains them
+    for each in wanted.ports:  # local members count immediately, before the document contains them
         if each.port.port_security and key in {group_key(group) for group in each.port.security_group_ids}:
             yield from ((each.port.network.id, fixed.address) for fixed in each.port.fixed_ips)
 
 
 def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
-    """Return for each network the networks that one router connects to it, including itself."""
+    """Return for each network itself and the networks that one router connects to it."""
     found = {key: {key} for key in networks}
     for router in routers:
         legs = {leg.network_id for leg in router.interfaces if leg.network_id in found}

@@ -1,4 +1,4 @@
-"""Ranges of address groups, merged into nft sets: a rule refers to one set, whatever its size."""
+"""Ranges of address groups, merged into nft sets. A rule refers to one set, however many ranges it has."""
 
 import bisect
 import functools
@@ -16,7 +16,7 @@ FAMILIES = {4: "ip", 6: "ip6"}
 
 @dataclass(frozen=True)
 class Ranges:
-    """Merged ranges; equal ones have the same ``key`` and share a set."""
+    """Merged ranges. Equal ranges have the same ``key`` and share a set."""
 
     key: str
     v4: tuple[str, ...]

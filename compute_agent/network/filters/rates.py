@@ -18,7 +18,7 @@ NEIGHBOURS = "{ nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert }"
 
 
 def rules(plan: Plan) -> Sequence[str]:
-    """Return the rules that apply its limits to an interface's packets, identified by their mark."""
+    """Return the rules that apply an interface's limits to its packets, which are identified by their mark."""
     services = ", ".join(plan.service_macs)
     matches = [
         (ASKS, "ether type arp"),
@@ -33,7 +33,7 @@ def rules(plan: Plan) -> Sequence[str]:
 
 
 def sets(plan: Plan) -> dict[str, Elements]:
-    """Return for each kind of packets the map from interfaces to their limits."""
+    """Return for each kind of packets a map from interfaces to their limits."""
     numbers = [port.number for port in plan.ports]
     return {
         kind: Elements("mark : verdict", {str(number): f"jump rate-{kind}-{number}" for number in numbers})

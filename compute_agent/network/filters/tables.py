@@ -1,4 +1,4 @@
-"""An nftables table as data, rendered completely or as the difference between two states."""
+"""An nftables table as data. It can be rendered completely, or as the difference between two states."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ def changes(before: Table, after: Table) -> str | None:
 def _more(old: Sequence[str], new: Sequence[str]) -> Sequence[str] | None:
     """Return the rules to append to the old ones; None if the chain must be rewritten.
 
-    Rules that all accept mean the same in any order.
+    The order of rules does not matter if all of them accept.
     """
     if old is new or list(old) == list(new):
         return ()
