@@ -26,7 +26,7 @@ MACHINE = "machine"
 
 
 class UnreachablePeerError(RetryableHostError):
-    """Some other hosts of a network cannot be reached; the network works with the others."""
+    """Some other hosts of a network cannot be reached. Traffic with the remaining hosts is not affected."""
 
 
 def port_of(segment: Segment, network_id: str) -> str:
@@ -35,7 +35,7 @@ def port_of(segment: Segment, network_id: str) -> str:
 
 
 def machine_end(agent: str | None, network_id: str) -> str:
-    """Return the name of the port's other end in the machine's own namespace, if the port is a pair.
+    """Return the name of the port's other end in the machine's own namespace, if the port is a pair of interfaces.
 
     ``agent`` is the agent's own namespace: a machine may have several agents.
     """
@@ -43,7 +43,7 @@ def machine_end(agent: str | None, network_id: str) -> str:
 
 
 class Segments:
-    """Creates a bridge's port towards other hosts; ``links.delete`` removes it."""
+    """Creates a bridge's port towards other hosts. ``links.delete`` removes it."""
 
     def __init__(self, underlay: Underlay, physical_networks: Mapping[str, str]) -> None:
         """``physical_networks``: name → interface or bridge of the machine's own namespace."""
@@ -53,7 +53,7 @@ class Segments:
         """Unreachable peers, by network."""
 
     def ensure(self, network: NetworkDocument) -> None:
-        """Create the segment of the network's bridge; raises RetryableHostError with a message for operators."""
+        """Create the segment of the network's bridge. Raises RetryableHostError with a message for operators."""
         kind = network.segment.type
         if kind == "vxlan":
             self._vxlan(network)
@@ -82,11 +82,13 @@ class Segments:
             if not found:
                 self._make_vxlan(name, network, local)
             index = _join(route, name, network)
-            route.brport("set", index=index, learning=0)  # addresses come from documents; unknown ones are flooded
+            route.brport("set", index=index, learning=0)  # addresses come from documents
             self._unreachable[network.id] = _bring_forwarding(route, index, network, local)
 
     def _make_vxlan(self, name: str, network: NetworkDocument, local: str) -> None:
-        """Create the device in the machine's namespace, which carries its packets, and move it to the agent's."""
+        """Create the device in the machine's namespace, through which its packets are sent, and move it to the agent's
+        namespace.
+        """
         room = self._underlay.room(local)
         if room is not None and room < network.mtu:
             log.warning("network %s: packets of %s bytes do not fit between hosts, which have room for %s",
@@ -110,10 +112,10 @@ class Segments:
             _join(route, name, network)
 
     def _make_physical(self, name: str, network: NetworkDocument, agent: int) -> None:
-        """Create the port in the machine's namespace, and move it to the agent's.
+        """Create the port in the machine's namespace, and move it to the agent's namespace.
 
-        A bridge of the machine is connected by a pair of interfaces; another interface is used exclusively (macvlan in
-        passthru mode).
+        A bridge of the machine is connected by a pair of interfaces. An interface that is not a bridge is used
+        exclusively (macvlan in passthru mode).
         """
         physical = network.segment.physical_network
         given = self._physical.get(physical, "")
@@ -139,7 +141,7 @@ class Segments:
 
 
 def _join(route: Any, name: str, network: NetworkDocument) -> int:
-    """Attach the interface to the network's bridge, up; return its index."""
+    """Attach the interface to the network's bridge and bring it up. Return its index."""
     index, bridge = links.index_of(route, name), links.index_of(route, network.bridge)
     link = route.get_links(index)[0]
     if link.get_attr("IFLA_MASTER") != bridge or link.get_attr("IFLA_MTU") != network.mtu:
@@ -182,7 +184,7 @@ def _is_vxlan(link: Any, number: int | None, local: str) -> bool:
 def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: str) -> list[str]:
     """Set the device's forwarding table to exactly the peers and the remote ports.
 
-    Peers that cannot be reached from ``local`` are omitted; returns the reasons.
+    Peers that cannot be reached from ``local`` are omitted. Returns the reasons.
     """
     told = {(EVERYONE, peer) for peer in network.peers}
     told |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
@@ -214,7 +216,9 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
 
 
 def _is_reached(peer: str, local: str) -> bool:
-    """Return whether a peer is reachable from the address ``local``: same IP version, and both or neither loopback."""
+    """Return whether a peer is reachable from ``local``: it has the same IP version, and both or neither
+    are loopback.
+    """
     try:
         here, there = ipaddress.ip_address(local), ipaddress.ip_address(peer)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A service namespace for each network of guests here, in which this host serves DHCP, DNS and metadata.
+"""A service namespace for each network of guests on this host, in which the host serves DHCP, DNS and metadata.
 
-It has the DHCP port's MAC and addresses, the same on every host, and forwards no packets.  Its name server forwards
-queries through the uplink, independently of the network's routers.
+It has the MAC and the addresses of the DHCP port, which are the same on every host, and forwards no packets. Its name
+server forwards queries through the uplink, independently of the network's routers.
 """
 
 import contextlib
@@ -58,8 +58,8 @@ class Services(Part):
     def __init__(
         self, folder: Path, agent: str | None, user: DhcpUser, uplink: Uplink | None, metadata: Listeners | None
     ) -> None:
-        """``folder`` contains a folder for each network; ``agent`` is the agent's own namespace.  Without ``uplink``
-        external names are not resolved; without ``metadata`` no metadata is served.
+        """``folder`` contains a folder for each network. ``agent`` is the agent's own namespace. Without ``uplink``,
+        external names are not resolved; without ``metadata``, no metadata is served.
         """
         self._folder = folder
         self._agent = agent
@@ -75,7 +75,7 @@ class Services(Part):
         """By network."""
 
     def prepare(self) -> None:
-        """Nothing to do: networks share nothing."""
+        """Do nothing: networks share no objects."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
         found = [network for network in touched.networks(wanted) if _is_served(network, wanted)]
@@ -103,11 +103,11 @@ class Services(Part):
         return mended
 
     def started(self) -> None:
-        """Wait until all starting DHCP servers answer; raises RetryableHostError."""
+        """Wait until all starting DHCP servers answer. Raises RetryableHostError."""
         for_each(list(self._servers.values()), DhcpServer.started)
 
     def leases(self, wanted: Wanted) -> list[Leased]:
-        """Return lease events of guests here since the last call."""
+        """Return lease events of this host's guests since the last call."""
         found: dict[tuple[str, str], Leased] = {}
         for network in wanted.networks.values():
             if network.service is None or not _is_served(network, wanted):
@@ -222,7 +222,7 @@ class Services(Part):
         )
 
     def _upstream(self, network: NetworkDocument) -> tuple[str, ...]:
-        """Return the servers for forwarded queries: the subnets' name servers, else the machine's."""
+        """Return the servers for forwarded queries: the subnets' name servers, or else the machine's."""
         if self._uplink is None:
             return ()
         given = [ipaddress.ip_address(each) for subnet in network.subnets for each in subnet.dns_nameservers]
@@ -243,7 +243,7 @@ class Services(Part):
         (self._folder / network_id / UPSTREAM).unlink(missing_ok=True)
 
     def _number(self, network_id: str) -> int:
-        """Return the network's address number on the uplink, which is stored while the namespace exists."""
+        """Return the number of the network's address on the uplink. The number is stored while the namespace exists."""
         path = self._folder / network_id / UPSTREAM
         if path.exists():
             return int(path.read_text())
@@ -255,7 +255,7 @@ class Services(Part):
 
 
 def _is_served(network: NetworkDocument, wanted: Wanted) -> bool:
-    """Return whether guests here need the network's services; this requires its document."""
+    """Return whether this host's guests need the network's services. Requires the network's document."""
     return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
 
 

@@ -1,8 +1,8 @@
 """MAC addresses that exist on every host, and their aliases between hosts.
 
-A router has the same address on each host, so that guests reach it wherever they run.  Between hosts this address would
-be in several places; therefore each host's router uses its own alias there, which ``routers.gateways`` translates in
-frames that leave or reach the host.
+A router has the same MAC address on each host, so that guests reach it on any host. Between hosts the same address
+would be in several places. Therefore the router of each host uses its own alias there; ``routers.gateways`` translates
+it in frames that leave or reach the host.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from compute_agent.contract.network import NetworkDocument
 def alias(mac: str, underlay: str) -> str:
     """Return the alias of the shared address ``mac`` between hosts, for the host with this underlay address.
 
-    It is locally administered, and outside the range of ports (``fa:16:3e``).
+    The alias is locally administered, and outside the range of ports (``fa:16:3e``).
     """
     digest = hashlib.sha256(f"{underlay} {mac}".encode()).digest()
     return "fa:3f:" + ":".join(f"{byte:02x}" for byte in digest[:4])

@@ -1,9 +1,9 @@
 """Connection tracking: the size of the kernel's table for a host's guests, and each guest's share.
 
 The kernel limits the tracked connections of each network namespace; at the limit, new connections of all guests fail.
-Therefore each interface has a share of the table, and silent connections expire soon.  The kernel also limits the
-memory of incomplete fragments: the limit is raised here, and their timeout reduced to seconds (``rates`` limits how
-many a guest sends).
+Therefore each interface has a share of the table, and idle connections expire early. The kernel also limits the memory
+of incomplete fragments. That limit is raised here, and the timeout of fragments is reduced to seconds (``rates`` limits
+how many fragments a guest sends).
 """
 
 import logging
@@ -48,7 +48,9 @@ WAITS_SECONDS = 5
 
 
 def prepare_machine() -> None:
-    """Enlarge tables in the calling thread's namespace, the machine's, for guests; larger values are kept."""
+    """Enlarge the tables for guests in the calling thread's namespace, which must be the machine's. Larger values are
+    kept.
+    """
     rows = [("net.netfilter.nf_conntrack_max", _memory_kib() // KIB_PER_ENTRY)]
     rows += [(name.format(family), least) for family in ("ipv4", "ipv6") for name, least in NEIGHBOURS]
     for name, least in rows:
@@ -88,9 +90,9 @@ def limit() -> int:
 
 
 def share(ports: int) -> int:
-    """Return how many connections each of ``ports`` interfaces may begin, and how many others may begin with it.
+    """Return how many connections each of ``ports`` interfaces may begin, and how many may be begun with each.
 
-    It changes only at powers of two, because a change restarts the counting.
+    The number changes only at powers of two of ``ports``, because a change restarts the counting.
     """
     table, rounded = limit(), 1 << max(0, ports - 1).bit_length()
     return max(LEAST, min(table // LARGEST_PART, int(table * FULL / 2) // rounded))
@@ -106,7 +108,9 @@ def warnings(now: Tracking | None) -> list[str]:
 
 
 def entries(name: str, unknown: int) -> int:
-    """Return a value of connection tracking in the calling thread's namespace, ``unknown`` without the module."""
+    """Return a value of connection tracking in the calling thread's namespace; ``unknown`` if the module is
+    not loaded.
+    """
     try:
         return _read(FOLDER / name)
     except OSError:

@@ -27,7 +27,7 @@ class Underlay:
         self.agent = settings.netns
 
     def address(self) -> str:
-        """Return the address at which other hosts reach this one: the setting, or else the address that faces the
+        """Return the address at which other hosts reach this host: the setting, or else the address of the route to the
         portal.
 
         Raises RetryableHostError if there is none.
@@ -40,13 +40,13 @@ class Underlay:
             raise RetryableHostError("The host does not know its address between hosts.", detail=str(error)) from error
 
     def room(self, address: str) -> int | None:
-        """Return the MTU for guests' packets, None if no interface has the address."""
+        """Return the MTU that is left for guests' packets; None if no interface has the address."""
         version = ipaddress.ip_address(address).version
         mtu = self.inside(lambda: _mtu_of(address))
         return None if mtu is None else mtu - VXLAN_OVERHEAD[version]
 
     def inside(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in the machine's own namespace; see ``namespace.open_in``."""
+        """Run ``work`` in the machine's own namespace; see ``namespace.open_in``."""
         return work() if self.namespace is None else namespace.open_in(self.namespace, work)
 
     def _facing_portal(self) -> str:

@@ -23,7 +23,9 @@ LEND = "create the uplink of the network's services"
 
 @dataclass(frozen=True)
 class Uplink:
-    """The uplink of one agent; everything is derived from the name of the agent's namespace, or its substitute."""
+    """The uplink of one agent. Names and addresses are derived from the name of the agent's namespace, or its
+    substitute.
+    """
 
     netns: str
     volume_ports: tuple[int, int] | None = None
@@ -59,10 +61,10 @@ class Uplink:
         return ipaddress.IPv4Network((int(POOL[0]) + (number << (32 - PREFIX_LENGTH)), PREFIX_LENGTH))
 
     def ensure(self, original: int | None, state: Path, underlay: str = "") -> None:
-        """Create the pair, routes and NAT; ``original`` is the machine's namespace, None if the agent runs in it.
+        """Create the pair, routes and NAT. ``original`` is the machine's namespace, None if the agent runs in it.
 
-        ``state`` is a file that stores whether the machine forwarded packets before; ``underlay`` is the machine's
-        address for other hosts.  Raises RetryableHostError.
+        ``state`` is a file that stores whether the machine forwarded packets before. ``underlay`` is the machine's
+        address for other hosts. Raises RetryableHostError.
         """
         with namespace.held() as here:
             if original is None:  # daemons listen on the machine's ports already
@@ -98,7 +100,7 @@ class Uplink:
                 route.route("replace", dst="default", gateway=self.outside_address)
 
     def remove(self, state: Path) -> bool:
-        """Remove the objects in the machine's own namespace, which must be the caller's; return whether any existed."""
+        """Remove the objects in the machine's own namespace, which must be the caller's. Return whether any existed."""
         found = links.delete(self.outside)
         try:
             run_program("nft", "-f", "-", stdin=f"table ip {self.table}\ndelete table ip {self.table}\n".encode())
@@ -131,7 +133,7 @@ class Uplink:
 
     def _ruleset(self, underlay: str) -> str:
         interface, table = self.outside, self.table
-        share = tracking.limit() // tracking.LARGEST_PART  # of the machine's table, for each network's names
+        share = tracking.limit() // tracking.LARGEST_PART  # part of the machine's table, for each network's DNS queries
         to_volumes, from_here, volumes = self._way_to_volumes(underlay)
         return f"""\
 table ip {table}
@@ -164,7 +166,9 @@ table ip {table} {{
 """
 
     def _way_to_volumes(self, underlay: str) -> tuple[str, str, str]:
-        """Return three rules: other hosts and the namespace itself, but no guest, reach its daemons at the address."""
+        """Return three rules. They allow other hosts and the namespace itself, but no guest, to reach its daemons at
+        ``underlay``.
+        """
         if self.volume_ports is None or not underlay or ipaddress.ip_address(underlay).version != 4:
             return "", "", ""
         first, last = self.volume_ports
@@ -184,7 +188,7 @@ def _make_macvlan(interface: str, space: int) -> None:
 
 
 def _only_address(route: Any, index: int, address: str) -> bool:
-    """Set the interface's only IPv4 address; return whether this was a change."""
+    """Make ``address`` the interface's only IPv4 address. Return whether this changed anything."""
     have = {(row.get_attr("IFA_ADDRESS"), row["prefixlen"]) for row in route.get_addr(family=2, index=index)}
     if have == {(address, PREFIX_LENGTH)}:
         return False

@@ -24,7 +24,7 @@ class LocalPort:
 
     @property
     def addresses(self) -> list[str]:
-        """Its fixed addresses, of both IP versions."""
+        """The interface's fixed addresses, of both IP versions."""
         return [fixed.address for fixed in self.port.fixed_ips]
 
 
@@ -59,7 +59,7 @@ class Touched:
         return self.everything or (kind, subject_id) in self.subjects
 
     def networks(self, wanted: Wanted) -> list[NetworkDocument]:
-        """Return the wanted networks that may have changed, or whose interfaces on this host may have."""
+        """Return the wanted networks that may have changed, or whose interfaces on this host may have changed."""
         return [network for network in wanted.networks.values() if self.includes(NETWORK, network.id)]
 
 

@@ -1,10 +1,10 @@
 """Router advertisements (RFC 4861): dnsmasq in a router's namespace sends guests their prefix and their gateway.
 
-A router advertises a subnet only if it has the subnet's gateway address: other projects may connect a router to a
-shared network at another address, and guests must not use it as their gateway.
+A router advertises a subnet only if it has the subnet's gateway address. Other projects may connect a router to a
+shared network at another address, and guests must not use such a router as their gateway.
 
-The advertisement states whether guests use DHCPv6 as well, which the network's own server answers; the router's filters
-drop DHCPv6.
+The advertisement states whether guests also use DHCPv6. The network's own server answers DHCPv6; the router's filters
+drop it.
 """
 
 import ipaddress
@@ -32,12 +32,14 @@ class Advertiser:
     """dnsmasq for one router, with its files in ``folder``."""
 
     def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
-        """The folder is created when there is something to advertise."""
+        """The folder is created by the first advertisement."""
         self._folder = folder
         self._user = user or DhcpUser()
 
     def ensure(self, config: str) -> None:
-        """Run it with this configuration, in the calling thread's namespace; stop it if the configuration is empty."""
+        """Run dnsmasq with this configuration, in the calling thread's namespace. Stop it if the configuration is
+        empty.
+        """
         if not config:
             self.stop()
             return
@@ -55,7 +57,7 @@ class Advertiser:
             raise RetryableHostError("The host could not advertise a router.", detail=str(error)) from error
 
     def running(self) -> int | None:
-        """Return its process id, None if it does not run."""
+        """Return dnsmasq's process id; None if it does not run."""
         pid = read_pid(self._folder / "dnsmasq.pid")
         if pid is None or is_ours(pid, [self._folder]):
             return pid
@@ -63,7 +65,7 @@ class Advertiser:
         return None
 
     def stop(self) -> bool:
-        """Stop it and remove its files; return whether it ran."""
+        """Stop dnsmasq and remove its files. Return whether it ran."""
         stopped = self._end()
         shutil.rmtree(self._folder, ignore_errors=True)
         return stopped
@@ -85,7 +87,9 @@ def folder_of(network: Path) -> Path:
 
 
 def _is_here(pid: int) -> bool:
-    """Return whether a process is in the calling thread's network namespace: the router's may have been recreated."""
+    """Return whether a process is in the calling thread's network namespace: the router's namespace may have been
+    recreated.
+    """
     try:
         return Path(f"/proc/{pid}/ns/net").samefile("/proc/thread-self/ns/net")
     except OSError:
@@ -93,13 +97,13 @@ def _is_here(pid: int) -> bool:
 
 
 def stop_advertisers(network: Path) -> list[str]:
-    """Stop every advertiser of an agent; return the routers' ids."""
+    """Stop every advertiser of an agent. Return the ids of their routers."""
     paths = sorted(path for path in folder_of(network).glob("*-*") if path.is_dir())
     return [path.name for path in paths if Advertiser(path).stop()]
 
 
 def configuration(pairs: list[tuple[Leg, NetworkDocument]]) -> str:
-    """Render a router's advertisements on its networks; empty if no subnet needs any.
+    """Render a router's advertisements on its networks; empty if no subnet needs them.
 
     Raises ValueError for an invalid address.
     """

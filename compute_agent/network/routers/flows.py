@@ -1,4 +1,6 @@
-"""Ends connections through a floating IP that was moved: tracked ones would use the old target until they end."""
+"""Ends tracked connections through a floating IP that was moved. Otherwise they would use the old target until they
+end.
+"""
 
 import errno
 import socket
@@ -12,9 +14,9 @@ from compute_agent.virt.errors import RetryableHostError
 
 
 def forget(addresses: Collection[str]) -> int:
-    """Delete tracked flows to and from these floating IPs in the calling thread's namespace; return their number.
+    """Delete tracked flows to and from these floating IPs in the calling thread's namespace. Return their number.
 
-    Other flows continue.  Raises RetryableHostError.
+    All other flows continue. Raises RetryableHostError.
     """
     if not addresses:
         return 0
@@ -29,7 +31,9 @@ def forget(addresses: Collection[str]) -> int:
 
 
 def _passes(entry: Any, addresses: Collection[str]) -> bool:
-    """Return whether the flow uses one of the addresses on the outside: as its target, or for its replies."""
+    """Return whether the flow's external side has one of the addresses: as its target, or as the target of
+    its replies.
+    """
     seen = [entry.get_attr(name).get_attr("CTA_TUPLE_IP") for name in ("CTA_TUPLE_ORIG", "CTA_TUPLE_REPLY")]
     return any(each is not None and each.get_attr("CTA_IP_V4_DST") in addresses for each in seen)
 

@@ -1,4 +1,4 @@
-"""Port forwardings as nftables maps: one element for a range that keeps its ports or is forwarded to one port.
+"""Port forwardings as nftables maps. A range that keeps its ports, or is forwarded to one port, needs one element.
 
 nftables cannot add an offset to a port, so a range that is forwarded to other ports needs an element for each port; the
 portal limits their number.
@@ -22,7 +22,7 @@ KEY = "ipv4_addr . inet_service"
 
 
 class RefusedForwardError(RetryableHostError):
-    """A part of a floating IP cannot be applied: its traffic is dropped, everything else is in place."""
+    """A part of a floating IP cannot be applied. Its traffic is dropped; all other parts are in place."""
 
 
 Answer = tuple[str, str, int, int]
@@ -127,7 +127,9 @@ def _readable(document: FloatingIpDocument) -> tuple[FloatingIpDocument, list[st
 
 
 def _checked(forward: PortForward) -> tuple[int, int]:
-    """Return the external ports of a forwarding, all ports for a protocol without ports; raises ValueError."""
+    """Return the first and the last external port of a forwarding; all ports for a protocol without ports. Raises
+    ValueError.
+    """
     protocol = forward.protocol.lower()
     ipaddress.IPv4Address(forward.internal_address)
     if protocol in PORTLESS:
@@ -147,13 +149,15 @@ def _checked(forward: PortForward) -> tuple[int, int]:
 
 
 def whole(floating: FloatingIpDocument) -> Iterator[PortForward]:
-    """Yield the fixed address that gets all protocols of a floating IP, as a forwarding of the protocol ``ALL``."""
+    """Yield the forwarding of all protocols of a floating IP to its fixed address, if it has one. Its protocol is
+    ``ALL``.
+    """
     if floating.fixed_address is not None:
         yield PortForward(ALL, 0, 0, floating.fixed_address, 0, 0)
 
 
 def answers_of(forwards: Iterable[PortForward]) -> tuple[Answer, ...]:
-    """Return the sources of replies of forwarded connections; ranges of one address are merged."""
+    """Return the sources from which replies of forwarded connections come. Ranges of one address are merged."""
     ranges: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for each in forwards:
         ranges.setdefault((each.protocol.lower(), each.internal_address), []).append(

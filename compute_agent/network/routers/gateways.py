@@ -1,9 +1,9 @@
-"""Translates frames of routers between hosts: a router has the same MAC address on all hosts, so it uses aliases there.
+"""Translates frames of routers between hosts. A router has the same MAC address on all hosts, so it uses aliases there.
 
-In frames to another host, this host's alias replaces the router's address as the source.  An ARP request of the router
-for an unknown address is sent as an ARP probe (RFC 5227), so that no host learns a wrong location of the router.
-Frames to the alias are for this host's router.  Routers answer and advertise only on their own host, and so do DHCP
-servers, which also have the same address on all hosts.
+In frames to another host, this host's alias replaces the router's address as the source. An ARP request of the router
+for an unknown address is sent as an ARP probe (RFC 5227), so that no host learns a wrong location of the router. Frames
+to this host's alias are for its own router. Routers answer and advertise only on their own host. The same applies to
+DHCP servers, which also have the same address on all hosts.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ NOTHING = "".join(f"{line}\n" for line in replaced("bridge", TABLE))
 
 
 def ruleset(networks: Iterable[NetworkDocument], underlay: str) -> str:
-    """Render the table for networks between hosts; ``underlay`` is this host's own underlay address.
+    """Render the table for networks between hosts. ``underlay`` is this host's own underlay address.
 
     Raises ValueError for an invalid address.
     """

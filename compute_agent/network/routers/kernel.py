@@ -1,4 +1,4 @@
-"""Applies planned interfaces, addresses, routes and neighbours to a namespace, leaving unchanged ones alone."""
+"""Applies planned interfaces, addresses, routes and neighbours to a namespace. Unchanged objects are left unchanged."""
 
 import errno
 import ipaddress
@@ -41,7 +41,7 @@ SETTINGS = {
     "net.ipv4.conf.all.accept_redirects": "0",
     "net.ipv4.conf.all.send_redirects": "0",
     "net.ipv4.conf.default.send_redirects": "0",
-    # Each interface answers for its own addresses and asks by them, also when two are in one network.
+    # Each interface answers and sends requests only with its own addresses, even if two are in one network.
     "net.ipv4.conf.all.arp_ignore": "1",
     "net.ipv4.conf.all.arp_announce": "2",
     "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
@@ -52,7 +52,9 @@ SETTINGS = {
 
 @contextmanager
 def within(space: str, action: str) -> Iterator[Any]:
-    """Open netlink in a namespace, which the calling thread enters for the block; errors as in ``links.netlink``."""
+    """Open netlink in a namespace, which the calling thread enters while the block runs. Errors as in
+    ``links.netlink``.
+    """
     try:
         with namespace.inside(space), links.netlink(action) as route:
             yield route
@@ -61,7 +63,7 @@ def within(space: str, action: str) -> Iterator[Any]:
 
 
 def ensure_namespace(name: str) -> None:
-    """Create a namespace that routes.  Raises RetryableHostError."""
+    """Create a namespace that routes packets. Raises RetryableHostError."""
     try:
         namespace.ensure(name)
     except OSError as error:
@@ -76,14 +78,14 @@ def ensure_namespace(name: str) -> None:
 def ensure_leg(space: str, leg: Leg) -> None:
     """Connect a namespace to a bridge of the calling thread's namespace.
 
-    Learning and flooding are disabled on the bridge's port: its only address is entered into the bridge's table.
+    Learning and flooding are disabled on the bridge's port. The leg's MAC address is entered into the bridge's table.
     """
     with links.netlink("join a router with its network") as route:
         found, bridges = route.link_lookup(ifname=leg.name), route.link_lookup(ifname=leg.bridge)
         if not bridges:
             raise RetryableHostError("The host has not created the network of a router yet.", detail=leg.bridge)
         if not found or not _has(space, leg.name):
-            if found:  # its other end is in a deleted namespace that a process keeps alive
+            if found:  # its other end is in a deleted namespace, which a process keeps alive
                 route.link("del", index=found[0])
             _make_pair(route, leg.name, space, leg.name)
             found = route.link_lookup(ifname=leg.name)
@@ -107,7 +109,7 @@ def _has(space: str, interface: str) -> bool:
 
 
 def ensure_link(router: str, external: str, link: Link) -> None:
-    """Connect a router's namespace to that of its external network."""
+    """Connect a router's namespace to the namespace of its external network."""
     with within(router, "join a router with its external network") as route:
         found = route.link_lookup(ifname=link.router_end)
         if not found or not _has(external, link.external_end):
@@ -123,7 +125,7 @@ def ensure_link(router: str, external: str, link: Link) -> None:
 
 
 def keep_only(names: Collection[str]) -> None:
-    """Remove all other interfaces from the calling thread's namespace."""
+    """Remove all interfaces except ``names`` from the calling thread's namespace."""
     with links.netlink("remove a router from a network") as route:
         for link in route.get_links():
             if link.get_attr("IFLA_IFNAME") not in {"lo", *names}:
@@ -138,7 +140,7 @@ def answer_for_others(interface: str) -> None:
 
 
 def bring_addresses(route: Any, index: int, wanted: Iterable[str]) -> None:
-    """Set the interface's addresses (with prefix length), besides its own link-local one."""
+    """Set the interface's addresses (with prefix length). Its own link-local address is kept."""
     have = {f"{row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}": row["scope"] for row in route.get_addr(index=index)}
     planned = set(wanted)
     for text in planned - set(have):
@@ -157,7 +159,7 @@ def bring_own(addresses: Iterable[str]) -> None:
 
 
 def bring_routes(ways: Iterable[Way]) -> list[str]:
-    """Set this package's routes in the namespace; return the destinations of those that the kernel rejects."""
+    """Set this package's routes in the namespace. Return the destinations of the routes that the kernel rejects."""
     refused = []
     with links.netlink("set a router's routes") as route:
         indexes = {link.get_attr("IFLA_IFNAME"): link["index"] for link in route.get_links()}
@@ -203,7 +205,7 @@ def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
 
 
 def bring_rules(detours: Iterable[Detour]) -> None:
-    """Route marked packets by the routing table of their mark's number."""
+    """Route packets with the mark of a detour through the detour's routing table."""
     with links.netlink("set a router's rules") as route:
         wanted = {detour.number for detour in detours}
         have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=INET)} - {None}
@@ -214,7 +216,7 @@ def bring_rules(detours: Iterable[Detour]) -> None:
 
 
 def table_of(number: int) -> int:
-    """Return the routing table of a detour; the kernel's own have numbers up to 255."""
+    """Return the number of a detour's routing table. The kernel's own tables have numbers up to 255."""
     return 1000 + number
 
 

@@ -1,9 +1,9 @@
 """The physical network ``machine``: external networks that end at this machine itself.
 
-The machine has the external network's gateway address, on a bridge in its own namespace that all its agents share.  It
-reaches floating IPs as a neighbour, and masquerades guests' outgoing traffic; other incoming traffic is dropped.  With
-an external interface, traffic from that interface's network is allowed, and the machine answers there for guests' and
-routers' addresses (proxy ARP), so that no other host needs a route.
+The machine has the external network's gateway address, on a bridge in its own namespace that all its agents share. It
+reaches floating IPs directly over this bridge, and masquerades guests' outgoing traffic; other incoming traffic is
+dropped. With an external interface, traffic from that interface's network is allowed. The machine answers there for
+guests' and routers' addresses (proxy ARP), so that no other host needs a route.
 """
 
 import ipaddress
@@ -27,7 +27,9 @@ NTF_PROXY = 8
 
 
 class Answered(msgspec.Struct):
-    """Addresses and interface of proxy ARP, stored so that they can be removed after a change of the setting."""
+    """The addresses and the interface of proxy ARP, stored so that they can be removed after the setting
+    has changed.
+    """
 
     interface: str = ""
     addresses: set[str] = set()
@@ -50,11 +52,11 @@ class MachineNetworks:
         return network.external and segment.type == "flat" and segment.physical_network == MACHINE and not given
 
     def bring(self, network: NetworkDocument, addresses: frozenset[str]) -> None:
-        """Connect the machine to the network; ``addresses`` are those that this host holds."""
+        """Connect the machine to the network. ``addresses``: the addresses that are on this host."""
         self._underlay.inside(lambda: self._bring(network, addresses))
 
     def keep_only(self, networks: Mapping[str, NetworkDocument]) -> None:
-        """Remove the objects of all other networks."""
+        """Remove the objects of all networks except these."""
         for path in self._folder.glob("*.json"):
             network = networks.get(path.stem)
             if network is None or not self.concerns(network):
@@ -67,7 +69,9 @@ class MachineNetworks:
         return [each for each in wanted if masters.get(machine_end(self._settings.netns, each)) != bridge_of(each)]
 
     def remove(self) -> list[str]:
-        """Remove everything from the machine's own namespace, which must be the caller's; return the networks' ids."""
+        """Remove all objects from the machine's own namespace, which must be the caller's. Return the ids of their
+        networks.
+        """
         paths = sorted(self._folder.glob("*.json"))
         for path in paths:
             self._drop(path)
@@ -160,7 +164,7 @@ def _answer_no_more(route: Any, interface: str, addresses: Iterable[str]) -> Non
 
 
 def _lies_in(route: Any, index: int, network: NetworkDocument) -> bool:
-    """Return whether the interface's ranges contain the network's IPv4 ranges, so that no route is needed there."""
+    """Return whether the interface's ranges contain the network's IPv4 ranges. Then no route is needed there."""
     own = [
         ipaddress.IPv4Network((row.get_attr("IFA_ADDRESS"), row["prefixlen"]), strict=False)
         for row in route.get_addr(family=INET, index=index)

@@ -10,14 +10,14 @@ class Numbers:
     """A number for each router, from 1, small and unique."""
 
     def __init__(self, path: Path) -> None:
-        """``path`` is a JSON object of numbers by router id; it is created when the first number is allocated."""
+        """``path``: a JSON file with router id → number. It is created when the first number is allocated."""
         self._path = path
         self._given: dict[str, int] = {}
         if path.exists():
             self._given = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
 
     def of(self, router_id: str) -> int:
-        """Return the router's number; allocates the lowest free one if it has none."""
+        """Return the router's number. If it has none, the lowest free number is allocated."""
         if router_id not in self._given:
             taken = set(self._given.values())
             self._given[router_id] = next(number for number in range(1, len(taken) + 2) if number not in taken)
@@ -33,7 +33,7 @@ class Numbers:
         return {number for router_id, number in self._given.items() if router_id not in router_ids}
 
     def keep_only(self, router_ids: Collection[str]) -> None:
-        """Release the numbers of all other routers."""
+        """Release the numbers of all routers except these."""
         left = {router_id: number for router_id, number in self._given.items() if router_id in router_ids}
         if left != self._given:
             self._given = left

@@ -1,7 +1,7 @@
-"""Plans of a router's namespace and an external network's namespace on this host, derived from documents.
+"""Plans of the namespaces of a router and of an external network on this host, derived from documents.
 
-The pair of interfaces between the two has link-local addresses with a number for each router (``Numbers``), by which
-the external namespace distinguishes routers with equal ranges.
+A pair of interfaces connects the two namespaces. Its link-local addresses contain a number for each router
+(``Numbers``), by which the external namespace distinguishes routers with equal ranges.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Way:
-    """A route; without ``next_hop`` the destination is on-link."""
+    """A route. Without ``next_hop`` the destination is on-link."""
 
     destination: str
     interface: str
@@ -84,7 +84,7 @@ class Link:
 
     @property
     def router_address(self) -> str:
-        """The router's address on the pair: the source of its guests' packets in the external namespace."""
+        """The router's address on the pair. Packets of its guests have it as source in the external namespace."""
         return str(LINKS[2 * self.number + 1])
 
     @property
@@ -95,7 +95,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Detour:
-    """Replies of a local guest through a floating IP that another host holds: they return by that host."""
+    """A detour of replies: a local guest's replies through a floating IP on another host are sent through that host."""
 
     number: int
     """The number of the mark, the rule and the routing table."""
@@ -155,7 +155,7 @@ class ExternalPlan:
 
     @property
     def answering(self) -> frozenset[str]:
-        """The addresses that this host holds now."""
+        """The addresses that are on this host now, for which the namespace answers."""
         return self.floating | {address.partition("/")[0] for address in self.leg.addresses}
 
     @property
@@ -171,9 +171,9 @@ def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddr
 
 
 def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
-    """Plan a router; ``number`` is its link's number, ``underlay`` this host's own underlay address.
+    """Plan a router. ``number`` is its link's number, ``underlay`` this host's own underlay address.
 
-    Subjects whose documents this host has not received yet are omitted.  Raises ValueError for an invalid address.
+    Subjects whose documents this host has not received yet are omitted. Raises ValueError for an invalid address.
     """
     legs = tuple(
         _inner_leg(interface, network, _ranges_beyond(wanted, router, interface.network_id))
@@ -214,7 +214,7 @@ def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: s
 def external_plan(
     wanted: Wanted, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
 ) -> ExternalPlan:
-    """Plan an external network; ``numbers`` are those of the routers' links, ``host`` is this host's name."""
+    """Plan an external network. ``numbers``: router id → number of its link. ``host`` is this host's name."""
     port = network.gateway_port
     leg = Leg(
         name=_port_name("fg-", port.id) if port else names.interface("fg-", network.id),
@@ -289,7 +289,9 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
 
 
 def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
-    """Return the networks that other routers, but not this one, connect to one of its networks."""
+    """Return the networks that other routers connect to the network ``network_id``, except those that this router
+    connects.
+    """
     own = {each.network_id for each in router.interfaces}
     found: set[str] = set()
     for other in wanted.routers.values():
@@ -325,7 +327,7 @@ def _own_leg(external: ExternalGateway, network: NetworkDocument) -> Leg:
 
 
 def _with_lengths(port: ServicePort, network: NetworkDocument) -> tuple[str, ...]:
-    """Return the port's addresses with prefix length, by default that of their subnet."""
+    """Return the port's addresses with prefix length; by default the prefix length of their subnet."""
     ranges = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
     found = []
     for text in port.addresses:
@@ -376,7 +378,7 @@ def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Ite
 
 
 def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
-    """Yield routes to the ranges without an address of this host, which are on-link as well."""
+    """Yield on-link routes to the network's ranges in which this host has no address."""
     for subnet in network.subnets:
         wanted = ipaddress.ip_network(subnet.cidr)
         if wanted not in networks_of(leg.addresses):

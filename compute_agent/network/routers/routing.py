@@ -61,10 +61,10 @@ class Routing(Part):
     # --- the contract -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Nothing to do: routers share nothing."""
+        """Do nothing: routers share no objects."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
-        """Create routers with their filters, then links between them and external networks, then their routes.
+        """Create routers with their filters, then the links to external networks, then the routers' routes.
 
         Invalid parts of a floating IP are omitted (``check_floating_ip``).
         """
@@ -141,7 +141,7 @@ class Routing(Part):
         self._spaces.filter("", text)
 
     def _bring_router(self, work: "_Work", wanted: Wanted, *, again: bool) -> None:
-        """Create a router that is connected to its networks; its filters exist before its first interface."""
+        """Create a router and connect it to its networks. Its filters are created before its first interface."""
         number = self._numbers.of(work.router.id)
         plan = _checked(lambda: router_plan(wanted, work.router, number, self._underlay.address()))
         last = self._routers.get(plan.id)
@@ -253,7 +253,7 @@ class Routing(Part):
                 yield network_id
 
     def _broken(self, wanted: Wanted) -> set[str]:
-        """Return the routers that are incomplete or do not exist yet."""
+        """Return the routers that are incomplete or missing."""
         broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
         lost = self._lost()
         masters = links.masters()
@@ -311,7 +311,7 @@ def _refusals(space: str, refused: list[str]) -> None:
 
 
 def _checked(work: Callable[[], T]) -> T:
-    """Run ``work`` on the contents of a document; invalid contents raise RetryableHostError."""
+    """Run ``work`` on the contents of a document. Raises RetryableHostError for invalid contents."""
     try:
         return work()
     except ValueError as error:

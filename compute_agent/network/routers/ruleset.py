@@ -1,10 +1,10 @@
-"""Filters and address translation of a router's and an external network's namespace, as nftables rulesets.
+"""Filters and address translation of the namespaces of a router and an external network, as nftables rulesets.
 
-A router: outgoing traffic of a guest with a floating IP has that address as its source; other guests share the router's
-own, or this host's if another host holds the router's.  Incoming traffic is for a floating IP, or a reply; without
-address translation (IPv6, and IPv4 if ``enable_snat`` is off) it may be for any guest.  Guests cannot reach networks
-that the host blocks (``reach``), nor the internal addresses of this package, but the ranges of the external network.
-They cannot spoof addresses of another network of the router (``sources``), or of the external one.
+Outgoing traffic of a guest with a floating IP has that address as its source. Other guests share the router's external
+address, or this host's if the router's address is on another host. Incoming traffic must be for a floating IP, or a
+reply; without address translation (IPv6, and IPv4 if ``enable_snat`` is off) it may be for any guest. Guests can reach
+neither networks that the host blocks (``reach``), except the ranges of the external network, nor the internal addresses
+of this package. They cannot spoof addresses of another network of the router (``sources``), or of the external network.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,10 +28,10 @@ ASKED = (
 
 
 def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
-    """Render a router's table.  Raises ValueError for an invalid address.
+    """Render a router's table. Raises ValueError for an invalid address.
 
-    ``share``: tracked connections that each guest may begin, and that may be begun with it from outside; 0: no limit.
-    Replacing the table restarts the counting.
+    ``share``: the number of tracked connections that each guest may begin, and that may be begun with each guest from
+    outside; 0: no limit. Replacing the table restarts the counting.
     """
     outer = [*([plan.gateway.name] if plan.gateway else []), *([plan.link.router_end] if plan.link else [])]
     inside = [str(network) for leg in plan.legs for network in networks_of(leg.addresses)]
@@ -56,7 +56,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
     lines += [
         "  chain untracked {",
         "    type filter hook prerouting priority raw; policy accept;",
-        # The two directions pass routers on different hosts: neither host sees the whole connection.
+        # Both directions pass through routers on different hosts, so no host sees the whole connection.
         "    iifname @inner ip saddr @inside ip daddr @inside notrack",
         "    iifname @inner ip6 saddr @inside6 ip6 daddr @inside6 notrack",
         "  }",
@@ -70,7 +70,9 @@ def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
 
 
 def external_ruleset(plan: ExternalPlan, share: int = 0) -> str:
-    """Render an external network's table; ``share``: tracked connections that each router may begin, 0: no limit."""
+    """Render an external network's table. ``share``: the number of tracked connections that each router may begin; 0:
+    no limit.
+    """
     ends = [f'"{link.external_end}"' for _, link in plan.links]
     source = plan.source
     return "\n".join(

@@ -1,14 +1,15 @@
-"""Source address checks of a router: no guest can spoof a guest of another of the router's networks.
+"""Source address checks of a router: no guest can spoof the address of a guest on another of the router's networks.
 
-Security groups identify members by their addresses, also behind a router, so a router must not forward a source address
-from an impossible direction.  Addresses of a network of the router are accepted only from the interface there.  To a
-network that other routers connect to additional networks, no sources of those are forwarded, because they use those
-routers.  Other sources pass: they may be behind guests that route.
+Security groups identify members by their addresses, even behind a router, so a router must not forward a source address
+that comes from an impossible direction. Addresses of one of the router's networks are accepted only from the interface
+on that network. Other routers may connect a network to additional networks; sources of those additional networks are
+not forwarded to it, because they use the other routers. All other sources pass: they may be behind guests that route.
 
-A network may have ranges without an address of the router.  They count as the network's as well, unless they overlap a
-range of another network of the router, which the portal prevents only for ranges with an address of the router.
-Addresses of such a range are not accepted as sources; and a guest of the other network with an address in it is not
-forwarded to networks where the router is not the gateway, because the address may belong to another guest there.
+A network may have ranges in which the router has no address. They count as the network's as well, unless they overlap a
+range of another network of the router; the portal prevents overlaps only of ranges with an address of the router.
+Addresses of an overlapping range are not accepted as sources. A guest of the other network with an address in that
+range is not forwarded to networks where the router is not the gateway, because the address may belong to another guest
+there.
 """
 
 import ipaddress
@@ -65,7 +66,7 @@ def source_chain(plan: RouterPlan) -> Iterator[str]:
             names = ", ".join(f'"{name}"' for name in side.names)
             yield f"    iifname {{ {names} }} {family} saddr @from{number}_{suffix} return"
         yield f"    {family} saddr @inside{suffix} drop"
-        # They may arrive from outside, because another router has an address in them.
+        # These sources may arrive from outside, because another router has an address in their ranges.
         yield f"    iifname @inner {family} saddr @further{suffix} drop"
     yield "  }"
 
@@ -89,7 +90,7 @@ def _sides(plan: RouterPlan) -> list[_Side]:
 
 
 def _without(ranges: frozenset[Range], others: Iterable[Range]) -> frozenset[Range]:
-    """Return the ranges that overlap none of the others: an equal range elsewhere proves nothing."""
+    """Return the ranges that overlap none of the others: a source in overlapping ranges does not prove its network."""
     return frozenset(
         each for each in ranges if not any(each.version == other.version and each.overlaps(other) for other in others)
     )

@@ -23,7 +23,7 @@ class Spaces:
         return names.namespace_name(self._agent, kind, subject_id)
 
     def inside(self, space: str, work: Callable[[], T]) -> T:
-        """Run ``work`` in a namespace; raises RetryableHostError if it does not exist."""
+        """Run ``work`` in a namespace. Raises RetryableHostError if the namespace does not exist."""
         try:
             with namespace.inside(space):
                 return work()
@@ -31,7 +31,7 @@ class Spaces:
             raise RetryableHostError("The host could not enter a router.", detail=f"{space}: {error}") from error
 
     def filter(self, space: str, ruleset: str) -> None:
-        """Load a ruleset unless it is loaded; an empty ``space`` is the calling thread's namespace."""
+        """Load a ruleset unless it is loaded. An empty ``space`` is the calling thread's namespace."""
         if self._rulesets.get(space) == ruleset:
             return
         if space:
@@ -52,12 +52,14 @@ class Spaces:
         self._rulesets.pop(space, None)
 
     def missing(self, kind: str, subject_ids: Collection[str]) -> set[str]:
-        """Return those subjects whose namespace does not exist."""
+        """Return the subjects whose namespace does not exist."""
         there = set(namespace.listed(names.namespace_prefix(self._agent, kind)))
         return {each for each in subject_ids if self.name(kind, each) not in there}
 
     def keep_only(self, kind: str, subject_ids: Collection[str]) -> list[str]:
-        """Remove the namespaces of all other subjects of the kind, with their contents; return those subjects."""
+        """Remove the namespaces of all subjects of the kind except these, with their contents. Return the removed
+        subjects.
+        """
         prefix = names.namespace_prefix(self._agent, kind)
         gone = [name.removeprefix(prefix) for name in namespace.listed(prefix)]
         gone = [each for each in gone if each not in subject_ids]
