@@ -8,7 +8,7 @@ SIZE = "size_iops_sec"
 IOTUNE = frozenset(
     f"{kind}_{limit}{burst}" for kind in KINDS for limit in LIMITS for burst in ("", "_max", "_max_length")
 ) | {SIZE}
-"""Names of libvirt, which are also those of Cinder's QoS specs."""
+"""Names of libvirt, which Cinder's QoS specs also use."""
 PER_GB = frozenset(f"{kind}_{limit}_per_gb" for kind in KINDS for limit in LIMITS)
 NAMES = IOTUNE | PER_GB | {f"{name}_min" for name in PER_GB}
 LARGEST = 10**15

@@ -51,9 +51,7 @@ def number(attachment: Attachment) -> int:
 
 
 def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
-    """Return holds on volumes of shared pools: those of this host, and those of other hosts on volumes whose daemon
-    host it is.
-    """
+    """Return the holds of this host on volumes of shared pools, and holds of other hosts on volumes that it serves."""
     held = Attachment.objects.filter(connector__has_key=HELD_BY, volume__pool__shared=True)
     return held.filter(Q(connector__held_by=str(host_id)) | Q(volume__daemon_host_id=host_id)).select_related("volume")
 

@@ -43,7 +43,7 @@ def data_id_of(volume: Volume) -> str:
 
 
 def hosts_of(pool: StoragePool) -> list[Host]:
-    """Return the hosts that serve a pool and are not forced down, those that are up first."""
+    """Return the hosts that serve a pool and are not forced down, hosts that are up first."""
     now = timezone.now()
     rows = Host.objects.filter(servings__pool_id=pool.id, servings__serving=True, forced_down=False)
     rows = rows.order_by("servings__last_seen_at", "name")

@@ -74,7 +74,7 @@ def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Itera
 def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -> bool:
     """Assign the hold on the new data of a volume to the server of its guest.
 
-    Returns False if the attachment is not a hold on such data, or belongs to another server.
+    Returns False if the attachment is not a hold on new data of the volume, or belongs to another server.
     """
     if attachment.volume.migration_of != volume_id or attachment.instance_id not in (None, instance_id):
         return False

@@ -83,7 +83,7 @@ class Moves(Protocol):
 
     def exported(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
         """The storage daemon of a volume has a new list of clients. Returns False if the hidden volume is not one of
-        them.
+        the clients.
         """
 
     def connected(self, new: Attachment, reason: str) -> None:

@@ -97,7 +97,7 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Convert errors of the operating system to those of the store."""
+    """Convert errors of the operating system to errors of the store."""
     try:
         yield
     except OSError as error:

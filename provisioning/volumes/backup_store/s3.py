@@ -90,7 +90,7 @@ class S3Store(ObjectStore):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Convert errors of the library to those of the store."""
+    """Convert errors of the library to errors of the store."""
     try:
         yield
     except FileNotFoundError as error:  # obstore's NotFoundError is a subclass

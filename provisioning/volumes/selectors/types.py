@@ -15,7 +15,7 @@ DEFAULT = "__DEFAULT__"
 
 
 def visible_types(context: RequestContext) -> QuerySet[VolumeType]:
-    """Return public types and those that the caller's project has access to; operators see all."""
+    """Return public types and types that the caller's project has access to; operators see all."""
     rows = _rows()
     if context.is_admin:
         return rows

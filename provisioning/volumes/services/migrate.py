@@ -290,7 +290,9 @@ _DATA = ("pool_id", "encryption_key", "cipher", "key_size", "daemon_host_id", "a
 
 
 def exchange(volume: Volume, hidden: Volume) -> None:
-    """Exchange the data of a volume and its hidden volume, and delete the hidden one. Both are locked."""
+    """Exchange the data of a volume and its hidden volume, and delete the hidden one. The caller has locked both
+    volumes.
+    """
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
     theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
