@@ -105,7 +105,8 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
     1. Check every proof. All must belong to the same user.
     2. Invalidate the passcode.
-    3. Check that the methods, including those of a given token and receipt, are sufficient for the user (``mfa``).
+    3. Check that the methods, including the methods of a given token and receipt, are sufficient for the user
+       (``mfa``).
     4. Find the scope, record the session, count the use of a trust, and issue the token.
 
     Raises NotAuthenticatedError, with the same message for all reasons: a wrong proof, proofs of two users, a scope

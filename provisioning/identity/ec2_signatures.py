@@ -1,8 +1,8 @@
-"""Verifies the signatures of AWS clients from the description of a request.
+"""Verifies the signatures of AWS clients from the fields that describe a request.
 
 Sources: AWS General Reference, "Signature Version 2 signing process" and "Create a signed AWS API request" (version 4);
-S3, "Signing and authenticating REST requests". The fields that describe a request are those of the Identity API's
-``ec2tokens`` and ``s3tokens``.
+S3, "Signing and authenticating REST requests". The fields are named as in the Identity API's ``ec2tokens`` and
+``s3tokens``.
 """
 
 import base64

@@ -223,7 +223,7 @@ def role_names(
 
 
 def role_ids(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[uuid.UUID]:
-    """As ``role_names`` on a project, but returns ids, including those of domain-specific roles."""
+    """As ``role_names`` on a project, but returns ids, including the ids of domain-specific roles."""
     statement = (
         f"WITH RECURSIVE {_GRANTED['project']}, {_IMPLIED} SELECT e.role_id {_OPEN_USER} {_SCOPE['project']}"
         f" JOIN effective e ON TRUE {_ENABLED_USER}"

@@ -28,7 +28,7 @@ KINDS = Wired[Encrypted]("The encrypted records")
 
 
 def encrypt_all_again(newest: Fernet) -> tuple[Counter[str], list[str]]:
-    """Encrypt all secrets again with this key; return the number of each kind, and those that no key decrypts."""
+    """Encrypt all secrets again with this key; return the number of each kind, and the secrets that no key decrypts."""
     changed: Counter[str] = Counter()
     lost: list[str] = []
     for each in KINDS:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class KeyMismatchError(ConflictError):
-    """The keys of this machine differ from those of the cloud; the message describes how to correct it."""
+    """The keys of this machine are not the cloud's keys; the message describes how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def forget(machine: str) -> int:
 
 
 def other_machines(kind: str, *, without: str | None = None) -> list[str]:
-    """Return the other machines with keys of this kind; ``without``: only those that lack the key with this
+    """Return the other machines with keys of this kind; ``without``: only machines that lack the key with this
     fingerprint.
     """
     others = KeyHolder.objects.filter(kind=kind).exclude(machine=this_machine()).order_by("machine")

@@ -20,8 +20,8 @@ def domains(part: Part, *, within: str | None = None) -> Found[Domain]:
 def projects(
     part: Part, *, within: str | None = None, open_to: uuid.UUID | None = None, parent: str | None = None
 ) -> Found[Project]:
-    """Return projects with their tags. ``open_to``: those that this user has access to. ``parent``: the children of
-    this project or domain.
+    """Return projects with their tags. ``open_to``: only projects that this user has access to. ``parent``: the
+    children of this project or domain.
     """
     rows = _within(Project.objects.prefetch_related("tags"), within)
     if open_to is not None:

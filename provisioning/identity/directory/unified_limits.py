@@ -39,10 +39,9 @@ def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
 
 
 def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Found[Limit]:
-    """Return all limits, or without ``everything`` those of the token's project, or of its domain and the domain's
-    projects.
+    """Return all limits, or without ``everything`` the limits of the token's project or domain.
 
-    Tokens with another scope get none.
+    A domain token also gets the limits of the domain's projects. Tokens with another scope get no limits.
     """
     rows = Limit.objects.select_related("registered_limit")
     if not everything:

@@ -124,7 +124,7 @@ class Trust(models.Model):
     """How many more tokens can be issued for it; None: unlimited."""
     used_up_at = models.DateTimeField(null=True)
     redelegated_from = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="redelegated")
-    """The trust whose token was used to create this one."""
+    """The trust whose token was used to create this trust."""
     redelegation_count = models.PositiveIntegerField(default=0)
     """How many more times it can be redelegated in a chain."""
     extra = models.JSONField(default=dict)
@@ -168,7 +168,7 @@ class Credential(models.Model):
     encrypted_blob = models.TextField()
     extra = models.JSONField(default=dict, blank=True)
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
-    """The application credential that created this one. This one is deleted with it, and limited to its roles."""
+    """The application credential whose token created this credential, which is deleted with it and has its limits."""
     trust = models.ForeignKey(Trust, null=True, on_delete=models.CASCADE)
     """The trust whose token created this credential, which is deleted with the trust and limited to it."""
     created_at = models.DateTimeField(auto_now_add=True)

@@ -38,7 +38,7 @@ class AssignmentFilters:
     domain_id: str | None = None
     system: bool = False
     inherited: bool = False
-    """Only inherited assignments: those that are passed to projects below, or that were inherited from above."""
+    """Only assignments that projects below inherit, or that were inherited from above."""
     within_domain_id: str | None = None
     """Only on this domain and its projects, for domain administrators."""
 
@@ -54,7 +54,7 @@ class Assignment:
 
     As stored, ``inherited`` means that it only applies below its target. In effective assignments, ``user_id``,
     ``role_id`` and the target are the result, ``inherited`` means that it was inherited from above, and the ``given_``
-    fields are the stored values: the group, target and role. ``prior_role_id`` is the role that implies this one.
+    fields are the stored values: the group, target and role. ``prior_role_id`` is the role that implies this role.
     """
 
     role_id: uuid.UUID
@@ -190,7 +190,9 @@ def _places(given: Assignment, tree: ProjectTree) -> Iterator[Assignment]:
 
 
 def _closure() -> Callable[[Assignment], Iterator[Assignment]]:
-    """Return a function that yields an assignment and those of its implied roles, without domain-specific roles."""
+    """Return a function that yields an assignment and the assignments of its implied roles, without domain-specific
+    roles.
+    """
     implied: dict[uuid.UUID, list[uuid.UUID]] = {}
     for prior, role in ImpliedRole.objects.order_by("id").values_list("prior_id", "implied_id"):
         implied.setdefault(prior, []).append(role)

@@ -165,7 +165,7 @@ def roles_by_id(ids: Iterable[str]) -> list[Role]:
 
 
 def implied_by(role: Role) -> list[Role]:
-    """Return the roles that this one implies directly, by name."""
+    """Return the roles that a role implies directly, by name."""
     return list(Role.objects.filter(id__in=ImpliedRole.objects.filter(prior=role).values("implied")).order_by("name"))
 
 

@@ -24,12 +24,12 @@ def inferences() -> list[tuple[Role, list[Role]]]:
 
 
 def implied_roles(prior: Role) -> list[Role]:
-    """Return the roles that this one implies directly, by name."""
+    """Return the roles that a role implies directly, by name."""
     return list(Role.objects.filter(implied_by__prior=prior).order_by("name", "id"))
 
 
 def implies(prior: Role, implied: Role) -> bool:
-    """Return whether this role implies that one directly."""
+    """Return whether the role ``prior`` implies the role ``implied`` directly."""
     return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
 
 

@@ -41,7 +41,7 @@ def trust_of_token(trust_id: uuid.UUID) -> Trust:
 
 
 def trusts(*, trustor_id: str | None = None, trustee_id: str | None = None) -> list[Trust]:
-    """Return the trusts of these users, or all, the oldest first, including those that cannot be used any longer."""
+    """Return the trusts of these users, or all, the oldest first, including trusts that can no longer be used."""
     found: QuerySet[Trust] = Trust.objects.order_by("created_at", "id")
     for name, text in (("trustor", trustor_id), ("trustee", trustee_id)):
         if text is not None:

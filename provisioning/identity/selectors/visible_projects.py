@@ -1,4 +1,4 @@
-"""The scopes that are available with a token: those of its user, unless it is bound to one project."""
+"""The scopes that are available with a token: all scopes of its user, unless it is bound to one project."""
 
 from django.db.models import prefetch_related_objects
 
