@@ -18,7 +18,7 @@ KEPT = (BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 def backups() -> Iterator[Finding]:
     """Find available backups whose manifest is missing in the store, and complete data in the store without a record.
 
-    Such data may belong to another cloud or wait for the import of its record, so nothing is deleted.
+    Data without a record may belong to another cloud or wait for the import of its record, so nothing is deleted.
     """
     if not Backup.objects.exists() and not _used():
         return

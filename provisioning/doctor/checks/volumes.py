@@ -125,7 +125,7 @@ def block_devices() -> Iterator[Finding]:
 
 
 def _diskless() -> QuerySet[Attachment]:
-    """Return attachments of existing servers without a block device, except those that a volume migration needs."""
+    """Return attachments of existing servers without a block device, unless a volume migration needs them."""
     rows = Attachment.objects.filter(instance_id__in=Instance.objects.values("id"), host__isnull=False, connector={})
     rows = rows.filter(volume__migration_of=None)
     mine = BlockDevice.objects.exclude(attachment_id=None).values("attachment_id")
@@ -235,7 +235,8 @@ def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator
 
 @check("pool_contents")
 def pool_contents() -> Iterator[Finding]:
-    """Ask hosts for the contents of their pools and for their storage daemons, and compare both with the records.
+    """Ask hosts for the contents of their pools and for their storage daemons, and compare the answers with the
+    records.
 
     Fake pools are skipped.
     """
