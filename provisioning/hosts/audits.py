@@ -70,9 +70,10 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
-    """Return the columns for the host's warnings, including ``more``, and for its repairs.
+    """Return the columns with the host's warnings, including ``more``, and with its repairs.
 
-    If the agent reports neither, the recorded ones are kept.
+    If the agent reports neither warnings nor repairs, the columns in the database are not changed unless there is
+    ``more``.
     """
     if report.warnings is None:
         return {"warnings": [*more]} if more else {}
@@ -82,7 +83,7 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
 
 
 def _traits(said: Sequence[str] | None) -> dict[str, object]:
-    """Return the column for the host's traits, sorted; empty if its agent does not report them."""
+    """Return the column with the host's traits, sorted; empty if its agent does not report them."""
     if said is None:
         return {}
     return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}

@@ -76,7 +76,7 @@ class Authority:
 
 
 def _key_of(request: str) -> ec.EllipticCurvePublicKey:
-    """Return the public key of a validly signed request; its curve must be one that QEMU's TLS supports.
+    """Return the public key of a certificate request with a valid signature. QEMU's TLS must support the key's curve.
 
     Raises InvalidInputError.
     """

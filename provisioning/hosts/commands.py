@@ -245,5 +245,5 @@ def prune() -> int:
 
 
 def _read_ids(ids: Iterable[str]) -> list[uuid.UUID]:
-    """Return the well-formed ids; hosts are not trusted to send only those."""
+    """Return the valid ids; hosts are not trusted to send only valid ones."""
     return [found for text in ids if (found := read_id(text)) is not None]

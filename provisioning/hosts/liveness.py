@@ -83,7 +83,7 @@ def heartbeat(host_id: uuid.UUID, clock: float | None = None) -> None:
 
 
 def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, float]:
-    """Return the column with the host's clock difference; warn when it begins to exceed the limit."""
+    """Return the column with the clock difference of the host; log a warning when it first exceeds the limit."""
     if clock is None or not math.isfinite(clock):
         return {}
     ahead = clock - time.time()

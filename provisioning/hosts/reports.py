@@ -32,7 +32,9 @@ Key = tuple[str, uuid.UUID | None]
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The rows that a batch refers to, read together; the subjects are locked.  ``ending``: commands that it ends."""
+    """The rows that a batch of events refers to, read together; the subjects are locked. ``ending`` has the commands
+    that the batch ends.
+    """
 
     subjects: dict[Key, Any]
     commands: dict[uuid.UUID, HostCommand]
@@ -86,7 +88,7 @@ def _try_again(report: RejectedReport) -> None:
 
 
 def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
-    """Pass steps, or one other report, about one subject to its handler."""
+    """Pass steps, or a single other event, about one subject to its handler."""
     key = _subject(events[0])
     subject, handler = records.subjects.get(key), handler_of(key[0])
     if subject is None or handler is None:
@@ -115,7 +117,7 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
 
 
 def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, records: _Records) -> None:
-    """Extend a command's deadline: a step, or another report, shows that the host works on it."""
+    """Extend a command's deadline, because a step or another event shows that the host is working on it."""
     command = _command(event, records)
     if command is None or event.command_id in records.ending:
         return
@@ -129,7 +131,7 @@ def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, re
 
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
-    """Return the unfinished command of the event, if it has the event's subject and generation."""
+    """Return the unfinished command of the event, if the event has the command's subject and generation."""
     found = read_id(event.command_id)
     command = records.commands.get(found) if found else None
     if command is None or (command.subject_kind, command.subject_id) != _subject(event):

@@ -49,9 +49,9 @@ def after_restore() -> Restore:
 
 
 def _is_anybody_working() -> bool:
-    """Return whether workers, or hosts connected to a web process, still give signs of life.
+    """Return whether workers or connected hosts are still reporting that they are alive.
 
-    A recent backup contains recent signs of processes that have ended since; these do not change.
+    A recent backup contains recent reports of processes that have ended since; those reports do not change.
     """
     before = _newest_sign()
     if before is None or before < timezone.now() - timedelta(seconds=ALIVE_WITHIN):

@@ -75,5 +75,5 @@ class Broker(ORM):
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether the database or the wake-up socket failed, in contrast to an error in the code."""
+    """Whether an error means that the database or the wake-up socket is unavailable, not that the code is wrong."""
     return isinstance(error, (db.Error, OSError)) or type(error).__module__.partition(".")[0] == "psycopg"

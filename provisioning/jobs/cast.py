@@ -40,7 +40,7 @@ def _signed(topic: str, job: str, payload: dict[str, object]) -> str:
 
 
 def _run(number: int, message: JobMessage) -> None:
-    """Run a reserved message; after a failure a worker runs it, at the latest when its time has expired."""
+    """Run a reserved message. After a failure a worker runs it, at the latest when the reservation expires."""
     try:
         try:
             registry.jobs[message.job].run(**message.payload)

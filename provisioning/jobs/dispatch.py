@@ -51,7 +51,9 @@ def _run(message_id: int, group: str, message: JobMessage) -> None:
 
 
 def _start(message_id: int, group: str) -> int | None:
-    """Record the start, also through an outage of the database; no other group runs the message in the meantime."""
+    """Record the start of a message, with retries during an outage of the database. No other group runs the message in
+    the meantime.
+    """
     worker = worker_groups.process_mark(os.getpid())
     for tried in range(OUTAGE_TRIES):
         try:
@@ -100,7 +102,7 @@ def _give_up(job: registry.RegisteredJob, message: JobMessage, reason: str) -> N
 
 
 def _write(change: Callable[..., None], *arguments: object) -> None:
-    """Record the outcome, also through an outage of the database."""
+    """Record the outcome, with retries during an outage of the database."""
     for _ in range(OUTAGE_TRIES):
         try:
             change(*arguments)

@@ -76,7 +76,7 @@ _original_reincarnate = django_q.cluster.Sentinel.reincarnate
 
 
 def _reincarnate(sentinel: Any, process: Any) -> Any:
-    """Replace a dead process, or end the group when the process may have left a lock behind."""
+    """Replace a dead process. If it may have left a lock behind, end the group."""
     if process in (sentinel.monitor, sentinel.pusher):
         logger.critical("The %s died; the group ends.", "pusher" if process is sentinel.pusher else "monitor")
         os._exit(STUCK)

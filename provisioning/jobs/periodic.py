@@ -72,7 +72,7 @@ class PeriodicLoop:
         connection.close()
 
     def _next(self, seen: set[str]) -> PeriodicJob | None:
-        """Claim a due job that is not running in this group and not in ``seen``."""
+        """Claim a due job that is neither running in this group nor in ``seen``."""
         with self._lock:
             now = time.monotonic()
             for job, due in self._due.items():

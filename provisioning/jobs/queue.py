@@ -171,5 +171,5 @@ def give_back(held: QuerySet[JobRun]) -> int:
 
 
 def _until(now: datetime) -> datetime:
-    """Return a lock that outlasts the longest job, in case ``give_back`` is never called."""
+    """Return the end of a lock that is longer than the longest job, in case ``give_back`` is never called."""
     return now + timedelta(seconds=settings.JOB_HELD)

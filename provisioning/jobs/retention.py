@@ -129,7 +129,9 @@ def purge_by_the_clock() -> None:
 
 
 def _removed(kind: Purged, before: datetime) -> Iterator[tuple[str, int]]:
-    """Delete the rows of a kind in batches, in order of their keys; yield the number of each transaction."""
+    """Delete the expired rows of a kind in batches, in the order of their keys; yield the number of rows of each
+    transaction.
+    """
     last: Any = None
     while True:
         rows = kind.over(before)
@@ -154,7 +156,7 @@ def _remove(model: type[Model], ids: Sequence[Any]) -> int:
 @when_broken_off
 @transaction.atomic
 def _remove_over(kind: Purged, before: datetime, ids: Sequence[Any]) -> int:
-    """Delete those of the rows that are still expired once they are locked."""
+    """Delete those rows that are still expired after they were locked."""
     rows = kind.model._default_manager
     list(rows.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk", flat=True))
     still = list(kind.over(before).filter(pk__in=ids).values_list("pk", flat=True))

@@ -103,7 +103,7 @@ class Watchdog:
         queue.put(worker_groups.ping_key(self._group), sign(message))
 
     def _check_progress(self) -> None:
-        """Check that a ping was answered or a job was started recently."""
+        """Raise StuckError unless a ping was answered or a job was started recently."""
         pinged = WorkerBeat.objects.filter(name=self._group).values_list("ping_at", flat=True).first()
         begun = JobRun.objects.filter(group=self._group).exclude(worker="").values_list("started_at", flat=True)
         self.progress = max([self.progress, *(at for at in [pinged, *begun] if at is not None)])

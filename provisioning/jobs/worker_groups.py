@@ -51,7 +51,9 @@ def zombies_below(pid: int) -> set[str]:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Return the letter of a process's state and its start time in clock ticks; both empty without a process."""
+    """Return the letter of a process's state and its start time in clock ticks; both are empty if there is no such
+    process.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

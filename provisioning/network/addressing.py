@@ -228,7 +228,9 @@ def highest_free(subnet: Subnet) -> str | None:
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
-    """Query whether the first address of a range is in use, and the lowest free address that follows a used one."""
+    """Return a query for whether the first address of a range is in use, and for the lowest free address after a used
+    one.
+    """
     used = FixedIP.every.filter(subnet_id=subnet)
     behind = (
         used.filter(number__gte=first, number__lt=last)

@@ -109,7 +109,7 @@ _TARGETS = Prepared(
 
 
 def _payload(row: Row) -> Payload:
-    """Return a record's columns under their own names, most of which are the API's."""
+    """Return a record's columns under their own names, which are mostly those of the API."""
     data: dict[str, Any] = {"tenant_id": row.project_id.hex, "resource_type": NAMES[type(row)]}
     for column in row._meta.concrete_fields:
         if column.name not in _HIDDEN:

@@ -103,8 +103,8 @@ _TOLD = Prepared(
 def _insert(kind: str, key: uuid.UUID) -> bool:
     """Insert the mark; return whether it is new.
 
-    No job may delete a mark before the caller's transaction ends, because it might not see the change: the insert waits
-    for a deletion in progress, and an existing mark is locked, shared with others that mark it.
+    No job may delete the mark before the caller's transaction ends, because the job might not see the caller's change.
+    Therefore the insert waits for a running deletion, and an existing mark is locked with a shared lock.
     """
     meta = DeliveryMark._meta
     table = connection.ops.quote_name(meta.db_table)

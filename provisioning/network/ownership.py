@@ -22,12 +22,12 @@ DEFAULT = "default"
 
 
 def _subnets(project_ids: Ids) -> int:
-    """Count subnets in other projects' networks; the rest are deleted with their network."""
+    """Count the projects' subnets in other projects' networks; all other subnets are deleted with their network."""
     return Subnet.objects.filter(project_id__in=project_ids).exclude(network__project_id__in=project_ids).count()
 
 
 def _ports(project_ids: Ids) -> int:
-    """Count ports except those that the cloud created, which are deleted with their network."""
+    """Count ports except the cloud's own ports, which are deleted with their network."""
     return Port.objects.filter(project_id__in=project_ids).exclude(OF_THE_CLOUD).count()
 
 
@@ -36,7 +36,7 @@ def _groups(project_ids: Ids) -> int:
 
 
 def _policies(project_ids: Ids) -> int:
-    """Count policies except those of default groups, which are deleted with the group."""
+    """Count RBAC policies except those of default groups, which are deleted with the group."""
     groups = SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT).values("pk")
     return RbacPolicy.objects.filter(project_id__in=project_ids).exclude(object_id__in=groups).count()
 

@@ -26,7 +26,7 @@ class Count:
 
 @dataclass(slots=True)
 class _Placements:
-    """The guests placed so far, the hosts changed by them, and the request of the next guest."""
+    """The guests placed so far, the states of their hosts, and the request of the next guest."""
 
     spec: RequestSpec
     changed: dict[RawId, HostState] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class _Placements:
     fits: int = 0
 
     def place(self, host: HostState) -> HostState:
-        """Place one more guest on the host, and return the changed host."""
+        """Place a guest on the host, and return the host's new state."""
         self.changed[host.raw_id] = after = placed(host, self.spec)
         self.where[host.name] += 1
         self.fits += 1
@@ -42,7 +42,7 @@ class _Placements:
         return after
 
     def now(self, hosts: Sequence[HostState]) -> list[HostState]:
-        """Return the hosts with the guests placed so far."""
+        """Return the hosts, with the states changed by the guests placed so far."""
         return [self.changed.get(host.raw_id, host) for host in hosts]
 
 
@@ -76,7 +76,7 @@ def how_many(
 
 
 def _filled(hosts: Sequence[HostState], placements: _Placements, options: Options, most: int) -> bool:
-    """Fill all hosts if that takes at most ``most`` guests; else place none and return False."""
+    """Fill all hosts if they take at most ``most`` guests in total. Otherwise place no guest and return False."""
     tried = _Placements(placements.spec)
     fitting, _, _ = apply_filters(hosts, options.driver.request(tried.spec, options), options.driver.filters(options))
     _fill(fitting, tried, options, most + 1)
@@ -105,7 +105,7 @@ def _fill(fitting: Sequence[HostState], placements: _Placements, options: Option
 def _one_by_one(
     hosts: Sequence[HostState], placements: _Placements, options: Options, most: int, choose: random.Random
 ) -> None:
-    """Run a new decision for each guest."""
+    """Place up to ``most`` guests, with a new decision for each."""
     for _ in range(most):
         ranked = decide(placements.now(hosts), placements.spec, options, choose=choose).ranked
         if not ranked:

@@ -39,7 +39,7 @@ NUMBERS: dict[str, Callable[[HostState], int]] = {
 
 @lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[str]:
-    """``a,b`` → a and b; cached, because many hosts have the same."""
+    """Return the words of ``a,b``; cached, because many hosts have the same text."""
     return frozenset(filter(None, text.split(",")))
 
 

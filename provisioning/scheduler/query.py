@@ -64,7 +64,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parts(query: list[Any], deepest: int) -> int:
-    """Count operators and operands, up to one more than the maximum."""
+    """Count operators and operands; stop as soon as there are more than the maximum."""
     if not deepest:
         raise _wrong(f"it has more than {DEEPEST} conditions inside each other.")
     count = 0
@@ -129,7 +129,9 @@ def _logic(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool
 
 
 def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState], bool]:
-    """Compare the first operand with all others, as Nova does; with ``in`` it must equal one of them."""
+    """Return a function that compares the first operand with all others, as in Nova. With ``in``, the first operand
+    must equal one of them.
+    """
     first, *others = operands
     kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
     if len(kinds) != 1 or kinds <= {"condition", "list"}:

@@ -73,7 +73,9 @@ def _locked(kind: str, host_id: uuid.UUID) -> list[Delivery]:
 
 
 def _is_used(row: Delivery, owned: Owned | None) -> bool:
-    """Return whether a guest of the host needs a document that the host may have: it was sent and not revoked."""
+    """Return whether a guest of the host uses the spec of this delivery, and the host may still have the spec: it was
+    sent, and its deletion was not.
+    """
     if owned is None or not owned.in_use or row.kind not in KEPT_FOR_GUESTS:
         return False
     forgotten = row.copied - 1 if row.copied is not None else row.generation
@@ -81,7 +83,9 @@ def _is_used(row: Delivery, owned: Owned | None) -> bool:
 
 
 def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the subjects that guests of the host need although no record places these guests there."""
+    """Return the subjects that guests of the host use, but that the host does not need according to the placement in
+    the database.
+    """
     host = Host.objects.filter(id=host_id).first() if used else None
     if host is None:
         return set()
@@ -90,7 +94,7 @@ def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set
 
 
 def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: bool) -> bool:
-    """Return whether the host's document differs from the last delivery and no pending command will correct it.
+    """Return whether the host's spec differs from the last delivery, and no pending command will correct it.
 
     If the host's generation is newer, it is recorded in ``row``.
     """
@@ -113,14 +117,14 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
 
 
 def _vni(owned: Owned) -> int | None:
-    """Return the VNI of a network that a host keeps; None if it is not a valid VNI."""
+    """Return the VNI of a network that a host still has; None if it is not a valid VNI."""
     return owned.vni if owned.vni is not None and 0 < owned.vni < 1 << 24 else None
 
 
 def _has_lost_its_end(row: Delivery, owned: Owned | None) -> bool:
-    """Return whether the host applied its pending command some time ago, but the result has not arrived.
+    """Return whether the host has carried out its pending command some time ago, but the result has not arrived.
 
-    The result may be among the lost records; while it is pending, no other version is sent.
+    The result may have been lost with database records. While the command is pending, no other version is sent.
     """
     if row.command_id is None or row.changed_at is None or row.changed_at > timezone.now() - LOST_AFTER:
         return False

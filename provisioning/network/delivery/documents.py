@@ -118,7 +118,7 @@ def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
 
 
 def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:
-    """Return the host that holds each router's external address, by the router's id."""
+    """Return the id of each router → the host that has its external address."""
     routers = [port.device_id for port in ports if port.device_id and port.device_owner == ROUTER_GATEWAY]
     return dict(Router.objects.filter(id__in=routers).values_list("id", "host")) if routers else {}
 

@@ -78,7 +78,7 @@ _GROUPS_NAMED_BY = Prepared(
 
 
 def _floating_ips(host: Any, ports: Any, routers: Any) -> QuerySet[FloatingIP, uuid.UUID]:
-    """Return the floating IPs that a host needs, by the ports of its guests and the routers that it needs."""
+    """Return the floating IPs that a host needs, given the ports of its guests and the routers that it needs."""
     borne = Q(Among("router_id", routers), router__host=host, fixed_port=None, port_forwardings__isnull=False)
     unbound = Port.objects.filter(UNBOUND).values("id")
     anywhere = Q(fixed_port__in=unbound) | Q(fixed_port=None, port_forwardings__internal_port__in=unbound)
@@ -114,7 +114,7 @@ class Needs:
 
     @cached_property
     def _kept(self) -> list[tuple[str, uuid.UUID, uuid.UUID]]:
-        """Kind, subject and host of everything that hosts keep for such guests."""
+        """Return kind, subject and host of everything that hosts keep for guests without a placement."""
         if not self._with_kept:
             return []
         return _KEPT()
@@ -126,7 +126,7 @@ class Needs:
 
     @cached_property
     def _legs(self) -> list[tuple[uuid.UUID, uuid.UUID]]:
-        """Router and network of every router interface."""
+        """Return router and network of each router interface."""
         return [(router, network) for router, network in _LEGS() if router]
 
     def connected(self, network_ids: Iterable[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:

@@ -90,7 +90,9 @@ def bring_host(host_id: uuid.UUID) -> None:
 
 
 def _order(subject: tuple[str, uuid.UUID]) -> tuple[int, str]:
-    """Sort key: groups first, so that guests soon have their rules, then networks before routers and floating IPs."""
+    """Return a sort key: groups first, so that guests get their rules early, then networks before routers and floating
+    IPs.
+    """
     kind, key = subject
     return (ORDER.index(kind), key.hex)
 
@@ -176,14 +178,16 @@ def _want(row: Delivery, *, again: bool) -> None:
 
 
 def _too_soon(row: Delivery, length: int) -> bool:
-    """Return whether the next version of a large network must wait; every port that changes causes a new version."""
+    """Return whether the next version of a large network must wait, because every change of a port causes a new
+    version.
+    """
     if row.kind != NETWORK or length < LARGE or row.changed_at is None:
         return False
     return timezone.now() < row.changed_at + timedelta(seconds=length / PER_SECOND)
 
 
 def _too_long(row: Delivery, length: int) -> None:
-    """Record that a document exceeds the size that agents accept; a periodic task retries."""
+    """Record that a spec exceeds the size that agents accept; a periodic task retries."""
     row.error, row.tries = f"Its description has {length} bytes; agents accept {MAX_DOCUMENT}.", row.tries + 1
     row.digest, row.again, row.changed_at = UNKNOWN, False, timezone.now()
     row.save()

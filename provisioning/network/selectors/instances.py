@@ -287,7 +287,7 @@ def _port_ref(
 
 
 def _network_ref(network: Network, subnets: Sequence[Subnet]) -> NetworkRef:
-    """Build a network with its subnets, and the first subnet's fields again; a guest's port may have no subnet left."""
+    """Return a network with its subnets; it also contains the fields of the first subnet, if it has any."""
     first = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id), default=None)
     return NetworkRef(
         id=str(network.id),

@@ -131,7 +131,9 @@ def _rules_by_group(groups: Iterable[uuid.UUID]) -> defaultdict[uuid.UUID, list[
 def _sources(
     rules: Iterable[SecurityGroupRule], members: Mapping[tuple[uuid.UUID, str], Sequence[str]]
 ) -> list[Source]:
-    """Group rules by the source that they allow; ``members``: group and IP version → the addresses that count here."""
+    """Group rules by the source that they allow. ``members`` maps group and IP version to the addresses that the rules
+    match.
+    """
     found: dict[tuple[object, ...], Source] = {}
     for rule in rules:
         kind, name, key = _who(rule)
@@ -177,9 +179,10 @@ def _members(groups: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, str], list[Me
 def _near(
     port: Port, members: Iterable[Member], legs: Sequence[Port], routers: dict[uuid.UUID, list[Router]]
 ) -> list[str]:
-    """Return the addresses of other ports that count for this one: on its network, or connected to it by routers.
+    """Return the addresses of members that rules of this port match: on its network, or on a network that a router
+    connects to it.
 
-    An equal address on any other network belongs to another guest.
+    On any other network, an equal address belongs to a different guest.
     """
     own = {router.id for router in routers.get(port.network_id, [])}
     joined = {leg.network_id for leg in legs if leg.device_id in own} | {port.network_id}

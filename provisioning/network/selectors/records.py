@@ -305,7 +305,7 @@ def _one(
     *,
     all_projects: bool,
 ) -> M:
-    """Return the row with this id; a row that the caller may not see raises the same error, with Neutron's message."""
+    """Return the row with this id. If there is none that the caller may see, raise ``error`` with Neutron's message."""
     found = one_of(rows_for, context, identity, all_projects=all_projects)
     if found is None:
         raise error(WORDS[error].format(identity))

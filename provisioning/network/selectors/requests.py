@@ -97,7 +97,9 @@ def _group(
 
 
 def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str | None]]:
-    """Return the only usable network, as a list of interfaces."""
+    """Return the only usable network, as a list of interfaces. Raises AmbiguousNetworkError if there are several, and
+    InvalidInputError if there is none and ``must`` is True.
+    """
     found = _usable(context)[:2]
     if len(found) > 1:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
@@ -141,7 +143,7 @@ def _checked(
 
 
 def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]:
-    """Return the requested subnet, if any; InvalidInputError if it belongs to another network."""
+    """Return the requested subnet, if any. Raises InvalidInputError if it does not belong to the network."""
     if not subnet_id:
         return {}
     wanted = read_id(subnet_id)

@@ -32,7 +32,9 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
 
 
 def _named_network() -> Network | None:
-    """Return the external network that the setting specifies."""
+    """Return the external network that NOVELLA_AUTO_FLOATING_IP specifies; None if it specifies none, or not exactly
+    one.
+    """
     name = settings.AUTO_FLOATING_IP
     if not name:
         return None
@@ -91,7 +93,7 @@ def _leads_to(network: Network, requested: Sequence[Mapping[str, str | None]]) -
 
 
 def _routers(network: Network, ids: Sequence[uuid.UUID]) -> bool:
-    """Whether a router connects one of these networks to the external one."""
+    """Whether a router connects one of the networks ``ids`` to the external ``network``."""
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=ids, fixed_ips__subnet__ip_version=4).values(
         "device_id"
     )

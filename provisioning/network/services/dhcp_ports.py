@@ -51,7 +51,9 @@ def _made(network: Network) -> Port:
 
 
 def _give(port: Port, subnet: Subnet) -> None:
-    """Allocate the subnet's highest free address to the port, or the one derived from its MAC address (SLAAC)."""
+    """Allocate an address to the port: with SLAAC the one derived from its MAC address, otherwise the subnet's highest
+    free one.
+    """
     for tried in range(1, MAX_TRIES + 1):
         if ipam.is_stateless(subnet):
             place = ipam.Place(subnet, ipam.stateless_address(subnet.cidr, port.mac_address))

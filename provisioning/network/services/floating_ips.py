@@ -147,7 +147,7 @@ def leave_addresses(port: Port, gone: Collection[str]) -> None:
 
 
 def _forget(forwards: QuerySet[PortForwarding]) -> None:
-    """Delete forwardings; a floating IP without any left is removed from its router."""
+    """Delete port forwardings, and remove their floating IPs from the routers."""
     forwarding = FloatingIP.objects.filter(port_forwardings__in=forwards).distinct().values("pk")
     floats = list(FloatingIP.objects.select_for_update(no_key=True).filter(pk__in=forwarding).order_by("id"))
     forwards.delete()
@@ -238,7 +238,9 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
 
 
 def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
-    """Associate a floating IP with a port; ``called``: how errors call one that is being created."""
+    """Associate a floating IP with a port. ``called`` is a phrase for error messages if the floating IP is being
+    created.
+    """
     port = way.port
     fixed = _fixed(port, fixed_address)
     if floating.port_forwardings.exists():
@@ -263,7 +265,7 @@ def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: 
 
 
 def _fixed(port: Port, fixed_address: str | None) -> str:
-    """Return the address of a port that a floating IP is to be associated with."""
+    """Return the fixed address of a port for a floating IP: the requested one, otherwise the only one."""
     own = [row.address for row in port.fixed_ips.order_by("id") if ":" not in row.address]
     if fixed_address is not None:
         if fixed_address not in own:

@@ -107,6 +107,8 @@ def forget_released() -> int:
 
 
 def _serves(subnet: Subnet, device_owner: str) -> bool:
-    """Whether ports of this owner get addresses of a subnet: ``service_types`` are prefixes of owners."""
+    """Whether ports with this device owner get addresses of a subnet; its ``service_types`` are prefixes of device
+    owners.
+    """
     types: list[str] = subnet.service_types
     return not types or any(device_owner.startswith(each) for each in types)

@@ -146,7 +146,9 @@ def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None
 
 
 def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Place]:
-    """Return the addresses as places, except those that guests derive.  Raises InvalidInputError."""
+    """Return the addresses as places, except addresses that guests derive from their MAC address. Raises
+    InvalidInputError.
+    """
     places = [ipam.named_place(subnets, each) for each in addresses]
     return [place for place in places if not ipam.is_stateless(place.subnet)]
 

@@ -224,9 +224,11 @@ def _taken(network: Network) -> ConflictError:
 
 
 def _free_segment(network: Network) -> int:
-    """Return a free segment of this type: a random VNI, or the next one after it; or the lowest VLAN.
+    """Return a free segment of this type: for VXLAN a random VNI or the next free one after it, for VLAN the lowest
+    free one.
 
-    VNIs that hosts keep for guests on unknown networks are skipped.  The result is a proposal: the constraint decides.
+    VNIs that hosts keep for guests on unknown networks are skipped. The segment may be taken before it is saved: then
+    the database constraint rejects it.
     """
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
@@ -264,7 +266,7 @@ _KEPT_VNIS = Prepared(
 
 
 def _check_default(network: Network) -> None:
-    """Reject a second default network, and one that is not external."""
+    """Reject a second default network, and a default network that is not external."""
     if not network.is_default:
         return
     if not network.external:
@@ -280,7 +282,9 @@ def _mirror(network: Network) -> None:
 
 
 def _used_by_others(network: Network) -> bool:
-    """Whether projects that only the public policy gives access have ports or subnets on the network."""
+    """Whether the network has ports or subnets of projects whose access is based only on the policy for all
+    projects.
+    """
     shared = RbacPolicy.objects.filter(object_type="network", object_id=network.id, action="access_as_shared")
     named = [
         uuid.UUID(text) for text in shared.values_list("target_project", flat=True) if text != RbacPolicy.EVERYBODY

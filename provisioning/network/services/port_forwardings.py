@@ -96,7 +96,7 @@ def delete_port_forwarding(row: PortForwarding) -> None:
 
 
 def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
-    """Write a validated forwarding of a locked floating IP; ``way``: from the requested port."""
+    """Write a validated forwarding of a locked floating IP; ``way`` is the route from the requested port."""
     try:
         router = way.router_to(wanted.internal_address)
     except ExternalGatewayForFloatingIPNotFoundError as error:
@@ -142,7 +142,9 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
 
 
 def _check_inside(row: PortForwarding, wanted: Wanted) -> None:
-    """Reject a target that is forwarded already from another external port, and a port with its own floating IP."""
+    """Reject an internal port that another external port is already forwarded to, and a port with its own
+    floating IP.
+    """
     port = wanted.internal_port
     bound = port.floating_ips.first()
     if bound is not None and row.internal_port_id != port.id:
@@ -168,7 +170,7 @@ def _collision(side: str, there: PortForwarding, asked: Ports) -> BadRequestErro
 
 
 def _check_size(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
-    """Reject more elements than hosts can load quickly."""
+    """Reject port forwardings with more filter elements than hosts can load quickly."""
     names = ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last")
     others = floating.port_forwardings.exclude(pk=row.pk).values_list(*names)
     elements = sum(_elements((outer, end), (inner, last)) for outer, end, inner, last in others)

@@ -78,7 +78,7 @@ def allocate(
 
 
 def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -> tuple[Network, Sequence[Subnet]]:
-    """Restrict an interface to the requested subnet, if any; InvalidInputError if it was deleted."""
+    """Restrict an interface to the requested subnet, if any. Raises InvalidInputError if the subnet was deleted."""
     network, subnets = place
     if not subnet_id:
         return place
@@ -181,7 +181,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
 def _hold_addresses(
     project_id: uuid.UUID, owner_id: uuid.UUID, ports: Sequence[Port], subnets: Sequence[Subnet]
 ) -> None:
-    """Correct the quota of new ports' owner if they have more than one address each."""
+    """Correct the addresses in the quota of the new ports' owner: with IPv6, a port can have several."""
     if any(subnet.ip_version == 6 for subnet in subnets):
         many = FixedIP.objects.filter(port__in=[port.pk for port in ports]).count()
         sizes.grow(project_id, owner_id, {"fixed_ips": many})

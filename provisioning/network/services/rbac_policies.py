@@ -101,10 +101,11 @@ def _record(policy: RbacPolicy) -> Model:
 
 @contextmanager
 def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
-    """Lock the record whose policies change, before its policy, as changes of the record do, and yield it.
+    """Lock the record whose policies change, and yield it. The record is locked before its policy, as in changes of the
+    record.
 
-    A network's guests are locked before it: if sharing begins or ends, their names get other domains, and their hosts
-    are notified.  Quota counters are locked in between, as in every launch.
+    A network's guests are locked before the network: if it becomes shared or is no longer shared, the guests' names get
+    a different domain, and their hosts are notified. Quota counters are locked in between, as in every launch.
     """
     network = row if isinstance(row, Network) and policy.action == SHARED else None
     if network is not None:
@@ -122,7 +123,9 @@ def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
 
 
 def _count(policy: RbacPolicy, target: str) -> None:
-    """Count a policy for a single project in its owner's quota; policies for all projects are operators'."""
+    """Count a policy for a single project in its owner's quota; policies for all projects are created by operators and
+    do not count.
+    """
     if target != RbacPolicy.EVERYBODY:
         hold(policy.project_id, policy.pk, {"rbac_policies": 1})
 
@@ -142,9 +145,9 @@ def _save(policy: RbacPolicy, **how: Any) -> None:
 
 
 def _mirror(row: Any, policy: RbacPolicy, *, there: bool) -> None:
-    """Set the record's column that shares it with all projects, or that makes it external for any project.
+    """Set the record's column that shares it with all projects or makes it external.
 
-    ``there``: whether the policy is new; otherwise it is about to be deleted.
+    ``there`` is True for a new policy, False for a policy that is about to be deleted.
     """
     column = COLUMNS[policy.action]
     if policy.action == EXTERNAL:

@@ -159,7 +159,7 @@ def follow_addresses(port: Port, before: Collection[uuid.UUID]) -> None:
 
 
 def _check_gateway(router: Router, subnet: Subnet, *, anywhere: bool) -> None:
-    """Reject a router that would become the gateway of another project's network."""
+    """Reject a router interface that would become the gateway of another project's network."""
     if not anywhere and subnet.network.project_id != router.project_id:
         raise _bad(
             f"Subnet {subnet.id} is on another project's network, and only that project can set its gateway;"
@@ -199,7 +199,7 @@ def _check_unused(router: Router, subnet: Subnet) -> None:
 
 
 def _delete(port: Port) -> None:
-    """Delete the row but keep ``port.id``, which the response contains."""
+    """Delete the row without changing ``port``: the response contains ``port.id``."""
     Port.objects.filter(id=port.id).delete()
 
 

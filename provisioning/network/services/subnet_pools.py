@@ -148,7 +148,9 @@ def _compact(prefixes: Sequence[str]) -> list[str]:
 
 
 def _check(pool: SubnetPool) -> None:
-    """Reject contradictory prefix lengths, a second default pool, and prefixes that the address scope already has."""
+    """Reject contradictory prefix lengths, a second default pool, and prefixes that overlap others in the address
+    scope.
+    """
     bounds = [
         ("min_prefixlen", pool.min_prefixlen, "max_prefixlen", pool.max_prefixlen),
         ("min_prefixlen", pool.min_prefixlen, "default_prefixlen", pool.default_prefixlen),

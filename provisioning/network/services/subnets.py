@@ -156,7 +156,7 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
 
 
 def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen: int | None) -> netaddr.IPNetwork:
-    """Return the given range, or allocate one from the pool, which is locked from here on."""
+    """Return the requested range, or allocate one from the pool. A pool stays locked until the transaction ends."""
     if cidr is not None and prefixlen is not None:
         raise BadSubnetRequestError("Bad subnets request: cidr and prefixlen must not be supplied together.")
     whole = addressing.parse_cidr(cidr) if cidr is not None else None
@@ -313,7 +313,7 @@ def _name_server(text: str, version: int) -> str:
 
 
 def _check_beside(subnet: Subnet, whole: netaddr.IPNetwork, others: Sequence[Subnet]) -> None:
-    """Reject a range that overlaps another of the network, and ranges of two pools on one network."""
+    """Reject a range that overlaps another subnet of the network, and subnets of different pools on one network."""
     if addressing.overlapping(whole, others) is not None:
         reason = f"Requested subnet with cidr: {whole} for network: {subnet.network_id} overlaps with another subnet."
         raise InvalidInputError(f"Invalid input for operation: {reason}", field="cidr")
