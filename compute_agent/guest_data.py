@@ -9,7 +9,7 @@ from typing import Any
 from compute_agent.contract.build import FixedAddress, GuestDisk, InstanceSpec, PortRef
 
 LONGEST_NAME = 64
-"""Characters of a host name that Linux takes (HOST_NAME_MAX)."""
+"""Limit of a host name in Linux, in characters (HOST_NAME_MAX)."""
 
 
 def content_path(number: int) -> str:

@@ -16,7 +16,7 @@ from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.guest_data import content_path, device_path, fqdn, meta_data, network_data
 
 Tree = Mapping[str, Union[bytes, "Tree"]]
-"""Names to contents or to folders."""
+"""Name → contents of a file, or a directory."""
 
 OPENSTACK = (
     "2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2017-02-22", "2018-08-27",
@@ -29,7 +29,7 @@ EC2 = (
 LATEST = "latest"
 PASSWORD = "password"  # noqa: S105 - the name of a file
 RANDOM_SEED = 512
-"""Bytes for the guest's random numbers, others at each request."""
+"""Bytes of the guest's random seed, which is different in each response."""
 EC2_DIGITS = 17
 """Digits of ids in EC2's form: the first of the UUID."""
 
@@ -42,7 +42,7 @@ class Asker:
     port: PortRef | None
     """None: the guest has no interface, and reads its config drive."""
     floating: str = ""
-    """Its floating address, when it has one."""
+    """The floating IP of the interface; empty if it has none."""
     vendor_data: bytes = b"{}"
 
 

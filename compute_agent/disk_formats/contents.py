@@ -13,9 +13,9 @@ from compute_agent.disk_formats import qcow2, vdi, vhd, vhdx, vmdk
 from compute_agent.disk_formats.reading import SECTOR, DiskFormatError, read_at, require
 
 MOST_READ = 16 << 20
-"""Bytes that are read of one disk, at most."""
+"""Limit of the bytes that are read from one disk."""
 LARGEST_BLOCK = 2 << 20
-"""Bytes of a compressed block, at most, once it is laid out."""
+"""Limit of the size of a decompressed block, in bytes."""
 NOT_READ = "is written in a way that is not read here"
 
 

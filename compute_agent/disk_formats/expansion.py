@@ -10,11 +10,11 @@ from typing import IO
 from compute_agent.disk_formats.reading import PIECE, read_at, require
 
 MAX_TABLE = 32 << 20
-"""Bytes of a table, each entry of which is looked at."""
+"""Limit of a table's size in bytes, because each entry is checked."""
 MOST_EXPANSION = 100
-"""Bytes of the disk for each byte of the file; compressed systems have 2 to 5."""
+"""Limit of the disk's bytes for each byte of the file. Compressed operating systems have 2 to 5."""
 ALWAYS_ALLOWED = 256 << 20
-"""Bytes of a disk that a file may have however small it is: the same text again and again."""
+"""Bytes to which any file may expand, however small it is: repeated text compresses very well."""
 SHARED = "is damaged: parts of it are named more than once"
 EXPANDS = f"becomes more than {MOST_EXPANSION} times as large when it is laid out"
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 MAGIC = b"NVX1"
 _HEADER, _EXTENT = struct.Struct("<4sI"), struct.Struct("<QQB")
 CHUNK = 8 << 20
-"""Bytes of data in one chunk, at most."""
+"""Limit of the data in one chunk, in bytes."""
 PIECE = 1 << 20
-"""Bytes that are looked at together for zeros."""
+"""Bytes in which zeros are detected together."""
 MOST_EXTENTS = 65_536
 LONGEST = CHUNK + _HEADER.size + MOST_EXTENTS * _EXTENT.size
 """Bytes of the longest chunk."""

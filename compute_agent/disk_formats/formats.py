@@ -23,13 +23,13 @@ class DiskFormat:
 
     name: str
     driver: str | None = "raw"
-    """QEMU's block driver for it; None if it is not a disk: a kernel, a ramdisk."""
+    """QEMU's block driver for the format; None for a kernel or a ramdisk, which is not a disk."""
     seen_as: str = ""
-    """The inspectors' name for such a file; empty without a format of its own."""
+    """The inspectors' name for the format; empty if they have none."""
     looks_raw: bool = False
-    """Whether the inspectors may as well see nothing but a raw disk."""
+    """Whether the inspectors may also recognise only a raw disk."""
     partitioned: bool = False
-    """Whether it may have a partition table beside."""
+    """Whether a file of this format may also show a partition table."""
     check: Callable[[IO[bytes], int], int] = _size_of_file
     """Given the open file and its size in bytes, returns the bytes of the disk.  Raises DiskFormatError, or what
     unpacking raises, for a file that is damaged or refers to other files.  The inspectors have recognised it already.
@@ -60,6 +60,6 @@ FORMATS = {
         DiskFormat(name="ari", driver=None, looks_raw=True),
     )
 }
-"""Every format that is taken, by name."""
+"""Every accepted format, by name."""
 BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
 """Formats from which servers can be created: root disks, and CDs, with which the root disk is empty."""

@@ -20,9 +20,9 @@ SECTOR_SIZE = "8141bf1d-a96f-4709-ba47-f233a8faab5f"
 PARENT = "a8d35f2d-b30b-454d-abf7-d3d84834ab0c"
 HAS_PARENT_BIT = 2
 STATE, IN_FILE = 7, (6, 7)
-"""The bits of an entry that say where its block is, and those values by which it is in the file."""
+"""The bits of an entry with the state of its block, and the states of blocks that are in the file."""
 FEWEST_BEFORE_BITMAP = 16
-"""Entries of blocks before one of a bitmap, at least: with the largest blocks."""
+"""Minimum number of block entries before a bitmap entry, which applies to the largest blocks."""
 
 
 def check(file: IO[bytes], size: int) -> int:

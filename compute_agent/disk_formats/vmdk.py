@@ -16,9 +16,9 @@ HEADER = struct.Struct("<4sIIQQQQIQQ")
 from the capacity on in sectors, but for the entries."""
 COMPRESSION = struct.Struct("<H")
 COMPRESSION_AT = 77
-"""Where in the header it says whether grains are compressed."""
+"""The offset in the header of the field for compressed grains."""
 HAS_ZERO_GRAINS = 1 << 2
-"""The flag of a file whose tables say 1 for a grain of zeros."""
+"""The flag of a file in whose tables 1 stands for a grain of zeros."""
 ENTRIES = 512
 """Entries of a grain table, in every file that VMware's and QEMU's tools write; each table is read."""
 AT_END = (1 << 64) - 1

@@ -31,20 +31,18 @@ from compute_agent.virt.storage_account import StorageAccount
 log = logging.getLogger(__name__)
 
 Fetch = Callable[[ImageRef, str], Iterable[bytes]]
-"""Gives the bits of an image in pieces, by the right of the instance whose uuid is the second argument."""
+"""Returns the data of an image in pieces. The second argument is the instance whose command permits the download."""
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
 SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
-"""Formats that data can have only one of, or that are stored unchanged: the cached file is the same for all of these
-names.
-"""
+"""Formats that share a cached file. Data can have only one of them, or its file is stored unchanged."""
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
 DOWNLOAD, FLAT = ".fetched", ".flat"
 """Suffixes of files while an image is prepared."""
 JUST_USED = 900.0
-"""Seconds after a request for an image in which the disk may not be based on it yet."""
+"""Seconds after a request for an image in which a disk may not be based on it yet."""
 LOOK_EVERY = 0.05
-"""Seconds between two looks whether another has done with an image."""
+"""Seconds between two checks whether an image's lock is free."""
 NO_ROOM = os.strerror(errno.ENOSPC)
 RESERVE = 128 << 20
 """Bytes that an image must leave free on the cache's file system."""
@@ -56,9 +54,9 @@ class CachedImage:
 
     path: Path
     cached: bool
-    """Whether they were here already."""
+    """Whether the image was in the cache already."""
     size: int
-    """Bytes fetched, or that would have been."""
+    """The size of the download in bytes, even if the image was cached."""
 
 
 class ImageCache:

@@ -66,10 +66,10 @@ class Address:
     """The address at which other hosts reach this host, and the certificates with which it authenticates."""
 
     reached_at: Callable[[], str]
-    """Returns the address; empty while the host does not know it."""
+    """Returns the address of this host; empty while it is unknown."""
     certificates: Certificates | None = None
     ports: tuple[int, int] = (10809, 11832)
-    """The first and the last that daemons may listen at."""
+    """The first and the last port at which daemons may listen."""
 
     def bind(self, port: int = 0) -> str:
         """Return the address on which daemons listen: the host's address, or the wildcard address if the host's address

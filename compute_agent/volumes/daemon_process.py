@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 PROGRAM = "qemu-storage-daemon"
 QMP_SOCKET, NBD_SOCKET, PID_FILE, LOG = "qmp.sock", "nbd.sock", "pid", "log"
 READY = "ready"
-"""There when the daemon has all open that it is to serve: an agent may be killed before."""
+"""The file that exists when the daemon has all its exports: an agent may be killed before."""
 START_SECONDS = 20.0
 STARTS, ANSWER_SECONDS = 3, 5.0
-"""How often a daemon is started that does not answer within so many seconds."""
+"""The number of attempts to start a daemon, and the seconds in which it must answer."""
 QUIT_SECONDS = 30.0
 MOST_CONNECTIONS = 100
-"""Clients of one daemon at the same time, those included that have not shown a certificate yet."""
+"""Limit of the clients of one daemon, including those that have not presented a certificate yet."""
 BACKLOG = 16
 
 

@@ -54,9 +54,9 @@ class Opening:
     followed.
     """
     objects: Sequence[Json] = ()
-    """Arguments of ``object-add``, before it: the secrets."""
+    """Arguments of ``object-add``, which is executed before ``blockdev-add``: the secrets."""
     as_root: bool = False
-    """The account of storage daemons cannot open it."""
+    """Whether the daemon has to run as root, because the account of storage daemons cannot open the volume."""
 
     @property
     def node(self) -> str:
@@ -70,7 +70,7 @@ class Extent(NamedTuple):
     offset: int
     length: int
     zero: bool
-    """It reads as zeros; nothing need be copied."""
+    """Whether the extent reads as zeros, so that nothing has to be copied."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class PoolSettings:
     driver: str
     location: str
     host: str
-    """This host's name, for messages of other hosts about who has a volume open."""
+    """This host's name, which other hosts show in their messages if it has a volume open."""
     options: Mapping[str, str] = field(default_factory=dict)
     account: StorageAccount | None = None
-    """The account of the host's storage daemons; None: they run as the agent does."""
+    """The account of the host's storage daemons; None: the agent's own account."""
     remembered: Path | None = None
-    """A file outside of the pool that keeps its id; None: nothing is remembered."""
+    """A file outside of the pool in which the agent stores the pool's id; None: the id is not stored."""
 
 
 class VolumeDriver(abc.ABC):
@@ -107,9 +107,9 @@ class VolumeDriver(abc.ABC):
 
     name: ClassVar[str]
     shared: ClassVar[bool] = False
-    """Whether every host that serves the pool reaches all of its volumes."""
+    """Whether all volumes of the pool are accessible from every host that serves it."""
     remote: ClassVar[bool] = False
-    """Whether its calls wait for other machines, which may be silent for long."""
+    """Whether calls wait for other machines, which may not answer for a long time."""
     capabilities: ClassVar[Mapping[str, str]] = {}
     """The reported capabilities of the pool (``PoolState.capabilities``)."""
     flattens_alone: ClassVar[bool] = False

@@ -17,9 +17,9 @@ from compute_agent.volumes.merging import concluded, dismissed, jobs_named
 from compute_agent.volumes.qmp import DaemonError
 
 JOB = "flatten-"
-"""How names of jobs begin; the number of the layer follows."""
+"""The prefix of the names of jobs; the number of the layer follows."""
 LONE = 2
-"""Layers that one layer alone may read before they are copied: one is no more than the volume had from its source."""
+"""Minimum number of layers to copy. A single layer is only the data that the volume read from its source anyway."""
 
 
 @dataclass(frozen=True)

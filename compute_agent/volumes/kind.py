@@ -44,7 +44,7 @@ from compute_agent.volumes.services import Volumes
 V = TypeVar("V", bound=VolumeCommand)
 
 LETS_GO_WITHIN = 30.0
-"""Seconds in which a guest may let go of a volume that is to be deleted."""
+"""Seconds in which a guest may release a volume that is to be deleted."""
 LOOK_EVERY = 0.5
 Exports = Callable[[], Collection[str]]
 Work = Callable[[Volumes, V, Stopped], VolumeConnection | None]

@@ -15,12 +15,12 @@ from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError
 
 ITERATIONS = 10
-"""Milliseconds of key derivation: the key is random, a slow derivation protects nothing."""
+"""Milliseconds of key derivation. The key is random, so a slow derivation would protect nothing."""
 MEASURED_WITHIN, PAUSE = 60.0, 0.1
-"""Seconds: QEMU gives up when it cannot measure how fast a busy processor is, and is asked again until then."""
+"""Seconds for which QEMU is called again, and between calls, if it fails to measure the speed of a busy processor."""
 _UNMEASURED = "accurate CPU usage"
 _FOLDER = "novella-key-"
-"""The prefix of the names of keys' folders; the number of the agent's process follows."""
+"""The prefix of the names of keys' folders. It is followed by the agent's process id."""
 _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 
 

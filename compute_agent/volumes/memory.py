@@ -17,7 +17,7 @@ from compute_agent.engine.store import StateStore, SubjectRecord
 from compute_agent.engine.subjects import Subject
 
 DATA = "volume_data"
-"""The kind under which the store remembers volumes, by the ids of their data."""
+"""The kind of subject under which the store keeps volumes' states, by the ids of their data."""
 _known = msgspec.json.Decoder(KnownVolume)
 
 

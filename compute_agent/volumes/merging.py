@@ -19,7 +19,7 @@ JOB = "merge-"
 """The prefix of the names of jobs; the numbers of the three layers follow."""
 LOOK_EVERY = 0.02
 Three = tuple[int, int, int]
-"""Layers of a volume, each laid on the next; the second is merged into the third."""
+"""The numbers of three consecutive layers of a volume, from the top down. The second is merged into the third."""
 
 
 def merge(layers: Layers, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:

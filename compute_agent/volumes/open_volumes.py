@@ -17,7 +17,7 @@ from compute_agent.volumes.watch import PoolWatch
 log = logging.getLogger(__name__)
 
 MERGE_SECONDS = 20.0
-"""For which a volume's layers are merged or copied in one go: others may want to change the volume."""
+"""Seconds for which a volume's layers are merged or copied without a break: commands may need the volume."""
 
 
 class OpenVolumes:

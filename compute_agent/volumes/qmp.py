@@ -12,7 +12,7 @@ from typing import Any
 from compute_agent.virt.errors import RetryableHostError
 
 TIMEOUT = 60.0
-"""Seconds that a command may take: jobs are begun by one, and asked for by others."""
+"""Timeout of a command in seconds. A job takes longer, but the commands that start and query it do not."""
 
 
 class DaemonError(RetryableHostError):
@@ -23,7 +23,7 @@ class DaemonError(RetryableHostError):
     def __init__(self, detail: str, kind: str = "") -> None:
         super().__init__("The volume's storage daemon could not do it.", detail=detail)
         self.kind = kind
-        """QMP's class of the error; empty when it does not answer."""
+        """QMP's class of the error; empty if the daemon does not answer."""
 
 
 class Qmp:

@@ -42,12 +42,12 @@ from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
 log = logging.getLogger(__name__)
 
 MOST_DEPTH = 5
-"""Volumes that a new one may read its data from, one below the other (as Cinder's ``rbd_max_clone_depth``)."""
+"""Limit of the volumes in the chain that a new volume reads its data from (as Cinder's ``rbd_max_clone_depth``)."""
 REIMAGE = "reimage-"
 SIMULATED, SIMULATED_PORT = Path("/run/novella-fake"), 10809
 """The address that daemons of simulated pools would listen at."""
 UNFINISHED = ("restore-", REIMAGE)
-"""The prefix of files in the staging folder: a killed agent leaves them."""
+"""Prefixes of files in the staging folder, which a killed agent may leave."""
 
 
 class CachedImage(Protocol):

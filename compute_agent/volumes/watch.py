@@ -18,9 +18,9 @@ from compute_agent.volumes.errors import PoolUnavailableError
 log = logging.getLogger(__name__)
 
 ANSWERS_WITHIN = 5.0
-"""Seconds after which a pool that was asked for its size counts as away."""
+"""Seconds after which a pool counts as unavailable if it has not answered."""
 ASKED_EVERY = 30.0
-"""Seconds after which a pool that other machines serve is asked again whether it answers."""
+"""Seconds between two queries of a pool on other machines."""
 SILENT = "The pool does not answer."
 
 
@@ -74,7 +74,7 @@ class PoolWatch:
         self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"repairing daemons of pool {name}")
         self.flattening = Aside(f"flattening volumes of pool {name}")
         self.crowded = True
-        """Whether to look for layers of deleted volumes that one volume alone reads."""
+        """Whether the next check looks for volumes that are the only readers of deleted volumes."""
         self._measuring = Aside(f"measuring pool {name}")
         self._preparing = threading.Lock()
         self.known: PoolState | None = None
@@ -82,7 +82,7 @@ class PoolWatch:
         self._silent = False
         self._secret = ""
         self.trouble = ""
-        """Why the pool was never reached, for operators."""
+        """The reason why the pool was never reached, for operators."""
 
     @property
     def away(self) -> bool:

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 VOLUME = "volume-"
 ENDS_WITHIN = 2.0
-"""Seconds that a daemon which is ending may take to let go."""
+"""Seconds in which an ending daemon has to release the volume."""
 NODE, FILE, KEY = "volume", "-file", "key"
 
 

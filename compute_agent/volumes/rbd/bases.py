@@ -23,7 +23,7 @@ IMAGE, BASE = "image-", "base"
 UNFINISHED = ".new"
 """A part of the name of an unfinished image."""
 KEPT_UNUSED = 24 * 3600.0
-"""Seconds for which an image of the cloud stays in the pool at least."""
+"""Minimum number of seconds for which an unused image of the cloud stays in the pool."""
 
 
 def base_name(name: str) -> str:
@@ -39,9 +39,9 @@ class ImageBases:
     def __init__(self, images: CephImages, host: str) -> None:
         self._images = images
         self.unfinished = f"{UNFINISHED}-{uuid.uuid5(NAMESPACE, host).hex[:12]}"
-        """How the names of images end that this host has not finished."""
+        """The suffix of the names of images that this host has not finished."""
         self.locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Of the images that this host makes or removes, by the name they have when they are whole."""
+        """Locks of the images that this host imports or removes, by their final names."""
         self._sizes: dict[str, int] = {}
 
     def size(self, base: str) -> int | None:

@@ -28,9 +28,9 @@ LONG = Limits(seconds=6 * 3600, cpu_seconds=3600, memory=4 << 30)
 COPY = ("-f", "raw", "-n", "-W", "-m", "8")
 """The options of ``qemu-img convert`` that copy a raw file into an existing image."""
 OWNER = "novella.host"
-"""The key in an image's metadata that says which host has it."""
+"""The key in an image's metadata for the host that the image is assigned to."""
 NAMESPACE = uuid.UUID("0c9b1d0e-5d2c-4d0f-9a55-5a3f8d0c6b11")
-"""Of the ids of pools."""
+"""The namespace of pools' UUIDs."""
 
 
 class CephError(PoolUnavailableError):
@@ -56,7 +56,7 @@ class Parent:
 
     image: str
     number: str
-    """By which Ceph knows an image of the trash."""
+    """Ceph's internal id of the image, which identifies it in the trash."""
     deleted: bool
 
 

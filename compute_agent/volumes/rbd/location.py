@@ -22,7 +22,7 @@ class CephLocation:
     pool: str
     conf: Path = DEFAULT_CONF
     client: str = DEFAULT_CLIENT
-    """Without ``client.`` before it."""
+    """The client's name, without the prefix ``client.``."""
 
     @property
     def arguments(self) -> list[str]:

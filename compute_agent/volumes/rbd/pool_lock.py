@@ -12,7 +12,7 @@ from compute_agent.volumes.rbd.location import CephLocation
 
 OBJECT, NAME = "novella.lock", "rename"
 LASTS = 2 * QUICK.seconds
-"""Seconds until the cluster takes the lock from who has not given it back: longer than what is done under it takes."""
+"""Seconds after which the cluster releases the lock of a holder that has died; longer than any use of the lock."""
 RETRY = 0.2
 """Seconds between two tries."""
 
