@@ -18,9 +18,11 @@ log = logging.getLogger(__name__)
 FOLDER = Path("/proc/sys/net/netfilter")
 ESTABLISHED = "net.netfilter.nf_conntrack_tcp_timeout_established"
 IDLE = "3600"
-"""Seconds after which a silent TCP connection is no longer tracked; the kernel's default is five days."""
+"""Seconds after which an idle TCP connection is no longer tracked; the kernel's default is five days."""
 KIB_PER_ENTRY = 32
-"""KiB of the host's memory for each connection: an entry takes some 0.3 KiB, a full table a hundredth of it."""
+"""KiB of the host's memory for each tracked connection. An entry takes about 0.3 KiB, so a full table takes a hundredth
+of the memory.
+"""
 DEFAULT = 262_144
 """Connections that the kernel tracks on a machine with more than 4 GiB."""
 LARGEST_PART = 20

@@ -42,10 +42,12 @@ from compute_agent.virt.errors import (
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN = 0.15
-"""Seconds between two looks at a console log that is followed: a guest that writes without end fills no browser."""
+"""Seconds between two checks of a followed console log, so that a guest with much output does not overload
+a browser.
+"""
 MAX_BYTES = 262_144
 FOLLOWED_BYTES = 65_536
-"""A limit per check: additional ones wait for the next check."""
+"""Limit of the bytes sent per check; the rest is sent by later checks."""
 
 
 ANSWERED = (UnsupportedError, ConsoleBusyError, GuestRefusedError, GuestUnreachableError)

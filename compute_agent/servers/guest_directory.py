@@ -38,8 +38,8 @@ class GuestDirectory:
         self._records = ServerRecords(store)
         self._vendor_data = vendor_data
         self._posted: dict[str, tuple[str, InstanceSpec]] = {}
-        """Passwords that the portal may not know yet, with the metadata that it had sent before: its next message is
-        authoritative.
+        """Posted passwords that the portal may not have stored yet, and the guest's metadata at that time. Newer
+        metadata of the portal replaces them.
         """
 
     def guest(self, network_id: str, address: str) -> str | None:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 RESIZE_GUEST, FLATTEN_DISK, RESTORE_GUEST = "resize_guest", "flatten_disk", "restore_guest"
 PAUSES = (0.2, 1.0, 3.0)
-"""Seconds between the tries to bring a guest back after a resize that failed."""
+"""Seconds between attempts to restore a guest after a failed resize."""
 
 
 class NotRestoredError(HostError):

@@ -31,9 +31,9 @@ BEFORE = "before-resize"
 """The snapshot to which a resize is reverted."""
 NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
-"""Seconds that the search for what is left over waits for the pool."""
+"""Seconds that the list of leftovers waits for the pool."""
 KIND = "root_disk"
-"""The name that leftovers use for a root disk in the pool that belongs to none of the guests."""
+"""The kind of leftover for a root disk in the pool that belongs to no guest."""
 
 
 def disk_id(uuid: str, host: str) -> str:

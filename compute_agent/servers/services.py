@@ -101,7 +101,7 @@ class HostServices:
     metadata: MetadataService | None = None
     """None: guests of this host have no metadata service."""
     volumes: Volumes | None = None
-    """None: this host cannot hold volumes."""
+    """None: this host stores no volumes."""
     certificates: HostCertificates | None = None
     """None: this host shares no volumes with others."""
     vendor_data: bytes = b"{}"

@@ -48,7 +48,7 @@ class Leg:
     ranges: tuple[str, ...] = ()
     """All ranges of the network, also those without an address of the leg; empty on an external network."""
     beyond: tuple[str, ...] = ()
-    """Ranges of networks that other routers, but not this one, connect to the leg's network."""
+    """Ranges of networks that other routers connect to the leg's network, except those that this router connects."""
     is_gateway: bool = False
     """Whether the leg has the gateway's address of one of the ranges."""
 
@@ -118,7 +118,7 @@ class RouterPlan:
     enabled: bool
     legs: tuple[Leg, ...] = ()
     gateway: Leg | None = None
-    """The router's own interface on the external network, on the one host that holds its addresses."""
+    """The router's own interface on the external network. Only one host has it."""
     link: Link | None = None
     enable_snat: bool = True
     outside: tuple[str, ...] = ()
@@ -129,10 +129,10 @@ class RouterPlan:
     neighbours: frozenset[tuple[str, str, str]] = frozenset()
     """Leg, address and hardware address of every known port."""
     floating: tuple[FloatingIpDocument, ...] = ()
-    """Floating IPs that this host holds."""
+    """Floating IPs that are on this host."""
     detours: tuple[Detour, ...] = ()
     elsewhere: frozenset[str] = frozenset()
-    """Ids of floating IPs for guests here that another host holds."""
+    """Ids of floating IPs that are on another host and forwarded to guests of this host."""
     network_id: str = ""
     """The external network."""
 

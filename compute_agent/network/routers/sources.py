@@ -30,9 +30,9 @@ class _Side:
     """One network of the router."""
 
     names: tuple[str, ...]
-    """Names of the interfaces there."""
+    """Names of the router's interfaces on the network."""
     own: frozenset[Range]
-    """The ranges that these have addresses in."""
+    """The ranges in which these interfaces have addresses."""
     further: frozenset[Range]
     beyond: frozenset[Range]
     """Ranges that other routers connect to the network, without this router's own if it is the gateway there."""
