@@ -64,8 +64,8 @@ def _take(most: float | None, *, of_zone: bool) -> PreparedUpdate:
 
 
 def _most_servers() -> float | None:
-    """Return the default limit of servers of a host, for hosts whose aggregates set none; None: servers are not
-    counted.
+    """Return the default limit of servers on a host, for hosts whose aggregates set no limit. None means that servers
+    are not counted.
     """
     options = options_of(settings)
     judges = [judge for judge in options.driver.filters(options) if isinstance(judge, NumInstancesFilter)]

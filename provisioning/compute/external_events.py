@@ -82,7 +82,7 @@ def _entry(context: RequestContext, event: ExternalEvent, server: Instance) -> E
 
 
 def _power(context: RequestContext, event: ExternalEvent) -> None:
-    """Start or stop a server as the event demands; errors are only logged, because no caller waits."""
+    """Start or stop a server as the event requires. Errors are only logged, because no caller waits for the result."""
     server = Instance.objects.filter(id=read_id(event.server_id) or NOBODY).first()
     if server is None or server.task_state is not None:
         return

@@ -118,7 +118,9 @@ def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> Imag
 
 
 def _images(instance: Instance) -> dict[str, Image | None]:
-    """Return the instance's image, unless it boots from a volume, and its kernel and ramdisk; None for deleted rows."""
+    """Return the rows of the instance's image (unless it boots from a volume), kernel and ramdisk; None for a deleted
+    row.
+    """
     properties = instance.image_properties
     on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # built from its shelved image
     root = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id}
@@ -134,7 +136,7 @@ _IMAGES = Prepared(lambda ids: Image.objects.filter(Among("id", ids)), ids=Ids()
 
 
 def _image_of(instance: Instance, row: Image | None) -> ImageRef:
-    """Return the reference of the instance's image; if its row was deleted, from the instance's own columns."""
+    """Return the reference of the instance's image. If the image was deleted, use the instance's own columns."""
     properties = text_of(instance.image_properties)
     if row is not None:
         brought = row.properties.get(PROPERTY)  # stored with the shelved image

@@ -149,8 +149,8 @@ def in_project_of(image: Image) -> RequestContext:
 
 
 def _cloud(project_id: uuid.UUID, request_id: str = "") -> RequestContext:
-    """Return the cloud's context in a project, without roles: it has the rights of the project's members on their own
-    resources.
+    """Return the cloud's own context in a project. It has no roles, so it has the rights of the project's members to
+    their own resources.
     """
     return RequestContext(
         user_id=None, user_name="novella", project_id=project_id, request_id=request_id or new_request_id()

@@ -102,8 +102,8 @@ def walk(
 
 
 def _unmoved(instance: Instance) -> Instance | None:
-    """Read an instance again, in place, after a conflicting write; None when its state has changed or its row is
-    deleted.
+    """Read an instance again, into the same object, after a conflicting write. Returns None if its state has changed or
+    its row was deleted.
     """
     same = Instance.objects.filter(vm_state=instance.vm_state, task_state=instance.task_state, attempt=instance.attempt)
     try:
@@ -114,7 +114,7 @@ def _unmoved(instance: Instance) -> Instance | None:
 
 
 def _path(instance: Instance, transitions: Sequence[str]) -> list[State] | None:
-    """Return the states that the transitions pass through; None when one is not legal."""
+    """Return the states that a server passes through in these transitions; None if a transition is not allowed."""
     here: State = (VmState(instance.vm_state), TaskState(instance.task_state) if instance.task_state else None)
     passed = []
     for transition in transitions:

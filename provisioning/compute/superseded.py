@@ -62,6 +62,6 @@ def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
 
 
 def _seen(event: AgentEvent) -> int:
-    """Return the newest generation that the host reports, or 0."""
+    """Return the newest generation that the host has seen according to the event, or 0."""
     text = event.detail.get(GENERATION, "")
     return min(int(text), newer_guests.MOST) if text.isascii() and text.isdigit() and len(text) < 12 else 0

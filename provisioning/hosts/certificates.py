@@ -109,7 +109,9 @@ def finish() -> None:
 
 
 def hosts_behind() -> list[str]:
-    """Return the names of hosts whose certificates were issued for other authorities than the current ones."""
+    """Return the names of hosts whose certificates were issued with a different set of trusted authorities than the
+    current one.
+    """
     rows = HostCertificate.objects.exclude(trusted=_digest(trusted())).order_by("host__name")
     return list(rows.values_list("host__name", flat=True))
 

@@ -34,7 +34,8 @@ class Range:
 def read_address(text: object) -> netaddr.IPAddress:
     """Parse one address in full notation; raises ValueError otherwise, also for a zone index (``fe80::1%eth0``).
 
-    Addresses of requests are parsed here and ranges by ``read_prefix``: the results get to the database and to hosts.
+    Every address in a request must be parsed here, and every range by ``read_prefix``, because the parsed value is
+    stored and sent to hosts.
     """
     try:
         return netaddr.IPAddress(text if isinstance(text, str) else "", flags=netaddr.INET_PTON)

@@ -140,7 +140,7 @@ class Delete(HostAction[bool, DestroyRequest]):
 
 
 def _times_asked(held: Allocation) -> int:
-    """Return the number of destroy commands sent to the host that has the allocation."""
+    """Return the number of destroy commands sent to the allocation's host for the current attempt."""
     asked = host_commands.to_destroy().filter(host_id=held.host_id, subject_id=held.instance_id)
     return asked.filter(generation=held.instance.attempt).count()
 

@@ -73,7 +73,7 @@ class _Plan:
     """Image to write to the boot volume; empty: the volume keeps its data."""
 
     def detail(self) -> dict[str, str]:
-        """Return the plan as the detail of the action record's first step, from which later steps read it."""
+        """Return the plan as the detail of the action record's first step; later steps read it there."""
         if not self.volume_image_id:
             return {}
         return {"volume_image": self.volume_image_id, "preserve_ephemeral": str(self.preserve_ephemeral).lower()}
@@ -257,7 +257,9 @@ def _check_fit(instance: Instance, image: Image) -> None:
 
 
 def _key(instance: Instance, name: str | None) -> KeyPair | None:
-    """Return a key pair of the server's owner, who need not be the caller. None for None."""
+    """Return a key pair of the server's owner, who may be a different user than the caller. None if
+    ``name`` is None.
+    """
     if name is None:
         return None
     try:

@@ -29,7 +29,8 @@ BY_HAND = "An administrator has reset the server's state."
 class ResetState(ServerAction[Literal["active", "error"]]):
     """Set a server to ``active`` or ``error``, whatever its task is; reports of its host about the task are ignored.
 
-    No command is sent to the host. A server that has not reached its host, or is being offloaded from it, gets no host.
+    No command is sent to the host. A server that has not reached its host, or is being offloaded from it, is left
+    without a host.
     """
 
     key, record, api = "reset_state", "resetState", "os-resetState"

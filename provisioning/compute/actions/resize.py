@@ -308,7 +308,7 @@ def confirm_changed_types() -> None:
 
 
 def _go_on(instance: Instance) -> None:
-    """Confirm a resize of ``change_type``, or start the confirmed server if that was requested."""
+    """Continue a ``change_type``: confirm the resize or, if requested, start the server after the confirmation."""
     if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
         return
     try:

@@ -181,7 +181,7 @@ def create_backup(
 
 
 def _check_quiesce(instance: Instance) -> None:
-    """Raise InvalidInputError for a running guest without agent whose image requires quiescing."""
+    """Raise InvalidInputError if the image requires quiescing, and the guest is running and has no guest agent."""
     required = strutils.bool_from_string(instance.image_properties.get(QUIESCE, ""))
     if required and instance.vm_state == VmState.ACTIVE and not guest_agent.has_guest_agent(instance):
         raise InvalidInputError(
@@ -227,7 +227,9 @@ def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:
 
 
 def _rotate(image_id: str, rotation: int) -> None:
-    """Remove the oldest backups of the image's server and type beyond ``rotation``."""
+    """Remove the oldest backups with the server and backup type of this image, and keep the newest
+    ``rotation`` ones.
+    """
     image = Image.objects.filter(id=image_id).first()
     if image is None:
         return

@@ -176,7 +176,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
 
 
 def _exchange(device: BlockDevice) -> None:
-    """Record the replacement as the disk's volume, and release the old one."""
+    """Record the new volume as the volume of the disk, and release the old one."""
     attachments.complete(_key(device.swap_attachment_id), device.device_name)
     BlockDevice.objects.filter(id=device.id).update(
         volume_id=device.swap_volume_id,
@@ -197,9 +197,9 @@ def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
 
 
 def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeRequest, outcome: Outcome) -> None:
-    """Report to the volume whether the guest now uses its data in the other pool.
+    """Report to Block Storage whether the guest now uses the volume's data in the new pool.
 
-    ``device`` None: an operator has detached the volume concurrently, so the new disk is unplugged as well.
+    ``device`` is None if an operator has detached the volume concurrently; then the new disk is unplugged as well.
     """
     new = uuid.UUID(body.new.attachment_id)
     columns: dict[str, uuid.UUID | None] = {"swap_attachment_id": None}

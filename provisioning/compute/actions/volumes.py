@@ -277,7 +277,9 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
 
 
 def _is_closed(device: BlockDevice) -> bool:
-    """Whether the volume's host has reported, after records were lost, that the guest no longer has the volume open."""
+    """Whether the volume's host has reported, after a loss of database records, that the guest no longer has the volume
+    open.
+    """
     waiting = Attachment.objects.filter(id=_key(device), status=AttachStatus.RESERVED, host=None, connection={})
     return device.plugged and waiting.exists()
 

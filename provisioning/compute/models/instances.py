@@ -126,7 +126,7 @@ class NewerGuest(models.Model):
     """
 
     class Outcome(models.TextChoices):
-        """The decision on a newer guest."""
+        """The result of handling the newer guest."""
 
         OPEN = "open", "left alone"
         FOLLOWED = "followed", "the record follows it"

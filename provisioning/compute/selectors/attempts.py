@@ -21,8 +21,9 @@ _ON_THE_LINE = {TaskState.SCHEDULING, TaskState.UNSHELVING}
 class Attempt:
     """One attempt to build a server on a host.
 
-    ``attempt`` is the number in scheduling decisions and steps; ``number`` counts the attempts from 1. ``outcome`` is
-    ``built``, ``failed``, ``cancelled`` or ``under way``; ``step`` is the name of the failed step.
+    ``attempt`` is the server's attempt number, as in scheduling decisions and steps; it may have gaps. ``number`` is
+    the position in the list, from 1. ``outcome`` is ``built``, ``failed``, ``cancelled`` or ``under way``; ``step`` is
+    the name of the failed step.
     """
 
     number: int

@@ -53,7 +53,7 @@ def disk_limit() -> Whole:
 
 
 def limits_of(host: Host) -> tuple[int, int, int]:
-    """Return the limits of a loaded host: vCPUs, MiB, GiB."""
+    """Return the limits of a host, computed in Python: vCPUs, MiB of memory, GiB of disk."""
     cpu, ram, disk = (_said(host, resource) for resource in ("cpu", "ram", "disk"))
     return (
         int(host.vcpus_total * cpu),

@@ -216,7 +216,7 @@ def _weight(item: Mapping[str, Any]) -> Weight:
 
 
 def _nameless(text: str, row: SchedulingDecision) -> str:
-    """Replace the name of the decision's host in its own error message."""
+    """Replace the name of the decision's host in the decision's error message."""
     if not row.host_name:
         return text
     return re.sub(rf"(?<![\w.-]){re.escape(row.host_name)}(?![\w-])", "the host", text)

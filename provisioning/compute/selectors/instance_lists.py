@@ -128,7 +128,7 @@ def narrowed(rows: QuerySet[Instance], given: Filters, *, operator: bool) -> Que
 
 
 def _kept(rows: QuerySet[Instance], filters: dict[str, Any]) -> QuerySet[Instance]:
-    """Exclude deleted servers, unless they or changes are requested; a deletion is a change."""
+    """Exclude deleted servers, unless the filters request deleted servers or changes: a deletion is a change."""
     deleted, soft = filters.get("deleted"), filters.get("soft_deleted")
     if deleted:
         gone = Q(vm_state=VmState.DELETED)

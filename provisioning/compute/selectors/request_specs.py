@@ -46,7 +46,7 @@ def spec_of(
 
 
 def _said(properties: Mapping[str, Any], name: str, old_name: str) -> str:
-    """Return an image property, also by its old name."""
+    """Return an image property by its name, otherwise by its old name."""
     return str(properties.get(name) or properties.get(old_name) or "")
 
 

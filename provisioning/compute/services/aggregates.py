@@ -164,7 +164,7 @@ def _change_zone(aggregate: Aggregate, zone: str) -> None:
 
 
 def _check_zone(hosts: Iterable[Host], aggregate: Aggregate, error: type[NovellaError], where: str) -> None:
-    """Raise ``error`` if a host would be in two zones."""
+    """Raise ``error`` if a host would be in two availability zones."""
     others = Aggregate.objects.filter(hosts__in=list(hosts)).exclude(pk=aggregate.pk)
     elsewhere = others.exclude(availability_zone__in=["", aggregate.availability_zone])
     named = sorted(set(elsewhere.values_list(ZONE, flat=True)))
@@ -173,7 +173,7 @@ def _check_zone(hosts: Iterable[Host], aggregate: Aggregate, error: type[Novella
 
 
 def _move(hosts: Iterable[Host], where: str, error: type[NovellaError]) -> None:
-    """Write the zones of these locked hosts. Raises ``error`` if one with servers would change its zone."""
+    """Write the zones of these locked hosts. Raises ``error`` if the zone of a host with servers would change."""
     zones = _zones_of([host.id for host in hosts])
     moving = [host for host in hosts if zones.get(host.id, DEFAULT_ZONE) != host.availability_zone]
     if has_servers([host.id for host in moving]):

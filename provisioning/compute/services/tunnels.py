@@ -148,7 +148,7 @@ def _address(instance: Instance, wanted: str) -> PortAddress:
 
 
 def _recent(context: RequestContext, target: TunnelTarget) -> InstanceActionEvent | None:
-    """Return the step of a recent action record to which a new connection belongs."""
+    """Return the step of a recent action record that also covers a new connection; None if there is none."""
     rows = InstanceActionEvent.objects.select_for_update().filter(
         action__instance=target.instance,
         action__action=ACTION,

@@ -104,9 +104,8 @@ def settle(instance: Instance) -> None:
 
 
 def _has_data(instance: Instance) -> bool:
-    """Whether a server has volumes or a shelved image, to which a malicious host would otherwise gain access, or which
-    would
-    be deleted although it may be the only copy of the disk.
+    """Whether a server has volumes or a shelved image. A malicious host could otherwise gain access to the data, or the
+    image could be deleted although it may be the only copy of the disk.
     """
     volumes = block_devices.volumes_of(instance.id)
     return instance.snapshot_image_id is not None or any(device.attachment_id for device in volumes)
@@ -183,7 +182,7 @@ def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
 
 
 def _move_to(instance: Instance, row: NewerGuest) -> None:
-    """Let the record follow a guest on another host."""
+    """Set the record to a guest on another host."""
     host, power = row.host, power_state_of(row.power_state) or PowerState.NOSTATE
     if not _end_what_was_under_way(instance, {**_numbers(instance, row.attempt), "host_id": host.id}, power):
         return
@@ -203,8 +202,8 @@ def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
 
 
 def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
-    """Set a record to the state of its guest and end the tasks of the old record; False when it has changed
-    concurrently.
+    """Set a record to the state of its guest, and end the tasks of the old record. Returns False if the record has
+    changed concurrently.
     """
     target, image_id, before = _STATE_OF.get(power, VmState.STOPPED), instance.snapshot_image_id, instance.attempt
     was, columns = copy(instance), {**_AFTER, **changes, "power_state": int(power)}

@@ -86,9 +86,9 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 
 def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> set[uuid.UUID]:
-    """Return the servers of a host with known differences, and delete entries of servers that have left it.
+    """Return the servers of a host with known differences, and delete entries of servers that have left the host.
 
-    ``there``: the host's guests, if the report is complete.
+    ``there`` has the host's guests, if the report is complete.
     """
     known, gone = set[uuid.UUID](), list[int]()
     rows = InterfaceDifference.objects.filter(host_id=host_id)
@@ -117,7 +117,9 @@ def _of(guest: GuestState) -> dict[str, set[str]]:
 
 
 def _interfaces(guest: GuestState) -> list[GuestInterface]:
-    """Return the plausible part of the reported interfaces: valid MAC addresses, and limited numbers of everything."""
+    """Return the reported interfaces that have a valid MAC address. Lists and texts are cut to their limits, and
+    invalid address pairs are left out.
+    """
     return [
         replace(
             each,
@@ -140,7 +142,7 @@ def _is_sound(pair: AddressPair) -> bool:
 
 @when_broken_off
 def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: bool, tell: bool) -> bool:
-    """Compare a server with its guest; False when no record assigns the server to the host."""
+    """Compare a server with its guest. Returns False if the server is not on the host according to the database."""
     with transaction.atomic():
         state.lock([key])
         instance = Instance.objects.select_related("host").filter(id=key, host_id=host_id).first()
@@ -156,7 +158,9 @@ def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: 
 
 
 class _Difference(NamedTuple):
-    """An interface in which a guest and its record differ, or differed until it was restored."""
+    """An interface that differs between a guest and the database, or that differed until it was added to the database
+    again.
+    """
 
     port_id: uuid.UUID | None
     kind: InterfaceDifference.Kind
@@ -169,8 +173,8 @@ class _Difference(NamedTuple):
 
 
 def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference]:
-    """Restore interfaces to a server without a task, and return all differences and restored interfaces, by MAC
-    address.
+    """Add missing interfaces to a server without a task; return all differences, including the interfaces just added,
+    by MAC address.
     """
     since, found = newer_guests.attested_since(), dict[str, _Difference]()
     ports = {port.mac_address.lower(): port for port in network_selectors.interfaces_of(instance.id)}
@@ -191,7 +195,9 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
 
 
 def _give_addresses_back(port: Port, addresses: Sequence[str]) -> str:
-    """Add the guest's addresses that are available to the port; return a sentence about these and the rejected ones."""
+    """Add those of the guest's addresses to the port that are available. Returns a sentence about the added and
+    rejected addresses.
+    """
     given, refused = network.give_addresses_back(port, addresses)
     said = [f"Restored addresses: {', '.join(given)}."] if given else []
     if refused:
@@ -213,7 +219,7 @@ def _is_settled(instance: Instance) -> bool:
 
 
 def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -> str:
-    """Return why an interface is not restored; empty if it can be."""
+    """Return the reason why an interface cannot be added again; empty if it can."""
     port_id = read_id(said.port_id)
     if port_id is None:
         return NOT_KNOWN

@@ -71,8 +71,8 @@ def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: u
 
 
 def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, row: Attachment) -> bool:
-    """Whether an attachment exists for the guest on the new data of its disk's volume; it is then assigned to the
-    server.
+    """Whether the attachment was created for the guest on the new data of its disk's volume. If so, it is assigned to
+    the server.
     """
     if device.volume_id != volume_id or device.swap_volume_id is not None:
         return False
@@ -80,9 +80,9 @@ def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, r
 
 
 def _is_of_copy(device: BlockDevice) -> bool:
-    """Whether the records were restored recently and the disk's attachment is older than that.
+    """Whether the database was restored recently from a backup, and the disk's attachment is older than the restore.
 
-    Otherwise an audit may simply be older than the end of a move.
+    Otherwise an audit may simply be older than the end of a migration.
     """
     since = newer_guests.attested_since()
     rows = Attachment.objects.filter(id=device.attachment_id or NOBODY)

@@ -69,7 +69,7 @@ def reap() -> None:
 
 @when_broken_off
 def _make_up_for_absence() -> None:
-    """Extend the deadlines of tasks on hosts by the time in which no reaper was running."""
+    """Extend the deadlines of tasks on hosts by the time during which no reaper was running."""
     gap = absence("compute.reaper")
     if gap is None or gap > LONGEST_ABSENCE:
         return
@@ -127,7 +127,7 @@ def _act(instance: Instance, task: TaskState | None) -> None:
 
 
 def _cut_off(instance_id: uuid.UUID) -> None:
-    """Set a server to ERROR whose task no action, build or command can end."""
+    """Set a server to ERROR if its task cannot be ended by any action, build or command."""
     instance = Instance.objects.select_related("host").get(id=instance_id)
     log.error(
         "No job or command for the task of instance %s (%s, %s).", instance.id, instance.vm_state, instance.task_state
@@ -141,7 +141,7 @@ def _cut_off(instance_id: uuid.UUID) -> None:
 
 
 def _waits_its_turn(instance: Instance) -> bool:
-    """Extend the deadline while the host is up and the command is still queued there; returns whether that is so."""
+    """Extend the deadline if the host is up and the command is still queued there. Returns whether it was extended."""
     command = host_commands.working_at(instance.id, instance.attempt)
     until = commands.waits_there(command, instance.host) if command is not None else None
     if until is None or rejected.heard_of(SERVER, instance.id, instance.attempt):
@@ -151,7 +151,9 @@ def _waits_its_turn(instance: Instance) -> bool:
 
 
 def _has_said_so(instance: Instance) -> bool:
-    """Extend the deadline while a success report of the host waits to be processed; returns whether there is one."""
+    """Extend the deadline if a success report of the host is waiting to be processed. Returns whether it
+    was extended.
+    """
     if not rejected.awaited(SERVER, instance.id, instance.attempt):
         return False
     state.extend_deadline(instance)
