@@ -1,8 +1,7 @@
 """Optional libraries that are not loaded, to save memory, because web and worker processes never use them.
 
 Django REST framework loads psycopg in a cloud on SQLite, autobahn loads TLS, which a proxy handles, and oslo.policy
-loads
-libraries for remote checks, which rules cannot use. All of them work without these libraries.
+loads libraries for remote checks, which rules cannot use. All of them work without these libraries.
 """
 
 import sys

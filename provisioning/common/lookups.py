@@ -22,8 +22,7 @@ class Among(Lookup):
     """``filter(Among("port__device_id", ids))``: like ``in`` for a column of UUIDs, with all ids in one parameter.
 
     The statement is the same for any number of ids, and is compiled much faster for hundreds of them. In a prepared
-    query
-    ``ids`` is a parameter with the field `Ids`.
+    query ``ids`` is a parameter with the field `Ids`.
     """
 
     lookup_name = "among"

@@ -1,10 +1,8 @@
 """Queries whose SQL is compiled once.
 
 Django compiles the SQL of a query at each use, which takes longer than its execution on SQLite. Queries of every
-request
-or launch are written as `Prepared`: Django compiles the SQL at the first use, and later uses only bind values.
-PostgreSQL
-plans it once for each connection.
+request or launch are written as `Prepared`: Django compiles the SQL at the first use, and later uses only bind values.
+PostgreSQL plans it once for each connection.
 """
 
 from __future__ import annotations
@@ -44,10 +42,9 @@ class Prepared(Generic[Row]):
         (user,) = USERS(name="alice")
 
     ``make`` gets a placeholder for each parameter, for use in filters where a value of the parameter's field is
-    allowed. It
-    returns a queryset of model instances, or of ``values`` or ``values_list``. The queryset may select and prefetch
-    relations,
-    lock rows, and be sliced to a constant number. Values must not be None, because ``IS NULL`` is another query.
+    allowed. It returns a queryset of model instances, or of ``values`` or ``values_list``. The queryset may select and
+    prefetch relations, lock rows, and be sliced to a constant number. Values must not be None, because ``IS NULL`` is
+    another query.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any, Row]], **parameters: Field[Any, Any]) -> None:

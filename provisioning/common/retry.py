@@ -48,8 +48,7 @@ def lost_race(error: BaseException, method: str) -> bool:
     """Whether a request with this HTTP method failed because of a concurrent transaction and can be retried.
 
     An object was deleted after it was looked up, an object to be deleted was referred to, or there was a deadlock. A
-    ``POST``
-    is retried only if the failed transaction is the one that creates something.
+    ``POST`` is retried only if the failed transaction is the one that creates something.
     """
     if lost_reference(error) or isinstance(error, ProtectedError):
         return True

@@ -11,8 +11,7 @@ from django.db.models.expressions import Col, OrderBy
 
 _CONVERTERS = "_converters_of_columns"
 """Attribute of a connection: id of a field → the field, and the converters of its values, many of which are methods of
-the
-connection.
+the connection.
 """
 
 

@@ -85,10 +85,8 @@ def take_first(room: Room, host_ids: Iterable[uuid.UUID], instance: Instance) ->
     """Claim resources on the first of these hosts that has them free, if the instance's server group allows the host.
 
     Call it inside a transaction, after ``state.lock``. The server group stays locked until the transaction ends, so
-    that the
-    members of an affinity or anti-affinity group are placed one after the other. Returns the host, or None, and the
-    number
-    of hosts that were tried.
+    that the members of an affinity or anti-affinity group are placed one after the other. Returns the host, or None,
+    and the number of hosts that were tried.
     """
     group, zone, tried = hold_group(instance), instance.availability_zone, 0
     for host_id in host_ids:

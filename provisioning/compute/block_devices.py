@@ -173,8 +173,7 @@ def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
     """Detach a server's volumes once no host has anything of it, and delete those with ``delete_on_termination``.
 
     A volume that was being detached is never deleted. ``failed``: the launch has failed; only volumes that the launch
-    created
-    are deleted, even if they are still being created.
+    created are deleted, even if they are still being created.
     """
     devices = devices_of(instance_id)
     if not devices:

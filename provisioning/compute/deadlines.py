@@ -12,8 +12,7 @@ SETTING_OF: dict[T, str] = {
     **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING), "BUILD_TIMEOUT"),
 }
 """task_state → name of the setting with its timeout in seconds, without ``NOVELLA_``. TASK_TIMEOUTS overrides it for
-single
-tasks. Server actions add their tasks when they are registered.
+single tasks. Server actions add their tasks when they are registered.
 """
 
 

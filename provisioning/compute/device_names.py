@@ -28,8 +28,7 @@ def of_flavor(
     flavor: Mapping[str, Any], devices: Collection[BlockDevice], hardware: Hardware, *, local_root: bool
 ) -> set[str]:
     """Return the names of the disks that are not among ``devices``: the root disk, the flavor's ephemeral and swap
-    disks, in
-    the order in which hosts create them, and the config drive.
+    disks, in the order in which hosts create them, and the config drive.
     """
     local = [device for device in devices if not device.is_volume]
     swap = any(device.guest_format == "swap" for device in local)

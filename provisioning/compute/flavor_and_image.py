@@ -85,8 +85,7 @@ def check_fit(flavor: Flavor, image: Image) -> None:
 
 def check_disk(flavor: Mapping[str, Any], image: Image) -> None:
     """Raise InvalidInputError for ``imageRef`` when the image's disk is larger than the root disk of the instance,
-    given by
-    its copy of the flavor.
+    given by its copy of the flavor.
     """
     room, needed = root_gb(flavor), math.ceil(max(image.virtual_size or 0, image.size or 0) / GIB)
     if needed > room:

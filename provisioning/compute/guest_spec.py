@@ -48,8 +48,7 @@ def guest_spec(
 
     ``zone``: the availability zone of a server without a host. ``rescue``: the image to boot instead. ``password``: the
     administrator's, instead of the stored one. ``with_bits``: the host has to download the images; raises NotFoundError
-    when
-    one was deleted.
+    when one was deleted.
     """
     images, devices = _images(instance), block_devices.devices_of(instance.id)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):

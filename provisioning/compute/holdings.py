@@ -22,10 +22,8 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     group.
 
     During a resize a server counts with the larger of both flavors. During a build everything is reserved: the
-    requested
-    number of ports, each with one address until the ports exist. Afterwards the existing ports and addresses count;
-    those
-    of a deleted server whose host is down may remain for a while.
+    requested number of ports, each with one address until the ports exist. Afterwards the existing ports and addresses
+    count; those of a deleted server whose host is down may remain for a while.
     """
     being_built: dict[uuid.UUID, Holding] = {}
     for server, project, user, vm_state, flavor, other, interfaces in _SERVERS(scope_id):

@@ -41,8 +41,7 @@ def set_migration(instance_id: uuid.UUID, status: str) -> bool:
 
 def close_migration(instance_id: uuid.UUID) -> None:
     """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
-    running one
-    as failed.
+    running one as failed.
     """
     rows, now = Migration.objects.filter(instance_id=instance_id), timezone.now()
     rows.filter(status__in=UNDER_WAY).update(status="error", updated_at=now)

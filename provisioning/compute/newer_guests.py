@@ -1,9 +1,8 @@
 """Guests that are newer than their records.
 
 An attempt is recorded before a host learns of it. So records were lost, by a restored backup or a database failover, if
-a
-guest's attempt is higher than its record's, if they are equal while the record has no host, or if the history
-assigns the guest's attempt to another host. Such a guest is never removed for this reason.
+a guest's attempt is higher than its record's, if they are equal while the record has no host, or if the history assigns
+the guest's attempt to another host. Such a guest is never removed for this reason.
 """
 
 import uuid
@@ -155,8 +154,7 @@ def may_be_followed(instance: Instance) -> bool:
     """Whether the record can follow a guest on another host.
 
     It can if the server has run before and has no task except a build; or if it is being built and the command was sent
-    to
-    a host, because its ports exist then.
+    to a host, because its ports exist then.
     """
     if instance.vm_state == VmState.BUILDING:
         return instance.task_state == TaskState.SPAWNING

@@ -50,8 +50,7 @@ def register_image(context: RequestContext, wanted: NewImage) -> Image:
     """Create an image whose servers boot from a volume created from a snapshot. Do not call it in a transaction.
 
     The volume of the root disk's snapshot is marked as bootable. Raises InvalidInputError without a root disk or for a
-    size
-    that is too small, SnapshotNotFoundError, ForbiddenError, OverQuotaError.
+    size that is too small, SnapshotNotFoundError, ForbiddenError, OverQuotaError.
     """
     if context.project_id is None:
         raise ForbiddenError("An image needs a project to belong to.")

@@ -1,9 +1,8 @@
 """Release of an instance's resources. Each step is idempotent, so that it can be repeated after a crash.
 
 Allocation and addresses are released only if no command was sent to a host, or after the host has confirmed that
-nothing
-is left. The quota is released as soon as the instance is deleted for its owner; that of ports and addresses together
-with the ports.
+nothing is left. The quota is released as soon as the instance is deleted for its owner; that of ports and addresses
+together with the ports.
 """
 
 import uuid
@@ -44,8 +43,7 @@ _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_
 
 def host_holding(instance: Instance) -> Host | None:
     """Return the host that may have something of the instance; None if no command was sent to a host, or if the host
-    has
-    confirmed the removal.
+    has confirmed the removal.
     """
     allocation = _HELD.first(instance_id=instance.id)
     if allocation is None:
@@ -80,8 +78,7 @@ def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """Release the allocation and the addresses. Idempotent.
 
     ``keep_quota``: the server is built on another host, so the quota of its ports stays reserved. The network is
-    released
-    first, because the lock order is quota before hosts.
+    released first, because the lock order is quota before hosts.
     """
     network.release(instance_id, keep_quota=keep_quota)
     give_back(instance_id)
@@ -139,8 +136,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
 
     ``confirmed``: no host has anything of the server, so its allocation is released too; otherwise that waits for the
-    host's
-    report. Returns None when the server is not being deleted.
+    host's report. Returns None when the server is not being deleted.
     """
     now = timezone.now()
     state.lock_volumes([instance.id])
@@ -194,8 +190,7 @@ def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> No
     """Send a host the command to remove everything it has of an instance; the command has no deadline.
 
     It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
-    decided
-    about it (``newer_guests``).
+    decided about it (``newer_guests``).
     """
     if NewerGuest.objects.filter(instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN).exists():
         return

@@ -23,8 +23,7 @@ def flavor_copy(flavor: Flavor, virtual_size: int, *, local_root: bool = True) -
     """Return the instance's copy of its flavor.
 
     ``disk_gb`` is the space on the host: root, ephemeral and swap disks, rounded up to GiB. A root disk of 0 counts
-    with the
-    image's ``virtual_size`` (bytes); a boot volume (``local_root`` False) does not count.
+    with the image's ``virtual_size`` (bytes); a boot volume (``local_root`` False) does not count.
     """
     root_gb = (flavor.root_gb or math.ceil(virtual_size / GIB)) if local_root else 0
     return {

@@ -29,8 +29,7 @@ def lock(ids: Iterable[uuid.UUID]) -> None:
     """Lock these instances and their volumes until the caller's transaction ends, on databases with row locks.
 
     The lock order is instances, volumes, quota, hosts, commands (``provisioning.volumes.state``). Code that locks one
-    of the
-    later ones calls this function first, to prevent deadlocks.
+    of the later ones calls this function first, to prevent deadlocks.
     """
     if connection.features.has_select_for_update:
         keys = list(ids)
@@ -55,16 +54,12 @@ def advance(
     """Apply one legal transition, inside the caller's transaction, and write its event.
 
     ``known`` may be an instance read earlier: the update requires that its state and attempt are unchanged, so that
-    decisions
-    based on them are still valid; after other concurrent changes, such as a new name, the row is read again.
-    ``changes`` are
-    additional columns of the update; an ``attempt`` among them invalidates older commands and reports. ``note`` has
-    additional
-    fields of the notifications.
+    decisions based on them are still valid; after other concurrent changes, such as a new name, the row is read again.
+    ``changes`` are additional columns of the update; an ``attempt`` among them invalidates older commands and reports.
+    ``note`` has additional fields of the notifications.
 
     Returns the updated instance, or None when its state has changed concurrently, the transition is not legal, or
-    ``attempt``
-    is not the instance's attempt.
+    ``attempt`` is not the instance's attempt.
     """
     return walk(known, [transition], attempt=attempt, changes=changes, note=note)
 
@@ -131,8 +126,7 @@ def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = N
     event.
 
     ``tell`` are notifications to send in addition to ``instance.update``, without the prefix ``instance.``. Returns
-    whether
-    the row was written; ``instance`` then has the new values.
+    whether the row was written; ``instance`` then has the new values.
     """
     if not _write(instance, columns, timezone.now(), raised=1):
         return False
@@ -186,8 +180,7 @@ def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], a
     """Write one event for each of ``differences``, which notifies the project's pages and clients.
 
     An event has the instance's current values, overridden by the difference: an intermediate state, or the reported
-    ``step``.
-    ``also`` are more events to write.
+    ``step``. ``also`` are more events to write.
     """
     now = {
         "id": str(instance.id),

@@ -1,8 +1,7 @@
 """Repeats commands that a host rejects as superseded although they are the newest in the records.
 
 The host has then seen a higher attempt, so records were lost. The record's attempt is raised above it, and the command
-is
-sent once more.
+is sent once more.
 """
 
 import logging
@@ -29,10 +28,8 @@ def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     """Repeat the command with an attempt above the host's, in the caller's transaction.
 
     Returns False, with nothing done, when the record has changed since, the command was already repeated, or a deletion
-    of the
-    server may have overtaken it. Destroy commands of servers that are not being deleted are not repeated either,
-    because the
-    host may have a newer guest.
+    of the server may have overtaken it. Destroy commands of servers that are not being deleted are not repeated either,
+    because the host may have a newer guest.
     """
     if command.repeated or command.generation != instance.attempt:
         return False

@@ -1,8 +1,7 @@
 """Reactions of servers to changes of their volumes.
 
 Volumes call this module with the volume locked, but servers are locked before their volumes everywhere. So each call
-casts
-a job, which locks in the right order. Jobs for which a user may be waiting run directly after the transaction.
+casts a job, which locks in the right order. Jobs for which a user may be waiting run directly after the transaction.
 """
 
 import uuid
@@ -197,8 +196,7 @@ def released(attachment_id: str) -> None:
     """Remove the disk of a volume that an operator has detached, and unplug it from the guest.
 
     A root disk stays in the records without its volume. Actions in progress on the disk end, and the replacement of a
-    swap is
-    released.
+    swap is released.
     """
 
     def forget(instance: Instance, device: BlockDevice) -> None:

@@ -37,8 +37,7 @@ def since_for_reader(
     """Return the events that a reader at position ``after`` may lack; it may have seen some of them.
 
     These are the events of ``since``, and on PostgreSQL also recent ones with lower ids, which may have been committed
-    later.
-    ``where`` filters by the payloads, with Django's lookups.
+    later. ``where`` filters by the payloads, with Django's lookups.
     """
     late = connection.vendor == "postgresql"
     lacking = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE) if late else Q(id__gt=after)

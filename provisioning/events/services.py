@@ -51,8 +51,7 @@ def restart(leap: int) -> None:
     """Delete all events and continue ``leap`` ids above the last one, in the caller's transaction.
 
     Without this, ids that readers have already seen would be assigned again after a restore. Readers that resume from
-    an older
-    id reload.
+    an older id reload.
     """
     newest = Event.objects.aggregate(newest=Max("id"))["newest"] or 0
     Event.objects.all().delete()

@@ -51,8 +51,7 @@ class Tailer:
     """Reads committed events once and passes them to the subscribers.
 
     Ids increase in the order of commits on SQLite only. On PostgreSQL a lower id can be committed after a higher one,
-    so
-    missing ids are read again until they appear or ``GAP_PATIENCE`` has passed.
+    so missing ids are read again until they appear or ``GAP_PATIENCE`` has passed.
     """
 
     def __init__(self) -> None:
@@ -160,8 +159,7 @@ class Tailer:
         """Go back when the newest id is below the last one read, because the database was replaced by an older one.
 
         Otherwise no events would be passed on until its ids have caught up. Events of the last minute are passed on,
-        some possibly
-        for the second time.
+        some possibly for the second time.
         """
         now = time.monotonic()
         if now < self._look_at:

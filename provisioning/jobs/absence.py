@@ -24,8 +24,7 @@ def absence(name: str) -> timedelta | None:
     """Return the time beyond its interval in which the periodic job ``name`` did not run; None without an absence.
 
     It is negative after a clock was set back. The deadlines that the job checks are moved by this time, because reports
-    of
-    hosts may still be queued.
+    of hosts may still be queued.
     """
     last = last_finished(name)
     if last is None:

@@ -24,8 +24,7 @@ def cast_here(topic: str, job: str, **payload: object) -> None:
     """Queue a job like ``cast``, and run it in this process and thread as soon as the transaction commits.
 
     For short jobs whose result a user waits for, because it avoids the delay of the queue. When this process dies, or
-    the job
-    fails, a worker runs it like any other.
+    the job fails, a worker runs it like any other.
     """
     text = _signed(topic, job, payload)
     number = queue.put_aside(topic, text)

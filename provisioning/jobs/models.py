@@ -18,8 +18,7 @@ class WorkerBeat(models.Model):
 
 class Lease(models.Model):
     """The lease of a periodic job, so that it runs once regardless of the number of workers, and the result of the last
-    run:
-    begin, end, seconds, and error.
+    run: begin, end, seconds, and error.
     """
 
     name = models.CharField(max_length=80, primary_key=True)

@@ -54,8 +54,7 @@ class Purged:
     """A kind of record that is purged.
 
     ``over(before)`` are the rows that ended before that moment and are no longer needed. ``prepare`` is called once
-    before
-    a purge.
+    before a purge.
     """
 
     name: str

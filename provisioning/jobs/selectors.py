@@ -17,8 +17,7 @@ from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)
 """Duration of a lease after which another group may run the job of a lost holder; a dead one on the same machine is
-noticed
-immediately.
+noticed immediately.
 """
 PATIENCE = 60.0
 """Seconds that a periodic job may be late in addition to some intervals."""

@@ -1,8 +1,7 @@
 """The watchdog process of a worker group.
 
 It records that the group is alive, requeues the jobs of dead workers and groups, ends the group when it is stuck, and
-runs
-periodic jobs. It is forked from the group's master before the workers. When it ends, the master ends the group.
+runs periodic jobs. It is forked from the group's master before the workers. When it ends, the master ends the group.
 """
 
 import logging
@@ -32,8 +31,7 @@ PERIODIC_STUCK_AFTER = 240.0
 
 MOST_ZOMBIE_LOOKS = 3
 """Number of consecutive rounds in which a dead process was not reaped. The sentinel reaps twice a second, unless it
-waits
-for a lock that the dead process held.
+waits for a lock that the dead process held.
 """
 
 logger = logging.getLogger(__name__)

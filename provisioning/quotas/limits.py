@@ -91,8 +91,7 @@ def raised(
     """Return ``limits`` with those of ``FOLLOWS`` raised.
 
     The rows are limits set by operators, resource → limit: the defaults of all projects, and those of one project. A
-    row of
-    the project has priority; a default row is the minimum for a project without one.
+    row of the project has priority; a default row is the minimum for a project without one.
     """
     found = dict(limits)
     for resource, others in FOLLOWS.items():

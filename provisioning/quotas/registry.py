@@ -1,8 +1,7 @@
 """The records that quotas limit, and functions that count them.
 
 ``quota_check`` compares the ledger with these counts. A model that belongs to a project or a user is either limited or
-has
-a reason why not; ``tests/quotas/test_gate.py`` fails for one with neither.
+has a reason why not; ``tests/quotas/test_gate.py`` fails for one with neither.
 """
 
 import uuid

@@ -140,8 +140,7 @@ def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail
     """Return all resources of a project in the order of the defaults, with two queries.
 
     Includes volume types with a limit, and those in ``more``. ``key_pairs`` belong to users and are 0 here, as in Nova;
-    so are
-    limits on single values.
+    so are limits on single values.
     """
     rows = QuotaUsage.objects.filter(project_id=scope_id).values_list("resource", "in_use", "reserved")
     held = {resource: (in_use, reserved) for resource, in_use, reserved in rows}
@@ -154,8 +153,7 @@ def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
     """Return all resources of a project for a user in it.
 
     The limits are the user's own, or the project's. The usage is the user's for ``limits.OF_USERS``, and the project's
-    for all
-    other resources.
+    for all other resources.
     """
     bounds, held = bounds_of(project_id, user_id), _held_by(project_id, user_id)
     found: dict[str, Detail] = {}

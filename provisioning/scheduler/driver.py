@@ -48,8 +48,7 @@ class Options:
     weighers: tuple[Weigher, ...]
     subset_size: int = 1
     """The first host is chosen at random among this many best ones, so that concurrent workers do not all choose the
-    same
-    host.
+    same host.
     """
     max_instances_per_host: int = 0
     """For hosts whose aggregates set no limit; 0: unlimited."""

@@ -26,8 +26,7 @@ def meets(value: str | frozenset[str], wanted: str) -> bool:
     """Whether a value matches an extra spec: a text, or an operator with its operands.
 
     A value may consist of several words (a processor's features), among which ``<in>`` and ``<all-in>`` match whole
-    words.
-    Results are cached, because many hosts have the same values.
+    words. Results are cached, because many hosts have the same values.
     """
     sign, *operands = wanted.split() or [""]
     if sign == "<or>":

@@ -97,8 +97,7 @@ NO_FACTS = Facts()
 
 class HostState(NamedTuple):
     """The recorded state of a host: memory in MiB, disk in GiB. ``*_limit`` are the amounts that may be allocated,
-    including
-    ratios and reserved amounts.
+    including ratios and reserved amounts.
     """
 
     raw_id: RawId

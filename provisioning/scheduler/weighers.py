@@ -122,8 +122,7 @@ class ServerGroupSoftAffinityWeigher(Weigher):
     """Prefers hosts with servers of the request's group, for the policy soft-affinity.
 
     By default this weigher and its counterpart outweigh all others together, so that only a lack of resources overrides
-    the
-    policy.
+    the policy.
     """
 
     name = "ServerGroupSoftAffinityWeigher"

@@ -4,8 +4,7 @@ use.
 Planning takes the server most of the time of typical queries: 5 ms of 6 ms of processor time for the validation of a
 token. Django inserts the values into the text of a statement, so that each execution is a new statement for the server.
 Here `Repeated` statements are sent with parameters, and psycopg prepares them. All others are sent as in Django,
-because
-the server would reject parameters whose types it cannot infer.
+because the server would reject parameters whose types it cannot infer.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ Polling threads would take the interpreter lock from the thread for which they w
 
 Measured against Django's backend with the same options (immediate transactions, WAL, the same timeout), alternating on
 2 busy cores, medians of three runs of 150 short transactions in each thread. Three processes of four threads, typical
-for
-a cloud under load: 6.5 s against 8.7 s, with a longest wait of 0.8 s against 1.9 s. One process of eight threads: 2.6 s
-against 2.7 s. Four processes of one thread: 7.6 s against 6.1 s, because polling costs processor time.
+for a cloud under load: 6.5 s against 8.7 s, with a longest wait of 0.8 s against 1.9 s. One process of eight threads:
+2.6 s against 2.7 s. Four processes of one thread: 7.6 s against 6.1 s, because polling costs processor time.
 """
 
 from __future__ import annotations

@@ -15,10 +15,8 @@ class Turn:
     """A lock that is passed to its oldest waiter once that has waited ``STARVED`` seconds.
 
     Until then the first thread to try gets it, which is faster: the thread that ends a transaction has the interpreter
-    lock
-    and often begins the next transaction before a waiter wakes up. On a busy machine a waiter could otherwise lose this
-    race
-    until its timeout.
+    lock and often begins the next transaction before a waiter wakes up. On a busy machine a waiter could otherwise lose
+    this race until its timeout.
     """
 
     def __init__(self) -> None:

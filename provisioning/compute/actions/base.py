@@ -1,6 +1,5 @@
 """Base classes of server actions: the declaration from which all tables derive, and the code that begins and ends
-actions
-that a host carries out.
+actions that a host carries out.
 """
 
 import uuid
@@ -173,8 +172,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
     """vm_state → ``status`` in the API during the action, where it differs from the default."""
     remakes_guest: ClassVar[bool] = False
     """Whether the action changes the guest itself. The server's attempt is then raised, unless another command is
-    unfinished:
-    after records are restored from a backup, the host's newer attempt shows that they have lost the change.
+    unfinished: after records are restored from a backup, the host's newer attempt shows that they have lost the change.
     """
     heeds_lock: ClassVar[bool] = True
     needs_agent: ClassVar[str] = ""

@@ -36,8 +36,7 @@ class Delete(HostAction[bool, DestroyRequest]):
     """Delete a server.
 
     With RECLAIM_INSTANCE_INTERVAL set, a server that can be restored is soft-deleted instead, unless the request is
-    True
-    (force). A server that is already being deleted stays unchanged.
+    True (force). A server that is already being deleted stays unchanged.
     """
 
     key = record = "delete"

@@ -109,8 +109,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         """Set the port active, or release it after a failure.
 
         If the guest may have the interface in spite of the failure, or a queued command would plug it in, a detach
-        command is
-        sent first. The port, and with it the address, is released only after that command.
+        command is sent first. The port, and with it the address, is released only after that command.
         """
         port = body.port
         interfaces = {str(row.id): row for row in network_selectors.interfaces_of(instance.id)}
@@ -129,8 +128,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
 @action
 class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     """Detach an interface from a server; the request is the port's id. An interface that is already being detached
-    stays
-    unchanged.
+    stays unchanged.
     """
 
     key = record = "detach_interface"
@@ -161,8 +159,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         """Remove the interface and its port, or keep both after a failure.
 
         If the host may have unplugged the interface in spite of the failure, or a queued command would do so, an attach
-        command
-        is sent.
+        command is sent.
         """
         port = body.port
         if outcome.well:

@@ -126,8 +126,7 @@ def rescue(
 
 def own_image(instance: Instance) -> Image:
     """Return the image that a server was created from, even if its project can no longer see it. Raises
-    InvalidInputError
-    when the image cannot be used.
+    InvalidInputError when the image cannot be used.
     """
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is None or image.status != Image.Status.ACTIVE:

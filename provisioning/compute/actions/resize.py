@@ -1,10 +1,8 @@
 """Resize a server on its own host, then confirm or revert the resize.
 
 From the request until the confirmation or revert the server holds the larger of both flavors, in its project's quota
-and
-on its host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor until the
-host
-has resized the guest, and the previous one afterwards.
+and on its host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor until the
+host has resized the guest, and the previous one afterwards.
 """
 
 import uuid

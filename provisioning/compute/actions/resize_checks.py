@@ -27,8 +27,7 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
     """Return the copy of the flavor that the server will have.
 
     Raises InvalidInputError for a flavor that the caller cannot use, that the server already has, that is too small for
-    the
-    image, or that has less disk than the server.
+    the image, or that has less disk than the server.
     """
     flavor = _flavor(context, ref)
     local_root = not boots_from_volume(instance)

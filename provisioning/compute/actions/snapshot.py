@@ -206,8 +206,7 @@ def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
     """Remove the image that a host is creating from a server that is being deleted or reset.
 
     Call it before the command is withdrawn; ``before`` is the server at that time. With ``keep_whole``, an image that
-    has
-    its data is kept for every action.
+    has its data is kept for every action.
     """
     command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":

@@ -119,8 +119,7 @@ def soft_delete(context: RequestContext, instance: Instance, started: datetime) 
     """Begin a soft deletion, inside the caller's transaction.
 
     Returns False, with nothing written, when the server cannot be restored later or has changed concurrently.
-    Idempotent:
-    True for a server that is already soft-deleted or being soft-deleted.
+    Idempotent: True for a server that is already soft-deleted or being soft-deleted.
     """
     kept = instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None
     if kept or instance.task_state == TaskState.SOFT_DELETING:

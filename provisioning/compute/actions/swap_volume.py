@@ -155,8 +155,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         """Release the old volume after success, or the replacement after a failure.
 
         If the replacement was detached concurrently, a guest that has switched to it gets the old volume back. If the
-        data of
-        one volume moves to another pool, the volume is notified which copy the guest uses.
+        data of one volume moves to another pool, the volume is notified which copy the guest uses.
         """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
         there = Attachment.objects.filter(id=body.new.attachment_id).exists()

@@ -87,8 +87,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         """Start the guest on its host, or schedule it.
 
         Raises InvalidInputError for an unknown zone or host, ForbiddenError for a host requested by other users than
-        operators,
-        ConflictError for a destination of a server that is not offloaded, and for a host outside the zone.
+        operators, ConflictError for a destination of a server that is not offloaded, and for a host outside the zone.
         """
         to = request or ANYWHERE
         check_demands(instance.image_properties, instance.flavor)

@@ -190,8 +190,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
         """Record the attachment, or release the volume after a failure.
 
         If the guest may have the disk in spite of the failure, or a queued command would plug it in, a detach command
-        without
-        deadline is sent first. The volume is released only after that command.
+        without deadline is sent first. The volume is released only after that command.
         """
         device = device_of(body.disk.attachment_id)
         if device is None or device.instance_id != instance.id:
@@ -260,8 +259,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         """Release the volume, or keep it attached after a failure.
 
         If the host may have unplugged the disk in spite of the failure, or a queued command would do so, an attach
-        command is
-        sent.
+        command is sent.
         """
         device = device_of(body.disk.attachment_id)
         if device is not None and device.instance_id == instance.id:

@@ -15,8 +15,7 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     """Allocate the instance's ports on the host, inside the caller's transaction; returns the step to write.
 
     A server that is unshelved still has its ports, which are only bound. Raises the errors of
-    ``network.services.allocate``,
-    which another host would not avoid.
+    ``network.services.allocate``, which another host would not avoid.
     """
     started = timezone.now()
     if build_kind_of(instance) is UNSHELVE:

@@ -174,8 +174,7 @@ class _Disk:
         """Check that a server with this flavor can boot from the disk, and return the properties of its image.
 
         ``named`` is the image that the request contains in addition to its disks. As in Nova its properties are used
-        whatever the
-        source of the disk is, and the disk may then be blank.
+        whatever the source of the disk is, and the disk may then be blank.
         """
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:

@@ -11,8 +11,7 @@ class BuildKind:
     """A kind of build.
 
     ``action`` is Nova's name. ``first`` is the task before scheduling, ``waiting`` are the tasks before the command is
-    sent to
-    the host, and ``give_up`` is the transition when no host can build the server.
+    sent to the host, and ``give_up`` is the transition when no host can build the server.
     """
 
     action: str

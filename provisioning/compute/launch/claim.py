@@ -29,9 +29,8 @@ def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
     """Rank the hosts and claim resources on the best one that has them free; the instance is then ``networking`` on it.
 
     The hosts are read outside a transaction; claim, transition, decision and steps are written in one. If the resources
-    of
-    all ranked hosts were claimed concurrently, the hosts are read again. Returns None when there is no valid host (the
-    instance is set to ERROR), or when the instance has changed concurrently.
+    of all ranked hosts were claimed concurrently, the hosts are read again. Returns None when there is no valid host
+    (the instance is set to ERROR), or when the instance has changed concurrently.
     """
     for _ in range(ROUNDS):
         found = rank_for_build(spec_of(instance))

@@ -45,8 +45,7 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     5. the schedule job is cast.
 
     A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns the servers of that
-    one.
-    Raises InvalidInputError, ConflictError or ForbiddenError with the ``field``, and OverQuotaError.
+    one. Raises InvalidInputError, ConflictError or ForbiddenError with the ``field``, and OverQuotaError.
     """
     identity = identity_of(context, request)
     try:

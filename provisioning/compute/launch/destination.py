@@ -33,8 +33,7 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
     """Validate the destination of a launch.
 
     Raises InvalidInputError for an unknown zone, host or hint, and ForbiddenError when users other than operators
-    request or
-    exclude a host.
+    request or exclude a host.
     """
     zone, host, node = _parts(request.availability_zone)
     if host or node:

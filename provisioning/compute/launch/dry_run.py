@@ -80,8 +80,7 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     """Return how many servers like this would fit on the hosts now, with the caller's permissions.
 
     Raises the same errors as a launch: InvalidInputError with the ``field``, ForbiddenError, and OverQuotaError for a
-    full
-    server group.
+    full server group.
     """
     policy.enforce(context, "novella:would_fit")
     if context.project_id is None:

@@ -79,8 +79,7 @@ def _counts(
     context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
 ) -> Sequence[Count | None]:
     """Return how many servers of each flavor would fit; all None when a custom part of the scheduler fails, because the
-    launch
-    form is usable without the numbers.
+    launch form is usable without the numbers.
     """
     try:
         options, specs = options_now(), _specs(context, flavors, image, wanted)

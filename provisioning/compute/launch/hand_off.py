@@ -16,8 +16,7 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     """Send the build command and change the state through ``block_device_mapping`` to ``spawning``.
 
     Inside the caller's transaction. Returns the step to write, or None when the instance has changed concurrently.
-    Raises
-    NotFoundError when the image was deleted.
+    Raises NotFoundError when the image was deleted.
     """
     started = timezone.now()
     spec = guest_spec(instance, zone=host.availability_zone, with_bits=True)

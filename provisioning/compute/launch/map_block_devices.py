@@ -81,10 +81,8 @@ def map_block_devices(
     3. Reserved volumes are connected to the host.
 
     Each operation continues in the background, and its end casts the build's job again. Returns whether the host can
-    open all
-    volumes now, and the step to write. Raises the errors of the volume services, and InvalidInputError for a volume
-    whose
-    creation failed.
+    open all volumes now, and the step to write. Raises the errors of the volume services, and InvalidInputError for a
+    volume whose creation failed.
     """
     if not devices:
         return True, []
@@ -131,8 +129,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
 
 def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
     """Reserve and connect the volume as far as possible now, even if it was detached concurrently. Returns whether the
-    host can
-    open it.
+    host can open it.
     """
     rows = Attachment.objects.select_related("volume")
     attachment = rows.filter(id=device.attachment_id).first() if device.attachment_id is not None else None

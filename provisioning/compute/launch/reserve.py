@@ -29,8 +29,7 @@ def reserve_servers(
     """Reserve the quota of each server, inside the caller's transaction; returns unsaved instances.
 
     A full quota ends the list after ``min_count`` servers, and raises OverQuotaError before that. Raises ConflictError
-    when no
-    floating IP is left for a server that gets one automatically.
+    when no floating IP is left for a server that gets one automatically.
     """
     count = checked.quote.count
     columns = _columns(context, request, checked, identity)

@@ -45,10 +45,8 @@ def schedule(instance_id: str, attempt: int) -> None:
     3. In one transaction: ports and addresses → ``block_device_mapping``, the command to the host → ``spawning``.
 
     A server with volumes stays in ``block_device_mapping`` until they are connected; each change of them casts this job
-    again.
-    The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while the server has
-    an
-    undecided newer guest.
+    again. The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while the
+    server has an undecided newer guest.
     """
     action = _waiting(instance_id, attempt)
     if action is None or (attempt > 1 and newer_guests.open_of(action.instance_id)):
@@ -104,8 +102,7 @@ def _build(instance: Instance, host: HostState, action: InstanceAction) -> bool:
     """Allocate the network, map block devices and hand off; an error that another host would not avoid fails the build.
 
     Everything is one transaction, except that the network of a server with volumes is committed first. Returns whether
-    to
-    call this function again.
+    to call this function again.
     """
     try:
         with transaction.atomic():

@@ -49,10 +49,8 @@ def flavors_for(
     """Return the flavors that the caller may use, smallest first; ``marker`` is a flavor's id.
 
     ``is_public`` filters for operators, who see all flavors: True returns public ones and those of the caller's
-    project.
-    ``min_ram`` is in MiB, ``min_disk`` in GiB. ``disabled`` includes disabled flavors. ``sort`` must end with ``id``.
-    Raises
-    InvalidInputError for an unknown marker.
+    project. ``min_ram`` is in MiB, ``min_disk`` in GiB. ``disabled`` includes disabled flavors. ``sort`` must end with
+    ``id``. Raises InvalidInputError for an unknown marker.
     """
     visible = _visible(context, disabled=disabled)
     rows = visible

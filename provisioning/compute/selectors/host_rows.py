@@ -47,8 +47,7 @@ def host_states(
     """Return all hosts, or ``only`` that one, with their current records.
 
     ``facts`` are the names of ``Facts`` to read; each costs one or two statements. ``image_id`` is the image for the
-    fact
-    ``with_image``. Architecture and hypervisor are read with ``hardware``.
+    fact ``with_image``. Architecture and hypervisor are read with ``hardware``.
     """
     hardware = "hardware" in facts
     rest = (*(() if hardware else _UNREAD), _facts(facts, image_id) if facts else NO_FACTS)

@@ -19,14 +19,12 @@ from provisioning.network.models import FixedIP
 
 class Filters(TypedDict, total=False):
     """Filters of a list; absent and None are equivalent. A pattern is a substring, or a regular expression within the
-    limits
-    of ``patterns``.
+    limits of ``patterns``.
     """
 
     name: str | None
     """A pattern, as are ``hostname``, ``description``, ``key_name``, ``node``, ``reservation_id``,
-    ``availability_zone``,
-    ``access_ip_v4``, ``access_ip_v6``, ``kernel_id`` and ``ramdisk_id``.
+    ``availability_zone``, ``access_ip_v4``, ``access_ip_v6``, ``kernel_id`` and ``ramdisk_id``.
     """
     status: str | Sequence[str] | None
     """Statuses of the API."""

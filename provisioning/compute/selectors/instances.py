@@ -50,13 +50,11 @@ def instances_for(
     """Return servers with their hosts, newest first.
 
     ``sort`` contains keys of SORT_KEYS. ``marker`` is the id of the last server of the previous page, or with
-    ``backwards``
-    of the first server of the next page. ``columns`` limits the loaded columns, which may include ``host``. ``rule`` is
-    checked for ``all_projects``.
+    ``backwards`` of the first server of the next page. ``columns`` limits the loaded columns, which may include
+    ``host``. ``rule`` is checked for ``all_projects``.
 
     Raises ForbiddenError for ``all_projects`` unless the caller is an operator, and InvalidInputError for an unknown
-    sort key
-    or marker and for a pattern outside the limits.
+    sort key or marker and for a pattern outside the limits.
     """
     if all_projects:
         policy.enforce(context, rule)

@@ -63,8 +63,7 @@ def migrations_for(
     """Return migrations of all projects, or of the requested one, newest first.
 
     ``marker`` is a UUID. Raises ForbiddenError, as in Nova, for all projects or another project than the caller's
-    unless the
-    caller is an operator, and InvalidInputError for an unknown marker.
+    unless the caller is an operator, and InvalidInputError for an unknown marker.
     """
     policy.enforce(context, "os_compute_api:os-migrations:index")
     everything = policy.allows(context, EVERY_PROJECT)

@@ -1,9 +1,8 @@
 """Regular expressions from callers, limited so that a pattern cannot overload the database.
 
 Nova passes such filters to its database. Here a plain word matches as a substring, regardless of case; a pattern may
-have
-anchors, dots, sets, alternatives and groups, and two repetitions, but not of groups. PostgreSQL and RE2, which SQLite
-uses here, do not backtrack: the time grows with the lengths of pattern and text.
+have anchors, dots, sets, alternatives and groups, and two repetitions, but not of groups. PostgreSQL and RE2, which
+SQLite uses here, do not backtrack: the time grows with the lengths of pattern and text.
 """
 
 import re

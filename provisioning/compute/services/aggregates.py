@@ -1,8 +1,7 @@
 """Host aggregates; the hosts of an aggregate with an availability zone are in that zone.
 
 Lock order: the aggregate, then its hosts by id. Servers are also placed under the lock of their host, so that a change
-of
-zone sees them.
+of zone sees them.
 """
 
 import uuid
@@ -69,8 +68,7 @@ def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata:
     """Set these items and keep all others; None removes one. ``availability_zone`` is the aggregate's zone.
 
     Allocation ratios and limits (``aggregate_limits``) apply to the hosts immediately. Raises ForbiddenError,
-    NotFoundError,
-    and InvalidInputError, also for an invalid limit and when hosts cannot change their zone.
+    NotFoundError, and InvalidInputError, also for an invalid limit and when hosts cannot change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:set_metadata")
     check_limits(metadata)

@@ -1,8 +1,7 @@
 """Assisted volume snapshots, which no pool of this cloud needs, are rejected.
 
 A volume service requests them if the guest's host writes to an image file (NFS and similar). Here the storage host
-serves
-every attached volume with its own daemon, and takes snapshots of attached volumes itself.
+serves every attached volume with its own daemon, and takes snapshots of attached volumes itself.
 """
 
 from typing import NoReturn

@@ -19,8 +19,7 @@ def diagnostics(context: RequestContext, instance_id: uuid.UUID | str) -> Diagno
     """Return the hypervisor's counters of a server.
 
     Raises NotFoundError, InstanceBusyError while no host has the guest, ConflictError when the host has no diagnostics
-    of it,
-    UnavailableError when the host does not answer.
+    of it, UnavailableError when the host does not answer.
     """
     instance = selectors.instance_for(context, instance_id)
     if instance.host_id is None or instance.vm_state not in _THERE:

@@ -15,8 +15,7 @@ def set_hardware(context: RequestContext, image_id: str, asked: Mapping[str, str
     """Set hardware properties of an image; empty values remove a property, others stay.
 
     Raises InvalidInputError, with the property as its field, for an invalid value and for contradictions, which an
-    image's
-    record could contain but a launch would reject. Also raises the errors of ``services.patch``.
+    image's record could contain but a launch would reject. Also raises the errors of ``services.patch``.
     """
     try:
         hardware.read(asked, {}, 1)

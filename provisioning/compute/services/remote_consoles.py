@@ -114,8 +114,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     """Check whether the console of a token may be open now.
 
     Raises NotAuthenticatedError when the token with which it was requested has ended, ForbiddenError when the user is
-    no
-    longer allowed, NotFoundError when the server was deleted or rebuilt, ConflictError when it does not run,
+    no longer allowed, NotFoundError when the server was deleted or rebuilt, ConflictError when it does not run,
     ConsoleTakenError when the user has opened an exclusive console in another window since.
     """
     context = token_store.still_good(row.asked_with)

@@ -34,12 +34,10 @@ MOST_SERVERS = 1000
 
 def check_hints(hints: Mapping[str, object]) -> dict[str, object]:
     """Return the supported hints: ``group`` (an id), ``same_host`` and ``different_host`` (lists of ids), and ``query``
-    (nested
-    lists).
+    (nested lists).
 
     Hints that the API reference does not have are ignored, as in Nova. Raises InvalidInputError with an invalid or
-    unsupported
-    hint.
+    unsupported hint.
     """
     offered = ["group", *NEAR_SERVERS, *([QUERY] if _has_queries() else [])]
     refused = sorted((NOT_OFFERED | {QUERY}).difference(offered) & hints.keys())

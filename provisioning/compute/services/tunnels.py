@@ -63,8 +63,7 @@ def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str,
     """Return the target of a tunnel; an empty address selects the server's first one, IPv4 before IPv6.
 
     Raises NotFoundError for an unknown server or address, ForbiddenError, InvalidInputError for an invalid port or
-    address,
-    ConflictError without a running guest.
+    address, ConflictError without a running guest.
     """
     instance = _allowed(context, instance_id)
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0

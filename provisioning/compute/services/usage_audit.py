@@ -23,8 +23,7 @@ def audit_usage(now: datetime) -> int:
     """Write the missing rows of the last ended period, and return their number.
 
     Sends ``instance.exists`` for each server of the period. Runs three queries regardless of the number of hosts, and
-    two for
-    each ``BATCH`` servers. Concurrent workers write each row once.
+    two for each ``BATCH`` servers. Concurrent workers write each row once.
     """
     began = time.monotonic()
     period = completed_before(settings.INSTANCE_USAGE_AUDIT_PERIOD, now)

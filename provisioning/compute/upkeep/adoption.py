@@ -57,10 +57,8 @@ def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> Non
     """Process a guest that is newer than its record, in the caller's transaction.
 
     On the record's own host the record follows the guest. Otherwise the guest is left unchanged and recorded, and
-    unfinished
-    commands of older records to its host are withdrawn. The record then follows automatically if an operator has
-    restored
-    records recently and no other host may have a guest of the server.
+    unfinished commands of older records to its host are withdrawn. The record then follows automatically if an operator
+    has restored records recently and no other host may have a guest of the server.
     """
     power = power_state_of(guest.power_state) or PowerState.NOSTATE
     if guest.attempt > newer_guests.MOST:
@@ -89,8 +87,7 @@ def settle(instance: Instance) -> None:
     """Let the record follow a guest on another host if nothing prevents it.
 
     No other host may have a guest of the server, and the server may have no volumes and no shelved image, because a
-    host's
-    report alone must neither open a volume nor delete an image.
+    host's report alone must neither open a volume nor delete an image.
     """
     rows = newer_guests.open_of(instance.id)
     alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE

@@ -43,8 +43,7 @@ ASK_AGAIN = timedelta(seconds=60)
 """Minimum time before a host that failed to remove a server is asked again."""
 LONGEST_ABSENCE = timedelta(hours=20)
 """After a longer downtime deadlines are not extended: the records may be an old copy, and hosts recognize repeated
-commands
-for a day only (``compute_agent.engine.store.KEEP_DONE``).
+commands for a day only (``compute_agent.engine.store.KEEP_DONE``).
 """
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."

@@ -50,11 +50,9 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     """Compare a host's guests with the records and resolve differences.
 
     A guest of an instance that is deleted, was never built or is on another host is destroyed, unless it is newer than
-    the
-    record (``newer_guests``). For an instance without a task the guest's power state is recorded; without a guest it is
-    stopped. ``complete`` (a ``Hello``): the list is current; the list of an audit may be stale, so that recently
-    changed
-    instances are skipped. Guests of unknown instances are only logged, because records may have been lost.
+    the record (``newer_guests``). For an instance without a task the guest's power state is recorded; without a guest
+    it is stopped. ``complete`` (a ``Hello``): the list is current; the list of an audit may be stale, so that recently
+    changed instances are skipped. Guests of unknown instances are only logged, because records may have been lost.
     """
     seen: dict[uuid.UUID, GuestState] = {}
     senseless = []

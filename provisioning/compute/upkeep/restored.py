@@ -29,8 +29,7 @@ def restore_servers() -> list[str]:
     """Withdraw all commands about servers, raise all attempts, and end all tasks except those that hosts settle.
 
     The commands in the backup were carried out long ago or are obsolete. Commands to attach and detach interfaces are
-    sent
-    again: nothing else synchronizes guests and ports, and they are idempotent.
+    sent again: nothing else synchronizes guests and ports, and they are idempotent.
     """
     busy = list(Instance.objects.select_related("host").exclude(task_state=None).exclude(vm_state=VmState.DELETED))
     for instance in busy:

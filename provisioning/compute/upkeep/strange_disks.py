@@ -1,9 +1,8 @@
 """Volumes that guests have open without an attachment.
 
 Volumes of hosts that were forced down and are back, and volumes that operators detached by force, are unplugged, so
-that
-no two servers write to one volume. If the records of the attachment were lost, the volume stays, and is attached again
-when the volume's host has reported the attachment.
+that no two servers write to one volume. If the records of the attachment were lost, the volume stays, and is attached
+again when the volume's host has reported the attachment.
 """
 
 import logging
@@ -92,8 +91,7 @@ def _may_be_rightful(instance: Instance, volume: Volume) -> bool:
     """Whether the server may have the volume according to lost records; then the volume is not unplugged.
 
     Either the records of the volume were restored and its host has not reported since, or these records never attached
-    it to
-    the server, and no other guest can have it open.
+    it to the server, and no other guest can have it open.
     """
     if older_records.is_unheard(volume):
         return True

@@ -5,14 +5,12 @@ project, or a user for key pairs) are the sums of its rows and change in the sam
 update.
 
 For resources with limits of users (``limits.OF_USERS``) the rows also contain the user. The usage of a user is the sum
-of
-these rows; it is queried only when the user has such a limit, while the project's counters are locked.
+of these rows; it is queried only when the user has such a limit, while the project's counters are locked.
 
 The project or user itself is locked first, so that no resources are added while it is being deleted.
 
 Code that creates an owner's record calls ``reserve`` or ``hold`` first, and code that deletes it calls ``release``,
-each in
-the same transaction. So ``quota_check`` finds both or neither, even after a process was killed.
+each in the same transaction. So ``quota_check`` finds both or neither, even after a process was killed.
 """
 
 from __future__ import annotations
@@ -48,9 +46,8 @@ def reserve(
     """Reserve all of ``amounts`` or nothing for the owner, in the caller's transaction.
 
     Amounts that the owner already holds are not reserved again. ``bounds`` are the limits if the caller has just read
-    them;
-    required for resources of users in all projects. ``user_id`` is the owner's user, required for resources with limits
-    of users. Raises OverQuotaError for the first resource that exceeds its limit.
+    them; required for resources of users in all projects. ``user_id`` is the owner's user, required for resources with
+    limits of users. Raises OverQuotaError for the first resource that exceeds its limit.
     """
     _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=False)
 

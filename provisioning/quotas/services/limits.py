@@ -37,8 +37,7 @@ def set_limit(
     """Set the limit of a project, of a user in it, or the default of all projects (``project_id`` None).
 
     A limit of None resets it to the default, or for a user to the project's. A limit below the usage is allowed; it
-    only
-    prevents new allocations.
+    only prevents new allocations.
     """
     if resource not in DEFAULTS and not is_per_type(resource):
         raise InvalidInputError(f"There is no quota named {resource}.", field=resource)
@@ -67,10 +66,8 @@ def set_limits(
     """Set several limits of a project or of a user in it, all or none, as ``set_limit``.
 
     As in Neutron and Cinder, unknown projects are accepted. Limits that users cannot have are set for the project even
-    with
-    ``user_id``. Unless ``force``, raises InvalidInputError for a project's limit below its usage or below the sum of
-    its
-    users' limits, for a user's limit below the user's usage, and for one above the rest of the project's limit.
+    with ``user_id``. Unless ``force``, raises InvalidInputError for a project's limit below its usage or below the sum
+    of its users' limits, for a user's limit below the user's usage, and for one above the rest of the project's limit.
     """
     if project_id is not None and not force:
         owner_locks.lock_rows(Project, [project_id])

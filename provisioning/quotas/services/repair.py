@@ -12,8 +12,7 @@ from provisioning.quotas.services.ledger import lock_all
 
 ROUNDS = 3
 """A record that changed its project is an orphan in one scope and missing in the other: one round releases what the
-next one
-writes.
+next one writes.
 """
 
 

@@ -17,8 +17,7 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: 
     """Raise the owner's amounts to at least ``amounts``, all or nothing. Idempotent; larger amounts stay.
 
     Additional amounts are in use, or reserved while the owner is being created. Raises OverQuotaError with the
-    additional
-    amount; ``refuse`` False ignores the limits.
+    additional amount; ``refuse`` False ignores the limits.
     """
     owner_locks.lock_project(scope_id)
     rows = _rows(owner_id)
