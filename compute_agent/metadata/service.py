@@ -70,7 +70,7 @@ class MetadataService:
         self._connections: _Connections | None = None
 
     def start(self, directory: Directory) -> None:
-        """Start serving. Connections that were opened before have waited."""
+        """Start serving, also sockets that ``opened`` passed earlier; their clients waited in the listen queue."""
         with self._lock:
             self._loop = asyncio.new_event_loop()
             self._connections = _Connections(directory)

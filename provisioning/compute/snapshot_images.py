@@ -1,6 +1,7 @@
 """Images created from servers: their records and removal.
 
-The cloud writes them in the project to which they belong; properties from the caller are checked as the caller's.
+The records are created with the cloud's privileges, in the owner's project. Properties that the caller specifies are
+checked with the caller's privileges.
 """
 
 import contextlib

@@ -86,10 +86,10 @@ def _is_elsewhere(volume: Volume, row: Attachment) -> bool:
 
 
 def successor(volume: Volume) -> Attachment | None:
-    """Return the newest hold if its host may become the daemon host, because the recorded daemon host has no clients.
+    """Return the newest attachment kept for a host that can replace the daemon host, which exports the volume.
 
-    Returns None if there is no such hold, or if the recorded daemon host has not reported since the restore. The daemon
-    host of an encrypted volume is never changed because of a report.
+    Returns None while the present daemon host has clients or has not reported since the restore, and for encrypted
+    volumes, whose daemon host is never changed because of a report.
     """
     held = [] if needs_proof(volume) else elsewhere(volume)
     if not held:

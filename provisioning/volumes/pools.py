@@ -123,9 +123,10 @@ def _doubt(host_id: uuid.UUID, name: str, driver: str, *, is_first: bool) -> str
 
 
 def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> bool:
-    """Return whether a host is admitted to a pool; otherwise record its claim.
+    """Return whether a host is admitted to a pool.
 
-    A host is also admitted now if it knows the pool's secret, or if the pool has neither hosts nor volumes.
+    Admits a host that proves the pool's secret, if the pool is shared or has no host, and the first host of an empty
+    pool. The claim of any other host is recorded for an operator.
     """
     if PoolHost.objects.filter(pool=pool, host_id=host_id).exists():
         return True

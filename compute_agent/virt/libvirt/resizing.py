@@ -175,7 +175,10 @@ def _empty_disks(paths: InstancePaths) -> set[Path]:
 
 
 def _extra(disk: Path, wanted: LocalFile | None) -> None:
-    """Resize an ephemeral or swap disk; None removes it. The previous file, if any, is kept."""
+    """Replace an ephemeral or swap disk by one of the wanted size, or remove it for None.
+
+    The old file is renamed and kept for a revert.
+    """
     before, size = aside(disk), wanted.size if wanted else 0
     if not before.exists():
         has = disk.stat().st_size if disk.exists() else 0

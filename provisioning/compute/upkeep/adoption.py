@@ -54,11 +54,12 @@ _STATE_OF = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUS
 
 
 def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
-    """Process a guest that is newer than its record, in the caller's transaction.
+    """Handle a guest whose attempt is higher than its record's, in the caller's transaction.
 
-    On the record's own host the record follows the guest. Otherwise the guest is left unchanged and recorded, and
-    unfinished commands of older records to its host are withdrawn. The record then follows automatically if an operator
-    has restored records recently and no other host may have a guest of the server.
+    If the record names this host, the record is updated from the guest. Otherwise the guest is left unchanged and
+    recorded, and unfinished commands to this host from the outdated record are withdrawn. The record is then updated
+    automatically only if an operator has restored the database recently and no other host can have a guest of the
+    server.
     """
     power = power_state_of(guest.power_state) or PowerState.NOSTATE
     if guest.attempt > newer_guests.MOST:

@@ -68,5 +68,5 @@ def _asked(host_id: uuid.UUID, ids: Iterable[uuid.UUID | None]) -> Iterable[uuid
 
 
 def ask_to_remove(host_id: uuid.UUID, instance: Instance) -> None:
-    """Send a destroy command for a server; the host rejects it if it has a newer attempt."""
+    """Send a destroy command with the attempt of the record; a host whose guest has a higher attempt rejects it."""
     send_destroy(instance.id, host_id, instance.attempt)

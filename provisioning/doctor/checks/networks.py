@@ -72,7 +72,7 @@ def held_for_too_long() -> Iterator[Finding]:
 
 
 def _ended() -> datetime:
-    """Return the latest release time of an address that should be free by now."""
+    """Return the cutoff: addresses that were released before this time should have been deleted."""
     return timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - PATIENCE
 
 

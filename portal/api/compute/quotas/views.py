@@ -166,7 +166,7 @@ def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str,
 
 
 def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> dict[str, int]:
-    """Return name in the API → -1 for network limits that are not set; for the defaults if ``project`` is None.
+    """Return the network limits that are not set, as API name → -1: a project's, or the defaults if it is None.
 
     Nova no longer has these limits and shows -1.
     """
