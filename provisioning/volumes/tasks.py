@@ -14,7 +14,6 @@ from provisioning.volumes import deadlines
 from provisioning.volumes.models import Volume
 from provisioning.volumes.states import VolumeStatus
 
-MINUTE = 60
 SILENT = "The host has not answered in time."
 
 B = TypeVar("B", bound=CommandBody)

@@ -12,6 +12,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.hosts import commands
 from provisioning.volumes import host_commands, state, uses
 from provisioning.volumes.backup_errors import InvalidBackupError
+from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Volume
 from provisioning.volumes.requests import VolumeRequest
@@ -23,7 +24,7 @@ from provisioning.volumes.services.backups import locked, move
 from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
 from provisioning.volumes.states import BackupStatus, VolumeStatus
-from provisioning.volumes.tasks import MINUTE, SILENT, Task, reason_of, task
+from provisioning.volumes.tasks import SILENT, Task, reason_of, task
 
 UNLIKE = "Either the volume or the backup is encrypted, but not the other one: choose a matching type."
 

@@ -20,7 +20,7 @@ from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import PoolRequest, zones_of
 from provisioning.volumes import keys, placement, quota, state, uses
 from provisioning.volumes.announcements import announce
-from provisioning.volumes.deadlines import deadline_of
+from provisioning.volumes.deadlines import MINUTE, deadline_of
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Group, StoragePool, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
@@ -30,7 +30,7 @@ from provisioning.volumes.services.checks import check_may_share, check_metadata
 from provisioning.volumes.services.reimage import Reimage
 from provisioning.volumes.services.sources import Source, source_of
 from provisioning.volumes.states import VolumeStatus
-from provisioning.volumes.tasks import MINUTE, VolumeTask, reason_of, task
+from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
 
 @when_broken_off

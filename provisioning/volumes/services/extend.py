@@ -16,6 +16,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes import connections, placement, quota, state, uses
+from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
@@ -23,7 +24,7 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.attachments import follow_refreshed
 from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import MINUTE, VolumeTask, task
+from provisioning.volumes.tasks import VolumeTask, task
 
 GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
 

@@ -29,7 +29,7 @@ from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes import connections, keys, placement, quota, state, uses
-from provisioning.volumes.deadlines import deadline_of
+from provisioning.volumes.deadlines import MINUTE, deadline_of
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
@@ -44,7 +44,7 @@ from provisioning.volumes.services.checks import (
 )
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.states import AttachStatus, VolumeStatus
-from provisioning.volumes.tasks import MINUTE, SILENT, Task, reason_of, task
+from provisioning.volumes.tasks import SILENT, Task, reason_of, task
 
 SUCCESS, FAILED = "success", "error"
 UNDECIDED = (

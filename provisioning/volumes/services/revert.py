@@ -13,6 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
 from provisioning.volumes import state
+from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Snapshot, Volume
@@ -20,7 +21,7 @@ from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import MINUTE, VolumeTask, task
+from provisioning.volumes.tasks import VolumeTask, task
 
 
 @when_broken_off
