@@ -30,7 +30,9 @@ class Account:
     access: str
     secret: str
     image: str
-    """``ami-…`` of the smallest image."""
+    """The name of an image."""
+    root_size: int
+    """The size of root volumes in GiB."""
     types: tuple[str, str]
     """Names of two sizes, the smaller one first."""
 
@@ -43,6 +45,7 @@ class Account:
             "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.url,
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
@@ -77,7 +80,8 @@ def account(place: CloudRegion) -> Account:
     if not images or len(sizes) < 2:
         raise BenchError("an image and two sizes are needed")
     names = (sizes[0]["InstanceType"], sizes[1]["InstanceType"])
-    return Account(url, region, made["access"], made["secret"], images[0]["ImageId"], names)
+    disks = [each["Ebs"]["VolumeSize"] for each in images[0]["BlockDeviceMappings"] if "VolumeSize" in each.get("Ebs", {})]
+    return Account(url, region, made["access"], made["secret"], images[0]["Name"], max([2, *disks]), names)
 
 
 @contextmanager

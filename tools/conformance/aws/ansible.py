@@ -29,27 +29,29 @@ def changed(expected: Callable[[int], bool], sentence: str) -> Callable[[str], s
     return check
 
 
-def steps(to: Account, key: str) -> list[Step]:
-    """Return the steps in their order."""
+def check(to: Account, folder: Path) -> list[str]:
+    """Run the playbooks twice each, and return the errors."""
     variables = {
         "ansible_python_interpreter": str(CHECKOUT / ".venv/bin/python"),
-        "url": to.url,
-        "image": to.image,
-        "size": to.types[0],
-        "public_key": key,
+        "image_name": to.image,
+        "instance_type": to.types[0],
+        "root_size": to.root_size,
+        "public_key": public_key(folder),
     }
 
     def play(name: str) -> list[str]:
         program = str(PROGRAMS / "ansible-playbook")
-        return [program, "-i", "localhost,", "-e", json.dumps(variables), str(PLAYBOOKS / name)]
+        return [program, "-i", "localhost,", "-c", "local", "-e", json.dumps(variables), str(PLAYBOOKS / name)]
 
     nothing = changed(lambda number: number == 0, "a second run changes nothing")
-    return [
-        Step("run", play("made.yml"), wrong=changed(lambda number: number > 0, "the first run makes everything")),
-        Step("run again", play("made.yml"), wrong=nothing),
-        Step("remove", play("removed.yml"), wrong=changed(lambda number: number > 0, "everything is removed")),
-        Step("remove again", play("removed.yml"), wrong=nothing),
+    steps = [
+        Step("run", play("site.yml"), wrong=changed(lambda number: number > 0, "the first run creates everything")),
+        Step("run again", play("site.yml"), wrong=nothing),
+        Step("remove", play("remove.yml"), wrong=changed(lambda number: number > 0, "everything is removed")),
+        Step("remove again", play("remove.yml"), wrong=nothing),
     ]
+    settings = {"ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    return run(steps, folder, to.variables(folder) | settings)
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +64,7 @@ def _check(_: argparse.Namespace) -> None:
 
 
 def _run(to: Account, folder: Path, _: argparse.Namespace) -> list[str]:
-    settings = {"ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
-    return run(steps(to, public_key(folder)), folder, to.variables(folder) | settings)
+    return check(to, folder)
 
 
 def public_key(folder: Path) -> str:

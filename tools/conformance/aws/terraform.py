@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tools.bench.cloud import BenchError
 from tools.conformance.aws import account
 from tools.conformance.aws.account import Account
-from tools.conformance.aws.ansible import public_key
 from tools.conformance.aws.steps import Step, run
 
 PROVIDER = "hashicorp/aws"
@@ -29,9 +28,10 @@ MIRRORS = (
 )
 """Folders in which Terraform searches for providers without a registry, and an additional one."""
 IMPORTED = (
-    "aws_vpc.net", "aws_subnet.net", "aws_internet_gateway.net", "aws_security_group.web", "aws_key_pair.key",
+    "aws_vpc.main", "aws_subnet.first", "aws_internet_gateway.main", "aws_security_group.web", "aws_key_pair.main",
     "aws_instance.web", "aws_ebs_volume.data", "aws_eip.web",
 )  # fmt: skip
+CHANGED = "-var=change=true"
 
 
 def program() -> str:
@@ -69,14 +69,39 @@ def ids(state: Path) -> dict[str, str]:
     return {f"{each['type']}.{each['name']}": each["instances"][0]["attributes"]["id"] for each in managed}
 
 
-def before(terraform: str) -> list[Step]:
+def check(to: Account, folder: Path, plugins: Path) -> list[str]:
+    """Apply, change, import and destroy, with plans between them, and return the errors."""
+    terraform = program()
+    shutil.copy(Path(__file__).with_name("main.tf"), folder)
+    settings = folder / "terraform.rc"
+    settings.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{plugins}"\n  }}\n}}\n')
+    environment = to.variables(folder) | {
+        "TF_VAR_endpoint": to.url,
+        "TF_VAR_region": to.region,
+        "TF_VAR_image_name": to.image,
+        "TF_VAR_instance_types": json.dumps(to.types),
+        "TF_VAR_root_size": str(to.root_size),
+        "TF_CLI_CONFIG_FILE": str(settings),
+        "CHECKPOINT_DISABLE": "1",
+        "TF_IN_AUTOMATION": "1",
+    }
+    go: Callable[..., list[str]] = partial(run, folder=folder, environment=environment)
+    wrong = go(changes(terraform))
+    if not wrong:
+        wrong = go(imports(terraform, ids(folder / "terraform.tfstate")))
+    if (folder / "terraform.tfstate").exists():
+        wrong += go([_step(terraform, "destroy", "-auto-approve", CHANGED)])
+    return wrong
+
+
+def changes(terraform: str) -> list[Step]:
     """Return the steps from an empty folder to a changed, settled state."""
     return [
-        Step("init", [terraform, "init", "-no-color", "-input=false"]),
-        Step("apply", _apply(terraform, "first")),
-        plan(terraform, "first"),
-        Step("change", _apply(terraform, "second")),
-        plan(terraform, "second"),
+        _step(terraform, "init"),
+        _step(terraform, "apply", "-auto-approve"),
+        _plan(terraform),
+        _step(terraform, "apply", "-auto-approve", CHANGED),
+        _plan(terraform, CHANGED),
     ]
 
 
@@ -85,18 +110,16 @@ def imports(terraform: str, known: dict[str, str]) -> list[Step]:
     steps = []
     for address in IMPORTED:
         steps.append(Step(f"forget {address}", [terraform, "state", "rm", "-no-color", address]))
-        command = [terraform, "import", "-no-color", "-input=false", "-var=word=second", address, known[address]]
-        steps.append(Step(f"import {address}", command))
-    return [*steps, plan(terraform, "second")]
+        steps.append(_step(terraform, "import", CHANGED, address, known[address]))
+    return [*steps, _plan(terraform, CHANGED)]
 
 
-def plan(terraform: str, word: str) -> Step:
-    command = [terraform, "plan", "-json", "-input=false", "-no-color", f"-var=word={word}"]
-    return Step(f"plan after it ({word})", command, wrong=planned_nothing)
+def _plan(terraform: str, *options: str) -> Step:
+    return replace(_step(terraform, "plan", "-json", *options), wrong=planned_nothing)
 
 
-def _apply(terraform: str, word: str) -> list[str]:
-    return [terraform, "apply", "-auto-approve", "-input=false", "-no-color", f"-var=word={word}"]
+def _step(terraform: str, command: str, *options: str) -> Step:
+    return Step(" ".join((command, *options)), [terraform, command, "-input=false", "-no-color", *options])
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
@@ -113,28 +136,7 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def _run(to: Account, folder: Path, given: argparse.Namespace) -> list[str]:
-    terraform = program()
-    shutil.copy(Path(__file__).with_name("main.tf"), folder)
-    configuration = folder / "terraform.rc"
-    configuration.write_text(
-        f'provider_installation {{\n  filesystem_mirror {{\n    path = "{mirror(_folders(given))}"\n  }}\n}}\n'
-    )
-    given_to = {
-        "url": to.url,
-        "image": to.image,
-        "small": to.types[0],
-        "large": to.types[1],
-        "public_key": public_key(folder),
-    }
-    environment = to.variables(folder) | {f"TF_VAR_{name}": value for name, value in given_to.items()}
-    environment |= {"TF_CLI_CONFIG_FILE": str(configuration), "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
-    destroy = Step("destroy", [terraform, "destroy", "-auto-approve", "-input=false", "-no-color", "-var=word=second"])
-    go: Callable[..., list[str]] = partial(run, folder=folder, environment=environment)
-    wrong = go(before(terraform))
-    if not wrong:
-        wrong = go(imports(terraform, ids(folder / "terraform.tfstate")))
-    wrong += go([destroy]) if os.path.lexists(folder / "terraform.tfstate") else []
-    return wrong
+    return check(to, folder, mirror(_folders(given)))
 
 
 def main(arguments: Sequence[str]) -> int:
