@@ -16,9 +16,9 @@ from django_q.models import OrmQ
 
 from portal.agents import link
 from portal.api.common import faults
-from portal.environment import env
 from portal.sockets import follower
 from provisioning.common import outage
+from provisioning.common.environment import env
 from provisioning.jobs import dispatch, queue, registry, worker_groups
 from provisioning.jobs.message import JobMessage, sign
 from provisioning.jobs.models import JobRun

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
-from portal import environment
+from provisioning.common import environment
 from provisioning.common.context import RequestContext
 from provisioning.compute import deadlines
 from provisioning.compute.actions.power import Stop

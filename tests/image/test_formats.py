@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from compute_agent.disk_formats.contents import contents
 from portal.dashboard.images.forms import formats
-from portal.environment import chosen
+from provisioning.common.environment import chosen
 from provisioning.common.errors import InvalidInputError
 from provisioning.images import selectors, services
 from provisioning.images.errors import ImageContentError

@@ -17,10 +17,10 @@ from django.core.cache import caches
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from portal import environment
 from portal.api.compute.base import MICROVERSIONS
 from portal.api.openapi.document import make_document
 from portal.common import rate_limits
+from provisioning.common import environment
 from provisioning.common.errors import TooManyRequestsError
 from provisioning.common.machine_cache import MachineCache
 from provisioning.compute.models import Instance

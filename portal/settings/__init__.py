@@ -1,0 +1,200 @@
+"""Django's settings, and those of all parts of the portal.
+
+Each part declares its own in ``settings.py``; docs/settings.md lists them all.
+"""
+
+import sys
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from portal.environment import database, secret_keys
+from portal.settings.api import *
+from portal.settings.web import *
+from provisioning.common.environment import declare, integer
+from provisioning.common.settings import *
+from provisioning.compute.settings import *
+from provisioning.doctor.settings import *
+from provisioning.hosts.settings import *
+from provisioning.identity.settings import *
+from provisioning.images.settings import *
+from provisioning.jobs.settings import *
+from provisioning.network.settings import *
+from provisioning.notifications.settings import *
+from provisioning.scheduler.options import options_of
+from provisioning.scheduler.plugins import SchedulerSettingError
+from provisioning.scheduler.settings import *
+from provisioning.volumes.settings import *
+
+try:
+    options_of(sys.modules[__name__])  # reads the settings that begin with SCHEDULER_
+except SchedulerSettingError as error:
+    raise ImproperlyConfigured(str(error)) from error
+
+SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", PORTAL_DIR / "secrets" / "secret_key")
+"""Signs sessions; the same on every web process."""
+declare("NOVELLA_SECRET_KEY_FALLBACKS")
+"""Previous keys of sessions, separated by commas, that are still accepted ([new keys](operator-guide.md#new-keys))."""
+BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", PORTAL_DIR / "secrets" / "bus_key")
+"""Signs the messages of the queue; the same on every web process and worker."""
+declare("NOVELLA_BUS_KEY_FALLBACKS")
+"""Previous keys of the queue, separated by commas, that are still accepted."""
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.forms",
+    "portal.ops.apps.OpsConfig",
+    "portal.ops.apps.NovellaAdminConfig",
+    "rest_framework",
+    "django_q",
+    "django_htmx",
+    "provisioning.events",
+    "provisioning.jobs",
+    "provisioning.notifications",
+    "provisioning.identity",
+    "provisioning.quotas",
+    "provisioning.ec2",
+    "provisioning.hosts",
+    "provisioning.images",
+    "provisioning.metadefs",
+    "provisioning.network",
+    "provisioning.volumes",
+    "provisioning.compute",
+    "provisioning.doctor",
+    "provisioning",
+    "portal.api",
+    "portal.dashboard",
+]
+_FACES = (
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.forms",
+    "rest_framework",
+    "django_htmx",
+)
+if ROLE == "worker":  # no web packages: its processes took 115 MiB (PSS) after launches instead of 140
+    INSTALLED_APPS = [app for app in INSTALLED_APPS if app not in _FACES and not app.startswith("portal.")]
+
+MIDDLEWARE = [
+    "portal.common.request_id.RequestIdMiddleware",
+    "portal.web.compression.CompressionMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "portal.common.security_headers.SecurityHeadersMiddleware",
+    "portal.web.static_files.StaticFilesMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "portal.common.sign_in.SignInMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+"""SignInMiddleware is Django's AuthenticationMiddleware with the token in the session: no user without a valid
+token.
+"""
+
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "loaders": [
+                (
+                    "django.template.loaders.cached.Loader",
+                    [
+                        "portal.common.template_loaders.LeanFilesystemLoader",
+                        "django.template.loaders.app_directories.Loader",
+                    ],
+                )
+            ],
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+declare("NOVELLA_DATABASE_URL", shown="SQLite in the portal's folder")
+"""``postgres://user:password@host/name`` for PostgreSQL; [with a standby](operator-guide.md#backup-and-restore) two
+hosts.
+"""
+declare("NOVELLA_DATABASE_POOL", values="8 to 1000", shown="24; with three web processes 16, with four 12")
+"""Maximum connections to PostgreSQL of one web process, besides the one on which it listens for wake-ups."""
+declare(
+    "NOVELLA_SQLITE_SYNCHRONOUS",
+    values="NORMAL or FULL",
+    shown="`NORMAL`; `FULL` once a host on another machine has connected (the file `remote-hosts` beside the database"
+    " records this)",
+)
+"""``FULL``: every answered write is on the disk, at the cost of one sync for each write; ``NORMAL``: a power failure of
+the machine may lose the last moments, the death of a process loses nothing.
+"""
+SQLITE_TIMEOUT = integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600)
+"""Seconds that a statement waits for the SQLite file while another process writes, before the request fails."""
+DATABASES = {
+    "default": database("NOVELLA_DATABASE_URL", PORTAL_DIR, ROLE, SQLITE_TIMEOUT, WEB_PROCESSES),
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "identity.User"
+AUTHENTICATION_BACKENDS = ["portal.common.sign_in.OperatorBackend"]
+SILENCED_SYSTEM_CHECKS = ["auth.W004"]
+"""A user's name is unique only in its domain; OperatorBackend specifies the domain."""
+PASSWORD_HASHERS = [
+    "provisioning.identity.hashers.Argon2Hasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
+LOGIN_URL = "/auth/login/"
+LOGIN_REDIRECT_URL = "/"
+SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+SESSION_COOKIE_NAME = "novella_session"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+CSRF_COOKIE_NAME = "novella_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "portal.dashboard.errors.csrf_failure"
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+
+LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "portal.common.formats"
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+CHANNEL_LAYERS: dict[str, Any] = {}
+"""Empty: pages are updated through the event log, which is durable."""
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {
+        "request": {"()": "provisioning.common.tracing.RequestIdFilter"},
+        "health": {"()": "portal.common.log_filters.HealthCheckFilter"},
+    },
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        "django-q": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "stevedore": {"level": "CRITICAL"},  # it warns about checks by remote servers, which are not installed
+        "oslo_policy": {"level": "CRITICAL"},  # errors in the rules are reported by provisioning.identity.policy
+        "django.request": {"level": "ERROR", "filters": ["health"]},
+        "asyncio": {"level": "WARNING"},
+    },
+}

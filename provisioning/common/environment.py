@@ -1,0 +1,217 @@
+"""Readers of settings: each reads a variable of the environment, validates it, and records its default and values.
+
+Every app declares its settings in ``settings.py`` with these readers. docs/settings.md is generated from the records
+and the docstrings.
+"""
+
+import ipaddress
+import math
+import re
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+
+
+class Declaration(NamedTuple):
+    """The default of a setting and its possible values, as documented; empty: no default, any text."""
+
+    default: str
+    values: str
+
+
+DECLARED: dict[str, Declaration] = {}
+"""All settings by the names of their variables."""
+
+
+def declare(name: str, default: str = "", values: str = "", *, shown: str = "") -> str:
+    """Record a setting, and return its name. ``shown`` describes a default that depends on something."""
+    DECLARED.setdefault(name, Declaration(shown or (default and f"`{default}`"), values))
+    return name
+
+
+def _read(name: str, default: str = "", values: str = "", shown: str = "") -> str:
+    found: str = env.str(declare(name, default, values, shown=shown), default=default)
+    return found
+
+
+def _read_list(name: str, default: list[str], values: str, shown: str = "") -> list[str]:
+    given: list[str] = env.list(declare(name, ",".join(default), values, shown=shown), default=default)
+    return [each.strip() for each in given]
+
+
+def text(name: str, default: str, *, shown: str = "") -> str:
+    return _read(name, default, shown=shown)
+
+
+def names(name: str, default: list[str], *, shown: str = "") -> list[str]:
+    """Read a list, separated by commas."""
+    return _read_list(name, default, "a list", shown)
+
+
+def flag(name: str, *, default: bool, shown: str = "") -> bool:
+    found: bool = env.bool(declare(name, str(default).lower(), "true or false", shown=shown), default=default)
+    return found
+
+
+def folder(name: str, default: Path, *, shown: str) -> Path:
+    """Read the path of a file or directory."""
+    return Path(_read(name, str(default), "a path", shown))
+
+
+def number(name: str, default: float) -> float:
+    found: float = env.float(declare(name, str(default), "a number"), default=default)
+    return found
+
+
+def integer(name: str, default: int, low: int, high: int, *, shown: str = "") -> int:
+    """Read a whole number within bounds; an invalid one stops the start with a message."""
+    given = _read(name, str(default), f"{low} to {high}", shown)
+    try:
+        value = int(given)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise ImproperlyConfigured(f"{name} is {given!r}; it must be a whole number from {low} to {high}.")
+    return value
+
+
+def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tuple[int, int]:
+    """Read the first and last number of a range, separated by a colon; an invalid one stops the start with a
+    message.
+    """
+    given = _read(name, f"{default[0]}:{default[1]}", f"ranges in {low}:{high}")
+    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", given, re.ASCII)
+    if found is None or not low <= int(found[1]) <= int(found[2]) <= high:
+        raise ImproperlyConfigured(
+            f"{name} is {given!r}; it must be a range from {low} to {high} such as {low}:{high}."
+        )
+    return int(found[1]), int(found[2])
+
+
+def ipv4_range(name: str, default: str) -> str:
+    """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; an invalid one stops the start with a message."""
+    given = _read(name, default, "an IPv4 range from /8 to /29")
+    try:
+        found = ipaddress.IPv4Network(given)
+    except ValueError:
+        found = None
+    if found is None or not 8 <= found.prefixlen <= 29:
+        raise ImproperlyConfigured(f"{name} is {given!r}; it must be an IPv4 range from /8 to /29 such as {default}.")
+    return str(found)
+
+
+def decimal(name: str, *, shown: str = "") -> float | None:
+    """Read a number from minus to plus a million, None if unset; an invalid one stops the start with a message."""
+    given = _read(name, values="-1000000 to 1000000", shown=shown)
+    if not given:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= 1_000_000:
+        raise ImproperlyConfigured(f"{name} is {given!r}; it must be a number from -1000000 to 1000000.")
+    return value
+
+
+def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> list[str]:
+    """Read a list of ``known`` values that contains the ``needed`` ones; an invalid one stops the start."""
+    given = _read_list(name, list(known), f"some of {', '.join(known)}")
+    if not set(needed) <= set(given) <= set(known):
+        message = f"{name} is {','.join(given)!r}; it must be a list, with commas between, of {', '.join(known)}"
+        more = f", with {' and '.join(needed)} in it" if needed else ""
+        raise ImproperlyConfigured(f"{message}{more}.")
+    return given
+
+
+def one_of(name: str, default: str, known: tuple[str, ...]) -> str:
+    """Read one of several values; any other stops the start with a message."""
+    given = _read(name, default, ", ".join(known))
+    if given not in known:
+        raise ImproperlyConfigured(f"{name} is {given!r}; it must be {' or '.join(known)}.")
+    return given
+
+
+def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
+    """Read seconds by name, ``rebuilding=900,deleting=60``; an invalid list stops the start with a message."""
+    given: dict[str, int] = {}
+    for each in _read_list(name, [], f"name=seconds, {low} to {high}"):
+        key, _, value = (part.strip() for part in each.partition("="))
+        if not key or not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+            message = f"{name} has {each!r}; it must be a list, with commas between, of name=seconds ({low} to {high})."
+            raise ImproperlyConfigured(message)
+        given[key] = int(value)
+    return given
+
+
+def ports(name: str, default: list[str]) -> list[int]:
+    """Read a list of ports; an invalid one stops the start with a message."""
+    given = _read_list(name, default, "ports")
+    if not all(each.isascii() and each.isdigit() and 0 < int(each) < 65_536 for each in given):
+        raise ImproperlyConfigured(f"{name} is {','.join(given)!r}; it must be a list of ports, with commas between.")
+    return [int(each) for each in given]
+
+
+def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Read a list of networks, ``10.0.0.0/8,fd00::/8``; an invalid one stops the start with a message."""
+    given = _read_list(name, [], "networks")
+    try:
+        return [ipaddress.ip_network(each) for each in given]
+    except ValueError as error:
+        message = f"{name} is {','.join(given)!r}; it must be a list of networks, with commas between: {error}."
+        raise ImproperlyConfigured(message) from None
+
+
+def patterns(name: str, default: list[str]) -> list[str]:
+    """Read a list of dotted names with ``*`` as wildcard and ``-`` for exclusion; an invalid one stops the start with a
+    message.
+    """
+    given = _read_list(name, default, "event types")
+    if not all(re.fullmatch(r"-?[a-z_.*]+", each) for each in given):
+        message = f"{name} is {','.join(given)!r}; it must be all, none, or a list of names like instance.create.*."
+        raise ImproperlyConfigured(message)
+    return given
+
+
+def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Read limits such as ``launches=300/60``: number per seconds; 0 is unlimited, ``none`` means unlimited for all.
+
+    Omitted limits have their defaults; an invalid list stops the start with a message.
+    """
+    shown = ",".join(f"{key}={most}/{seconds}" for key, (most, seconds) in defaults.items())
+    given = [each for each in _read_list(name, [], "none, or name=number/seconds", f"`{shown}`") if each]
+    if given == ["none"]:
+        return {}
+    found = dict(defaults)
+    for each in given:
+        read = re.fullmatch(r"(\w+)=(\d{1,9})(?:/(\d{1,5}))?", each, re.ASCII)
+        if read is None or read[1] not in defaults or (read[2] != "0" and not int(read[3] or 0)):
+            message = (
+                f"{name} is {','.join(given)!r}; it must be none, or a list of numbers in so many seconds for"
+                f" {', '.join(defaults)}, like launches=300/60; 0 is any number."
+            )
+            raise ImproperlyConfigured(message)
+        found[read[1]] = (int(read[2]), int(read[3] or 1))
+    return found
+
+
+def web_address(name: str, *, shown: str = "") -> str:
+    """Read an http or https address without user name, or an empty one; an invalid one stops the start with a
+    message.
+    """
+    given = _read(name, values="an http or https address", shown=shown).strip()
+    try:
+        parts = urlsplit(given)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+        good = good and parts.port != 0 and re.fullmatch(r"[!-~]+", given) is not None
+    except ValueError:
+        good = False
+    if given and not good:
+        message = f"{name} must be an address like https://example.org/hook, without a user name and a password."
+        raise ImproperlyConfigured(message)
+    return given

@@ -1,0 +1,61 @@
+"""Servers."""
+
+import re
+
+from django.core.exceptions import ImproperlyConfigured
+
+from provisioning.common.environment import flag, integer, seconds_by_name, text
+from provisioning.jobs.settings import RETENTION_DAYS
+
+CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
+"""Seconds that a step of a launch before the host (``scheduling``, ``networking``, ``block_device_mapping``) may take
+before its job is cast again; never more than a build.
+"""
+BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
+"""Seconds without progress after which the reaper ends or retries a launch."""
+POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)
+"""Seconds that a power action may take, and every other action that creates and sends no disk."""
+SNAPSHOT_TIMEOUT = integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
+"""Seconds without progress that a host may take to send the disk of a server as an image."""
+DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
+"""Seconds that the host may take to delete a server."""
+TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
+"""Seconds for single task states, which override their setting, as ``rebuilding=900,deleting=60`` ([all of
+them](operator-guide.md#deadlines)).
+"""
+SHELVED_OFFLOAD_TIME = integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)
+"""Seconds that a shelved server stays on its host before it is offloaded (0: immediately, -1: never)."""
+RECLAIM_INSTANCE_INTERVAL = integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)
+"""Seconds for which a deleted server is only stopped and can be restored (``openstack server restore``). Until then the
+server keeps its allocation and quota, and clients that wait for the deletion wait as long; ``server delete --force``
+does not wait. 0: deleted immediately.
+"""
+RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
+"""Seconds after which a resize is confirmed automatically if its owner has neither confirmed nor reverted it; until
+then the server counts with the larger of both sizes. 0: never.
+"""
+ENABLE_INSTANCE_PASSWORD = flag("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
+"""Whether a launch by the API without ``adminPass`` generates a password and returns it once; the guest gets it by its
+config drive, for its console: SSH accepts passwords only if the image allows it.
+"""
+INSTANCE_USAGE_AUDIT_PERIOD = text("NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD", "month")
+"""Period of ``os-instance_usage_audit_log``: ``hour``, ``day``, ``month`` or ``year``, with ``@`` and its start
+(``day@18``).
+"""
+if not re.fullmatch(
+    r"hour(@[1-5]?\d)?|day(@(1?\d|2[0-3]))?|month(@([1-9]|1\d|2[0-8]))?|year(@([1-9]|1[0-2]))?",
+    INSTANCE_USAGE_AUDIT_PERIOD,
+):
+    _message = (
+        f"NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD is {INSTANCE_USAGE_AUDIT_PERIOD!r}; it must be hour, day, month or year,"
+        " and may name where it begins: hour@30, day@18, month@15, year@3."
+    )
+    raise ImproperlyConfigured(_message)
+_PERIOD = INSTANCE_USAGE_AUDIT_PERIOD.partition("@")[0]
+_AUDITED = {"hour": 1, "day": 1, "month": 31, "year": 366}[_PERIOD]
+if 0 < RETENTION_DAYS <= _AUDITED:
+    _message = (
+        f"NOVELLA_RETENTION_DAYS is {RETENTION_DAYS}; it must be 0 or more than {_AUDITED}, so that the usage audit"
+        f" of a {_PERIOD} finds the servers that were deleted in it."
+    )
+    raise ImproperlyConfigured(_message)
