@@ -30,11 +30,12 @@ class Recorded:
 
 
 def record(host_id: uuid.UUID, reported: str, link: str) -> Recorded:
-    """Record the address that a host reports; a refused one leaves the recorded address unchanged.
+    """Record the address at which other hosts reach this host; if it is refused, the recorded address stays.
 
-    ``link`` is the address that its link comes from, empty if unknown.  A first address is accepted; another one must
-    be in ``HOST_NETWORKS``, or be the link's if that setting is empty.  An address must be unicast, of the other hosts'
-    IP version, and not in use by another host; hosts on the portal's own machine share the loopback address.
+    ``link`` is the source address of the agent's connection, empty if unknown. With ``HOST_NETWORKS`` set, the address
+    must be in one of these networks; otherwise the first address is accepted, and a later one must equal ``link``. An
+    address must be unicast, of the other hosts' IP version, and not recorded for another host. A loopback address is
+    accepted only for a host on the portal's machine; several such hosts share it.
     """
     host = Host.objects.filter(id=host_id).only("name", "host_ip").first()
     if host is None or not reported:
@@ -69,7 +70,9 @@ def usable(text: str) -> Address:
 
 
 def seen_from(host: Host, other: Host | None) -> str:
-    """Return the address at which ``host`` reaches another one, empty if it cannot: loopback addresses are local."""
+    """Return the address at which ``host`` reaches ``other``; empty if unknown, or if only one of them has a loopback
+    address.
+    """
     if other is None or not _is_usable(other.host_ip):
         return ""
     near = not host.host_ip or _is_loopback(host.host_ip) == _is_loopback(other.host_ip)

@@ -29,7 +29,7 @@ TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     """Record a host's audit, and compare its guests, volumes and documents with the records.
 
-    ``link`` is the address that its link comes from, empty if unknown.
+    ``link`` is the source address of the agent's connection, empty if unknown.
     """
     address = addresses.record(host_id, report.host_ip, link)
     remote_hosts.heard_from(report.host_ip)
@@ -70,10 +70,9 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
-    """Return the columns with the host's warnings, including ``more``, and with its repairs.
+    """Return the columns for the host's warnings (those in ``more`` come first) and repairs.
 
-    If the agent reports neither warnings nor repairs, the columns in the database are not changed unless there is
-    ``more``.
+    If the agent reports neither, return no column, or only the warnings in ``more``.
     """
     if report.warnings is None:
         return {"warnings": [*more]} if more else {}
@@ -83,14 +82,14 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
 
 
 def _traits(said: Sequence[str] | None) -> dict[str, object]:
-    """Return the column with the host's traits, sorted; empty if its agent does not report them."""
+    """Return the column for the host's traits, sorted; no column if its agent does not report them."""
     if said is None:
         return {}
     return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
 
 
 def _tracking(said: Tracking | None) -> dict[str, object]:
-    """Return the host's connection tracking; empty if it does not report it."""
+    """Return the host's connection tracking (``Host.tracking``); empty if its agent does not report it."""
     if said is None:
         return {}
     amounts = {name: _amount(getattr(said, name)) for name in ("entries", "limit", "share", "largest")}

@@ -42,7 +42,6 @@ class Authority:
     """Signs certificates with one authority's key; certificate and key are PEM."""
 
     def __init__(self, certificate: str, key: str) -> None:
-        """Take both as PEM."""
         self._certificate = x509.load_pem_x509_certificate(certificate.encode())
         loaded = load_pem_private_key(key.encode(), password=None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey):
@@ -51,9 +50,10 @@ class Authority:
         self._key = loaded
 
     def sign(self, request: str, common_name: str, *, server_name: str = "", now: datetime, life: timedelta) -> str:
-        """Return a certificate for the request's key: a server's for ``server_name``, or a client's without one.
+        """Return a PEM certificate for the request's public key; the rest of the request is ignored.
 
-        Only the key of the request is used.  Raises InvalidInputError.
+        It is a server certificate if ``server_name`` is given, otherwise a client certificate. Raises
+        InvalidInputError.
         """
         public_key = _key_of(request)
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if server_name else ExtendedKeyUsageOID.CLIENT_AUTH
@@ -76,9 +76,9 @@ class Authority:
 
 
 def _key_of(request: str) -> ec.EllipticCurvePublicKey:
-    """Return the public key of a certificate request with a valid signature. QEMU's TLS must support the key's curve.
+    """Return the public key of a certificate request. Its curve must be P-256, which QEMU's TLS supports.
 
-    Raises InvalidInputError.
+    Raises InvalidInputError, also if the signature is invalid.
     """
     try:
         asked = x509.load_pem_x509_csr(request[:LONGEST_REQUEST].encode())

@@ -25,14 +25,16 @@ from provisioning.hosts.models import HostCall
 
 NO_ANSWER = "The host does not answer."
 MOST_WAITING = 8
-"""Limit of a process's threads that wait for hosts: half of those that serve pages, so that others can continue."""
+"""Maximum number of threads of a process that wait for hosts: half of the threads that serve pages."""
 MOST_OF_HOST = 3
-"""Limit of these for one host, so that other hosts can be called while it does not answer."""
+"""Maximum number of threads that wait for one host, so that other hosts can be called while it does not answer."""
 RETRY_AFTER = 10
-"""Seconds that the current calls wait at most."""
+"""Seconds after which a refused caller is asked to retry: the longest time that callers wait for an answer."""
 
 MOST_CONSOLE_BYTES = 131_072
-"""Limit of one request to a host: control codes in JSON take six times as much, which must still fit into a frame."""
+"""Maximum size of console output in one answer: in JSON a control character has six bytes, and the answer must fit into
+one frame.
+"""
 
 _waiting: Counter[uuid.UUID] = Counter()
 """Number of waiting threads for each host."""
@@ -73,7 +75,11 @@ def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
 
 
 async def acall(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
-    """As ``call``, without occupying a thread while waiting."""
+    """Call the host and wait for up to ``timeout`` seconds, without blocking a thread. Raises UnavailableError if no
+    answer arrives.
+
+    The limits on waiting threads do not apply.
+    """
     question = uuid.uuid4()
     answered = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,12 +1,13 @@
 """Certificates of hosts for volumes on other hosts: issue, renewal, and replacement of the authority.
 
 A running process (a guest's QEMU, a storage daemon) keeps the certificate that it started with; QEMU cannot load
-another.  Certificates therefore remain valid much longer than hosts keep them: for at least another ``LIFE -
-RENEW_AFTER``.  This is safe: a daemon admits only the host ids that it was sent (``ConnectVolumeRequest``), and a
+another. Certificates therefore remain valid much longer than hosts keep them: for at least another ``LIFE -
+RENEW_AFTER``. This is safe: a daemon admits only the host ids that it was sent (``ConnectVolumeRequest``), and a
 deleted host is sent to no daemon and gets no new certificate.
 
 An operator replaces the authority in three steps, with time between them for hosts, daemons and guests: 1. ``begin``:
-hosts trust the next authority as well; 2. ``switch``: it signs; 3. ``finish``: the old one is no longer trusted.
+hosts trust the next authority as well; 2. ``switch``: the next authority signs; 3. ``finish``: hosts no longer trust
+the old authority.
 """
 
 import hashlib
@@ -35,7 +36,9 @@ NEXT, CURRENT, OLD = "next", "current", "old"
 
 
 def due(host_id: uuid.UUID, has: str | None) -> bool:
-    """Whether to ask a host for certificate requests; ``has`` is the digest of its certificates from its audit."""
+    """Whether to ask a host for certificate requests; ``has`` is the digest in its audit, None if it needs no
+    certificates.
+    """
     if has is None:
         return False
     kept = HostCertificate.objects.filter(host_id=host_id).first()
@@ -45,7 +48,7 @@ def due(host_id: uuid.UUID, has: str | None) -> bool:
 
 
 def issue(host_id: uuid.UUID, request: CertificateRequest) -> Certificate | None:
-    """Sign a host's requests under its own id, ignoring their other content; None if the host does not exist.
+    """Sign a host's certificate requests; the subject is always the host's id. None if the host does not exist.
 
     Raises InvalidInputError for invalid requests, InvalidToken if the authority's key cannot be decrypted.
     """
@@ -67,7 +70,7 @@ def issue(host_id: uuid.UUID, request: CertificateRequest) -> Certificate | None
 
 
 def trusted() -> str:
-    """Return the certificates of all authorities, the signing one first; empty before there is one."""
+    """Return the PEM certificates of all authorities, the signing one first; empty if there is no authority yet."""
     order = {CURRENT: 0, NEXT: 1, OLD: 2}
     rows = CertificateAuthority.objects.values_list("state", "certificate")
     return "".join(certificate for _, certificate in sorted(rows, key=lambda row: order[row[0]]))
@@ -122,7 +125,7 @@ def authorities() -> Mapping[str, CertificateAuthority]:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the keys of authorities with this key (``identity.encrypted``)."""
+    """Encrypt the private keys of all authorities with ``newest``; returns as ``identity.encrypted.EncryptAgain``."""
     changed, lost = 0, []
     for each in CertificateAuthority.objects.all():
         try:
@@ -136,7 +139,7 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 
 
 def _current() -> CertificateAuthority:
-    """Return the signing authority, which is created on first use."""
+    """Return the signing authority; the first call creates it."""
     found = CertificateAuthority.objects.filter(state=CURRENT).first()
     if found is None:
         _make(CURRENT)
@@ -145,7 +148,7 @@ def _current() -> CertificateAuthority:
 
 
 def _make(state: str) -> None:
-    """Create an authority unless another process has just created one in this state."""
+    """Create an authority in this state, unless another process has just created one."""
     certificate, key, ends_at = new_authority(timezone.now())
     sealed = keys.CREDENTIALS.current().encrypt(key.encode()).decode()
     try:

@@ -15,7 +15,9 @@ _EDGES = [timedelta(-1), *(timedelta(seconds=bound) for bound in BOUNDS), None]
 
 
 def command_times() -> dict[str, Tally]:
-    """Return kind of command → durations; reads again if rows are added to the totals in the meantime."""
+    """Return kind of command → durations. Reads again, up to ``TRIES`` times, if ``fold`` changes the totals in the
+    meantime.
+    """
     before = _folded()
     for _ in range(TRIES):
         found = {kind: Tally(each.count, each.seconds, list(each.buckets)) for kind, each in before.items()}

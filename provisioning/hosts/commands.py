@@ -23,9 +23,9 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
 
 NOTED_EVERY = timedelta(seconds=5)
-"""Minimum interval between recorded signs of life of a command."""
+"""Minimum interval between two recorded signs of life of a command (reports that its host works on it)."""
 MARGIN = timedelta(seconds=10)
-"""How much later the deadline of a waiting task is than the command's own."""
+"""A task that waits for a command has a deadline this much later than the command's."""
 KEPT = timedelta(days=1)
 """How long finished commands are kept for debugging."""
 
@@ -38,10 +38,11 @@ def topic(host_id: uuid.UUID) -> str:
 def send(
     host_id: uuid.UUID, subject: Subject, body: CommandBody, deadline: datetime | None, *, beside: bool = False
 ) -> HostCommand:
-    """Queue a command to a host in the caller's transaction; sent on commit, and again until it is acknowledged.
+    """Queue a command to a host in the caller's transaction. It is sent on commit, and again until the host
+    acknowledges it.
 
-    ``deadline``: the time by which the host must have reported on it; each sign of life extends it by the same
-    duration.  ``beside``: the command belongs to no task of its subject and runs independently of it.
+    ``deadline``: the time by which the host must have reported the command's end; each sign of life extends it by the
+    same duration. ``beside``: no task of the subject waits for the command.
     """
     now = timezone.now()
     timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
@@ -66,7 +67,7 @@ _SEND = PreparedInsert(HostCommand)
 
 
 def repeat(command: HostCommand, generation: int) -> HostCommand:
-    """Send a finished command again with another generation and a new deadline; as ``send``."""
+    """Send an ended command again, with another generation and a new deadline, in the caller's transaction."""
     now = timezone.now()
     timed = command.timeout is not None
     again = HostCommand.objects.create(
@@ -127,8 +128,9 @@ def awaited(host_id: uuid.UUID) -> list[str]:
 def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
     """Record a sign of life of a command; return its new deadline.
 
-    Returns None without writing if the command has no deadline, if a sign was recorded just now, or if the first sign
-    comes early, because most commands end before a second one.  ``begun``: the host has reported that it began.
+    Returns None, with nothing written, if the command has no deadline, or if less than ``NOTED_EVERY`` has passed since
+    the last recorded sign. The first sign also counts only after that time, unless the host has reported that it began
+    (``begun``), because most commands end before a second sign.
     """
     if command.timeout is None or command.deadline is None:
         return None
@@ -147,7 +149,7 @@ def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
 
 
 def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
-    """Return when to check a command again that is queued on a host that is alive; otherwise None."""
+    """Return when to check a command again, if a live host has acknowledged and not yet begun it; otherwise None."""
     now = timezone.now()
     if command.timeout is None or command.ends_at is None or command.acknowledged_at is None:
         return None
@@ -159,9 +161,9 @@ def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
 
 
 def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
-    """Return when to check these commands again; None if no host works on one of them.
+    """Return the latest time at which to check one of these commands again; None if no host works on any of them.
 
-    A command counts if it is queued on a host that is alive, or if its host gave a sign of life before the deadline.
+    A host works on a command that waits in the queue of a live host, or whose deadline has not passed.
     """
     now, found, rows = timezone.now(), list[datetime](), list(unfinished_now)
     hosts = {host.id: host for host in Host.objects.filter(id__in=[row.host_id for row in rows])}
@@ -175,13 +177,14 @@ def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
 
 
 def postpone(by: timedelta) -> None:
-    """Postpone all deadlines of unfinished commands, because the control plane was down for that time."""
+    """Postpone the deadlines of all unfinished commands by the time for which the control plane was down."""
     timed = HostCommand.objects.filter(finished_at=None, timeout__isnull=False)
     timed.update(deadline=F("deadline") + by, ends_at=F("ends_at") + by)
 
 
 def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
-    """Record that the host has stored these commands; ids of other hosts are ignored.  Returns the number of new ones.
+    """Record that the host has stored these commands; ids of other hosts are ignored. Returns the number of newly
+    acknowledged commands.
 
     A command that another transaction is finishing is skipped, because its end acknowledges it as well.
     """
@@ -206,7 +209,7 @@ _UNACKNOWLEDGED = Prepared(
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
-    """Record that the command has ended, well or badly; False if that was known or the command is another host's.
+    """Record that the command has finished or failed; False if it had ended before or is a command to another host.
 
     The body is deleted, because it may contain passwords.
     """
@@ -231,7 +234,7 @@ def withdraw(commands: QuerySet[HostCommand]) -> int:
 
 
 def send_again(host_id: uuid.UUID) -> int:
-    """Send all unfinished commands again, because the host has lost its stored ones; returns their number."""
+    """Send all unfinished commands again, because the host has lost its stored commands; returns their number."""
     taken = HostCommand.objects.filter(host_id=host_id, finished_at=None).exclude(acknowledged_at=None)
     return taken.update(acknowledged_at=None)
 

@@ -1,7 +1,9 @@
-"""Rotation of hosts' credentials over their links: the old one is valid until the new one is in use.
+"""Rotation of hosts' credentials over the agents' connections: the old one is valid until the new one is in use.
 
-1. An operator requests it: ``credential_wanted_at``. 2. The agent stores a new secret beside the old one and sends it.
-3. Both are valid here. 4. The agent uses the new one and reports that, or sends a hello with it: the old one is void.
+1. An operator requests a new credential (``credential_wanted_at``).
+2. The agent generates a secret, stores it beside the old credential and sends it.
+3. The portal accepts both.
+4. The agent uses the new credential and reports this, or sends a hello with it; the portal then rejects the old one.
 """
 
 import logging
@@ -23,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def renew(names: Iterable[str] = ()) -> list[str]:
-    """Request new credentials from these hosts, or from all enrolled ones; disconnected hosts get the request later.
+    """Request new credentials from these hosts, or from all enrolled hosts; disconnected hosts get the request later.
 
-    Returns their names.  Raises NotFoundError for an unknown name, and then requests none.
+    Returns their names. Raises NotFoundError for an unknown name, and then requests no credentials.
     """
     wanted = sorted(set(names))
     hosts = list(
@@ -42,12 +44,12 @@ def renew(names: Iterable[str] = ()) -> list[str]:
 
 
 def wanted(host_id: uuid.UUID) -> datetime | None:
-    """Return since when a new credential is requested from the host; None if it is not."""
+    """Return when a new credential was requested from the host; None if no request is open."""
     return Host.objects.filter(id=host_id).values_list("credential_wanted_at", flat=True).first()
 
 
 def offered(host_id: uuid.UUID, credential: str) -> None:
-    """Store the new credential beside the old one.  Raises InvalidInputError, also if none was requested."""
+    """Store the new credential beside the old one. Raises InvalidInputError if it is too short or was not requested."""
     check_credential(credential)
     asked = Host.objects.filter(id=host_id).exclude(credential_wanted_at=None)
     if not asked.update(next_credential_digest=digest_of(credential)):

@@ -35,11 +35,11 @@ def create_join_token(host_name: str = "", lifetime: int = 3600) -> str:
 
 
 def enrol(message: Enrol) -> Host:
-    """Enrol a host: the join token is used up, and the agent's credential becomes the host's.
+    """Enrol a host: the join token becomes invalid, and the agent's credential becomes the host's.
 
-    A repeated enrolment after a lost answer (same credential) succeeds again.  A token for a host's name also replaces
-    the credential of a host that has lost its own, or has moved to another machine; its unfinished commands are sent
-    again.  Raises NotAuthenticatedError, InvalidInputError.
+    A repeated enrolment with the same credential succeeds, because the first answer may have been lost. A token for
+    this host's name also replaces the credential of an enrolled host, which has lost it or moved to another machine.
+    The host's unfinished commands are sent again. Raises NotAuthenticatedError, InvalidInputError.
     """
     check_contract(message.contract)
     if not _NAME.fullmatch(message.host):
@@ -101,7 +101,7 @@ def _new_host(name: str) -> Host:
 def authenticate(name: str, credential: str) -> Host:
     """Return the host with this credential; during a rotation the old and the new one are valid.
 
-    Raises NotAuthenticatedError, the same for an unknown name.
+    Raises NotAuthenticatedError, with the same message for an unknown name and for a wrong credential.
     """
     host = Host.objects.filter(name=name).first()
     known = host.credential_digest if host is not None else ""
@@ -114,7 +114,7 @@ def authenticate(name: str, credential: str) -> Host:
 
 
 def uses_next(host: Host, credential: str) -> bool:
-    """Whether an authenticated host used the new credential that was requested."""
+    """Whether the credential with which the host authenticated is its new one, which is not yet in use."""
     return bool(host.next_credential_digest) and hmac.compare_digest(host.next_credential_digest, digest_of(credential))
 
 

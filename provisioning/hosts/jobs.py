@@ -14,7 +14,7 @@ def prune() -> None:
 
 @periodic("hosts.silent", every=5)
 def mark_silent() -> None:
-    """Mark hosts as disconnected that have missed their heartbeats."""
+    """Mark hosts that have missed their heartbeats as disconnected."""
     liveness.mark_silent()
 
 

@@ -21,16 +21,16 @@ MOST = 500
 Thing = tuple[str, str]
 """Kind and name of a leftover."""
 Owner = tuple[str, uuid.UUID | None, int | None]
-"""Kind and id of the subject that a leftover belongs to, None if its name contains no id, and the newest generation of
-the subject that the host has seen.
+"""The subject that a leftover belongs to: its kind, its id (None if the leftover's name contains no id), and the newest
+generation of it that the host has seen (None: unknown).
 """
 
 
 @when_broken_off
 def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
-    """Record the leftovers of a host's audit, and let each handler remove those of its subjects.
+    """Record the leftovers in a host's audit, and let each handler remove leftovers of its own kind of subject.
 
-    Guests without a record are recorded as well.  An audit without a list of leftovers changes nothing.
+    Guests without a record are recorded as leftovers too. An audit without a list of leftovers changes nothing.
     """
     if report.leftovers is None:
         return
@@ -54,7 +54,7 @@ def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
 
 
 def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
-    """Record the current leftovers of a host, in the caller's transaction, and delete the rows of missing ones."""
+    """Record the current leftovers of a host, and delete the rows of others, in the caller's transaction."""
     now = timezone.now()
     rows = {(row.kind, row.name): row for row in Leftover.objects.filter(host_id=host_id)}
     kept = dict(list(things.items())[:MOST])

@@ -1,4 +1,4 @@
-"""Liveness of hosts' agents: links, heartbeats, and the comparison with the records when a host reconnects."""
+"""Liveness of hosts' agents: connections, heartbeats, and the comparison with the records when a host reconnects."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> Host:
-    """Authenticate a host that says hello from ``address``: its credential, its machine and its name.
+    """Verify credential, machine and name of a host whose agent connects from ``address``, and record it as connected.
 
     Raises NotAuthenticatedError, InvalidInputError.
     """
@@ -44,9 +44,9 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
 
 
 def connected(host_id: uuid.UUID, hello: Hello) -> None:
-    """Record that the host is connected, and compare what it has with the records.
+    """Record that the host is connected, and compare the guests, volumes and documents in its hello with the records.
 
-    Raises NotAuthenticatedError if its version of the contract is not supported.
+    Raises NotAuthenticatedError if the agent's version of the contract is not supported.
     """
     check_contract(hello.contract)
     Host.objects.filter(id=host_id).update(
@@ -64,7 +64,9 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:
-    """Return the subjects that a host has by the records, present or on their way, with their newest generations."""
+    """Return the subjects that, by the records, are on the host or on their way to it, and the host's unfinished
+    commands.
+    """
     owned = [subject for handler in HANDLERS for subject in handler.owned_by(host_id)]
     subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]
     return Ownership(subjects=subjects, open=awaited(host_id))
@@ -83,7 +85,7 @@ def heartbeat(host_id: uuid.UUID, clock: float | None = None) -> None:
 
 
 def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, float]:
-    """Return the column with the clock difference of the host; log a warning when it first exceeds the limit."""
+    """Return the column for the host's clock difference; log a warning when the difference first exceeds the limit."""
     if clock is None or not math.isfinite(clock):
         return {}
     ahead = clock - time.time()
@@ -95,13 +97,13 @@ def _clock_difference(host_id: uuid.UUID, clock: float | None) -> dict[str, floa
 
 
 def disconnected(host_id: uuid.UUID) -> None:
-    """Record that the host's link has ended.  The host counts as up until its heartbeats are missed, because links are
-    usually reestablished quickly.
+    """Record that the agent's connection has ended. The host counts as up until it has missed its heartbeats, because
+    agents usually reconnect quickly.
     """
     Host.objects.filter(id=host_id).update(connected=False)
 
 
 def mark_silent() -> None:
-    """Mark hosts as disconnected that have missed their heartbeats."""
+    """Mark hosts that have missed their heartbeats as disconnected."""
     limit = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER)
     Host.objects.filter(connected=True, last_seen_at__lt=limit).update(connected=False)

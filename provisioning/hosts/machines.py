@@ -14,14 +14,14 @@ from provisioning.hosts.models import Host
 log = logging.getLogger(__name__)
 
 TOLD_FOR = timedelta(days=1)
-"""How long a refused machine is reported."""
+"""How long operators see that a second machine was refused."""
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
 
 def check_machine(host: Host, machine: str, address: str = "") -> None:
-    """Record the machine of a host without one; raise NotAuthenticatedError for another machine than the recorded one.
+    """Record the machine of a host that has none recorded; raise NotAuthenticatedError if another machine is recorded.
 
-    ``address`` is the machine's address, recorded for operators.
+    ``address`` is the source address of the agent's connection, recorded for operators.
     """
     check_form(machine)
     if machine == host.machine_id:

@@ -18,8 +18,8 @@ class Host(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=255, unique=True)
     credential_digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the agent's credential, hex
-    next_credential_digest = models.CharField(max_length=64, blank=True)  # of a new one, valid beside the old one
-    credential_wanted_at = models.DateTimeField(null=True)  # an operator has requested a new one
+    next_credential_digest = models.CharField(max_length=64, blank=True)  # of the new credential; both are valid
+    credential_wanted_at = models.DateTimeField(null=True)  # when an operator requested a new credential
     machine_id = models.CharField(max_length=64, blank=True)  # the credential is valid on this machine only
     second_machine_at = models.DateTimeField(null=True)  # when another machine was last refused
     second_machine_address = models.CharField(max_length=45, blank=True)
@@ -32,9 +32,9 @@ class Host(models.Model):
     announced_alive = models.BooleanField(default=False, db_default=False)  # state that was last sent to open pages
     guests_untold = models.BooleanField(
         default=False, db_default=False
-    )  # their interfaces must be sent again after a restore
+    )  # after a restore: its guests' interfaces must be sent again
     last_seen_at = models.DateTimeField(null=True)
-    clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: unknown
+    clock_difference = models.FloatField(null=True)  # seconds that its clock is ahead of the portal's; None: unknown
     contract_version = models.PositiveIntegerField(default=0)
     agent_version = models.CharField(max_length=40, blank=True)
     hypervisor_type = models.CharField(max_length=40, blank=True)
@@ -46,11 +46,11 @@ class Host(models.Model):
     traits = models.JSONField(default=list, db_default=[])  # reported by its agent, OpenStack's names
     custom_traits = models.JSONField(default=list, db_default=[], blank=True)  # set by operators: CUSTOM_…
     cached_images = models.JSONField(default=list)
-    warnings = models.JSONField(default=list)  # sentences: what it lacks or cannot repair
+    warnings = models.JSONField(default=list)  # sentences for operators: missing software, failed repairs …
     tracking = models.JSONField(
         default=dict, db_default={}
-    )  # connections: entries limit share largest, and the largest's port
-    mended = models.JSONField(default=list)  # {"at": Unix time of its clock, "what": text}, the newest last
+    )  # connection tracking: fields of contract.messages.Tracking
+    mended = models.JSONField(default=list)  # repairs: {"at": Unix time by its clock, "what": text}, newest last
     vcpus_total = models.PositiveIntegerField(default=0)
     memory_mb_total = models.PositiveIntegerField(default=0)
     disk_gb_total = models.PositiveIntegerField(default=0)
@@ -66,7 +66,7 @@ class Host(models.Model):
     disk_allocation_ratio = models.FloatField(default=1.0)
     reserved_memory_mb = models.PositiveIntegerField(default=512)
     reserved_disk_gb = models.PositiveIntegerField(default=0)
-    # Overrides by the host's aggregates, written with these; None: the host's own value applies.
+    # Copied from the host's aggregates whenever these change; None: the host's own value applies.
     aggregate_cpu_ratio = models.FloatField(null=True)
     aggregate_ram_ratio = models.FloatField(null=True)
     aggregate_disk_ratio = models.FloatField(null=True)
@@ -107,7 +107,7 @@ class HostCertificate(models.Model):
 
 
 class CachedImage(models.Model):
-    """An image in a host's cache, as its last audit reported; written with ``Host.cached_images``."""
+    """An image in a host's cache, as its last audit reported; written together with ``Host.cached_images``."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="image_rows")
     image_id = models.UUIDField(db_index=True)
@@ -122,7 +122,7 @@ class CachedImage(models.Model):
 class Leftover(models.Model):
     """A domain, disk, tap or other object on a host that no record accounts for, as its last audit reported.
 
-    ``subject_id`` is None if its name contains no id.
+    ``subject_id`` is None if the leftover's name contains no id.
     """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="leftovers")
@@ -130,7 +130,7 @@ class Leftover(models.Model):
     name = models.CharField(max_length=255)
     subject_kind = models.CharField(max_length=20)  # kind of the owner: "server", "network" …
     subject_id = models.UUIDField(null=True)
-    generation = models.PositiveBigIntegerField(null=True)  # newest one of the subject that the host has seen
+    generation = models.PositiveBigIntegerField(null=True)  # the subject's newest one that the host has seen
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -167,10 +167,11 @@ class JoinToken(models.Model):
 class HostCommand(models.Model):
     """One command to one host about one subject; sent until acknowledged, kept until finished.
 
-    ``generation`` is a fence: reports about an older generation of the subject are ignored.  For a server it is the
-    attempt.
+    ``generation`` is a fence: reports about an older generation of the subject are ignored. The generation of a server
+    is its attempt.
 
-    ``deadline`` is extended while the host reports progress; ``ends_at`` is the limit for the start, then for the end.
+    ``deadline`` is extended while the host reports progress; ``ends_at`` is the limit for the start of the command, and
+    after the start for its end.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -181,7 +182,7 @@ class HostCommand(models.Model):
     kind = models.CharField(max_length=40)
     body = models.TextField()  # JSON of the contract's command body
     deadline = models.DateTimeField(null=True)
-    timeout = models.PositiveIntegerField(null=True)  # s without a sign of life until it fails
+    timeout = models.PositiveIntegerField(null=True)  # seconds without a sign of life until it fails
     ends_at = models.DateTimeField(null=True)
     begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject

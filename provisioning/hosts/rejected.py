@@ -17,7 +17,7 @@ MOST = 200
 """Limit of stored reports for each host, which is not trusted."""
 MOST_TRIES = 12
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
-"""Each pause is twice as long as the previous one."""
+"""First and longest pause before a retry; each pause is twice as long as the previous one."""
 KEPT = timedelta(days=7)
 """How long discarded reports are kept for debugging."""
 _MOST_BYTES = 65_536
@@ -47,7 +47,7 @@ def keep(host_id: uuid.UUID, events: Iterable[AgentEvent], error: Exception) -> 
 
 
 def heard_of(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
-    """Return whether a report about this generation of the subject is stored, discarded or not."""
+    """Return whether a report about this generation of the subject is stored, to be retried or discarded."""
     return RejectedReport.objects.filter(subject_kind=kind, subject_id=subject_id, generation=generation).exists()
 
 

@@ -32,8 +32,8 @@ Key = tuple[str, uuid.UUID | None]
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The rows that a batch of events refers to, read together; the subjects are locked. ``ending`` has the commands
-    that the batch ends.
+    """The rows that a batch of events refers to, read together; the subjects are locked. ``ending`` contains the ids of
+    the commands that the batch ends.
     """
 
     subjects: dict[Key, Any]
@@ -45,9 +45,9 @@ class _Records:
 def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
     """Record a host's reports, in one transaction.
 
-    A report counts only for an unfinished command to this host with the report's subject and generation; late, repeated
-    and foreign reports are ignored.  A report whose processing fails is stored and retried, so that it is not lost and
-    does not hold up others.
+    A report counts only for an unfinished command to this host with the report's subject and generation; other reports
+    are ignored. A report whose processing fails is stored and retried, so that it is not lost and does not delay the
+    other reports.
     """
     if not events:
         return
@@ -88,7 +88,7 @@ def _try_again(report: RejectedReport) -> None:
 
 
 def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -> None:
-    """Pass steps, or a single other event, about one subject to its handler."""
+    """Pass events about one subject to its handler: any number of steps, or one event of another kind."""
     key = _subject(events[0])
     subject, handler = records.subjects.get(key), handler_of(key[0])
     if subject is None or handler is None:

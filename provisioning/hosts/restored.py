@@ -1,9 +1,9 @@
 """Recovery after the database was restored from a backup: the hosts may be newer than the records.
 
-Hosts compare generations: they ignore a command with an older generation than the newest that they have seen.  Each
-service that sends generations has a step, which raises them by ``LEAP`` and ends operations that were under way in the
-backup.  Generations between the backup's and the raised one are never used again, so that a host that reports one
-proves that it has seen changes which the records have lost.
+Hosts compare generations: they ignore a command with an older generation than the newest that they have seen. Each
+service that sends generations has a step, which raises its generations by ``LEAP`` and ends operations that were in
+progress in the backup. Generations between the backup's and the raised one are never used again: a host that reports
+such a generation has seen changes that the records have lost.
 """
 
 import time
@@ -22,7 +22,9 @@ from provisioning.jobs.absence import begin_again
 from provisioning.jobs.selectors import ALIVE_WITHIN, newest_beat
 
 LEAP = 1 << 20
-"""Increment of every generation: far more than a backup can be behind, and room for two thousand restores."""
+"""Increment of every generation: far more than the changes since a backup, and small enough for 2,000 restores in a
+32-bit column.
+"""
 LOOK_AGAIN = 12.0
 """Seconds within which running processes give a sign of life: workers every 5 s, hosts every ``HEARTBEAT_INTERVAL``."""
 WORKING = "Web or worker processes are running. Stop them first: they work with records that this command changes."
@@ -30,7 +32,7 @@ WORKING = "Web or worker processes are running. Stop them first: they work with 
 Step = Callable[[], Iterable[str]]
 """Corrects the records of one service, in the caller's transaction; returns sentences for the operator."""
 STEPS = Wired[Step]("The steps after a restore")
-"""Steps of higher layers run first, because their locks come first."""
+"""Steps of higher layers run first, because they lock their rows before those of lower layers."""
 
 
 def after_restore() -> Restore:

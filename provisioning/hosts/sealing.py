@@ -1,4 +1,4 @@
-"""Encrypts passwords and keys of commands in the database, so that no log and no backup contains them."""
+"""Encrypts passwords and volume keys in stored commands, so that no log and no backup contains them."""
 
 import logging
 from collections.abc import Callable
@@ -19,12 +19,12 @@ B = TypeVar("B", bound=CommandBody)
 
 
 def sealed(body: B) -> B:
-    """Return a command as it is stored, with its password encrypted by the credential keys."""
+    """Return a command as it is stored: its password or volume key is encrypted with the credential keys."""
     return _with_password(body, lambda password: keys.CREDENTIALS.current().encrypt(password.encode()).decode())
 
 
 def opened(body: B) -> B | None:
-    """Return a stored command as the host receives it; None if its password cannot be decrypted."""
+    """Return a stored command as the host receives it; None if its password or volume key cannot be decrypted."""
     try:
         return _with_password(body, lambda password: keys.CREDENTIALS.current().decrypt(password.encode()).decode())
     except (InvalidToken, keys.KeysMissingError):
@@ -33,7 +33,7 @@ def opened(body: B) -> B | None:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the passwords of unfinished commands with this key (``identity.encrypted``)."""
+    """Encrypt the secrets of unfinished commands with ``newest``; returns as ``identity.encrypted.EncryptAgain``."""
     changed, lost = 0, []
     unfinished = HostCommand.objects.filter(finished_at=None)
     for command_id, kept in list(unfinished.values_list("id", "body")):

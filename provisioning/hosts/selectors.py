@@ -29,12 +29,12 @@ SEEING_HOSTS = (
     "os_compute_api:os-hosts:update",
     "os_compute_api:os-availability-zone:detail",
 )
-"""Policy rules that allow reading hosts; the API checks the one of its operation."""
+"""Policy rules of which one suffices for reading hosts; the API checks the rule of each operation."""
 
 
 def is_alive(host: Host, now: datetime) -> bool:
     """Whether the host's agent has given a sign of life within HOST_DOWN_AFTER seconds and no operator has forced the
-    host down.  A reconnecting link does not matter.
+    host down. It does not matter whether the agent is connected at the moment.
     """
     since = now - timedelta(seconds=settings.HOST_DOWN_AFTER)
     return not host.forced_down and host.last_seen_at is not None and host.last_seen_at >= since
@@ -51,12 +51,12 @@ def long_ago(now: datetime) -> datetime:
 
 
 def seen_since(since: Any, path: str = "") -> Q:
-    """Return ``alive`` for a given limit, which may be a parameter of a prepared query."""
+    """Return the condition ``alive`` for the limit of ``long_ago``, which may be a parameter of a prepared query."""
     return Q(**{f"{path}forced_down": False, f"{path}last_seen_at__gte": since})
 
 
 def wrong_clock() -> Q:
-    """Return the condition that a host's clock differs from ours by more than CLOCK_DIFFERENCE_LIMIT seconds."""
+    """Return the condition that a host's clock and the portal's differ by more than CLOCK_DIFFERENCE_LIMIT seconds."""
     limit = settings.CLOCK_DIFFERENCE_LIMIT
     return Q(clock_difference__gt=limit) | Q(clock_difference__lt=-limit)
 

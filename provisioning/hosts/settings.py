@@ -3,19 +3,21 @@
 from provisioning.common.environment import integer, networks, number
 
 CPU_ALLOCATION_RATIO = number("NOVELLA_CPU_ALLOCATION_RATIO", 4.0)
-"""VCPUs for each processor, on hosts that enrol; an operator can change it for each host in the admin."""
+"""vCPUs that may be allocated for each processor of a host. Hosts get it when they enrol; an operator can change it for
+each host in the admin.
+"""
 RAM_ALLOCATION_RATIO = number("NOVELLA_RAM_ALLOCATION_RATIO", 1.0)
-"""Memory of guests for each MiB of a host, on hosts that enrol."""
+"""MiB that may be allocated to guests for each MiB of a host. Hosts get it when they enrol."""
 DISK_ALLOCATION_RATIO = number("NOVELLA_DISK_ALLOCATION_RATIO", 1.0)
-"""Disk of guests for each GiB of a host, on hosts that enrol."""
+"""GiB that may be allocated to guests for each GiB of a host. Hosts get it when they enrol."""
 RESERVED_HOST_MEMORY_MB = integer("NOVELLA_RESERVED_HOST_MEMORY_MB", 512, 0, 10_000_000)
 """MiB that are reserved for the host itself."""
 RESERVED_HOST_DISK_GB = integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_000)
 """GiB that are reserved for the host itself."""
 HOST_NETWORKS = networks("NOVELLA_HOST_NETWORKS")
-"""Networks that hosts' addresses between hosts must be in, ``10.9.0.0/24,10.9.1.0/24`` ([networks between
-hosts](operator-guide.md#networks-between-hosts)); without: a host keeps its first reported address, or may change it to
-the source address of its agent's connection.
+"""Networks that must contain the addresses at which hosts reach each other, ``10.9.0.0/24,10.9.1.0/24`` ([networks
+between hosts](operator-guide.md#networks-between-hosts)). Without this setting a host keeps its first reported address,
+or may change it to the source address of its agent's connection.
 """
 HEARTBEAT_INTERVAL = integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
 """Seconds between two heartbeats of an agent."""

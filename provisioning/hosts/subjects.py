@@ -41,7 +41,7 @@ class SubjectHandler(ABC, Generic[S]):
 
     @abstractmethod
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, S]:
-        """Lock these subjects until the transaction ends, then read them; unknown ones are omitted."""
+        """Lock these subjects until the transaction ends, then read them; ids without a subject are omitted."""
 
     @abstractmethod
     def take_steps(self, subject: S, steps: Sequence[Reported]) -> None:
@@ -49,14 +49,14 @@ class SubjectHandler(ABC, Generic[S]):
 
     @abstractmethod
     def take_life(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Process a sign of life of a command, whose new deadline is ``until``."""
+        """Process a sign of life of a command (a report that its host works on it); ``until`` is its new deadline."""
 
     def take_life_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
-        """Process a sign of life of a command that belongs to no task of the subject."""
+        """Process a sign of life of a command for which no task of the subject waits (``beside``)."""
 
     @abstractmethod
     def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
-        """Process the end of a command (``finished`` or ``failed``), which is recorded already.
+        """Process the end of a command (``finished`` or ``failed``); the command is already recorded as ended.
 
         The subject may have a newer generation by now.
         """
@@ -71,19 +71,21 @@ class SubjectHandler(ABC, Generic[S]):
         """Process the list of volume pools that a host serves."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Return what a host has by the records; when its agent starts, it removes everything else."""
+        """Return the subjects on a host by the records. When its agent starts, the agent removes all other subjects."""
         return ()
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
         """Reconcile the records with the guests that a host reports.
 
-        ``complete`` (a ``Hello``): the list is complete and current; that of an audit may be stale.
+        ``complete`` is True for the list in a ``Hello``, which is complete and current; the list in an audit may be
+        stale.
         """
 
     def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
-        """Reconcile the records with the documents of this kind that a host reports, by their subjects.
+        """Reconcile the records with the documents of this kind that a host reports; ``said`` maps the subject to its
+        document.
 
-        ``complete`` as in ``compare``.  Not called if the host does not report documents.
+        ``complete`` as in ``compare``. Not called if the host does not report documents.
         """
 
     def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
@@ -93,18 +95,18 @@ class SubjectHandler(ABC, Generic[S]):
         """Process a change of a host's address."""
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
-        """Return guests without any record; they are stored with the host's leftovers."""
+        """Return the ids of guests without a record; the caller records them as leftovers."""
         return ()
 
     def clear(self, host_id: uuid.UUID, leftovers: Sequence[Leftover]) -> None:
         """Command a host to remove leftovers of subjects that no longer exist.
 
-        ``leftovers`` have names of subjects of this kind, and two audits have seen them.
+        Each leftover belongs to a subject of this kind, and two audits have reported it.
         """
 
 
 HANDLERS = Wired[SubjectHandler[Any]]("The handlers of subjects")
-"""In the order of layers, the highest first: it locks its own rows before those of lower layers."""
+"""Ordered by layer, the highest first, because a higher layer locks its rows before those of lower layers."""
 
 
 def newest_of(event: AgentEvent) -> int | None:

@@ -1,7 +1,7 @@
-"""Agents with an older version of the contract: they get everything that they support.
+"""Agents with an older version of the contract: they receive everything that they support.
 
-An older agent ignores unknown fields.  Commands and calls of a newer version are not sent to it: the command fails
-here, the call is answered with an error, and both messages ask to upgrade the agent.
+An older agent ignores unknown fields. A command or call of a newer version is not sent to it: the command fails, the
+call is answered with an error, and both messages ask the operator to upgrade the agent.
 """
 
 import uuid

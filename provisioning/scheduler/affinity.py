@@ -53,7 +53,7 @@ class DifferentHostFilter(HostFilter):
 
 
 class ServerGroupAffinityFilter(HostFilter):
-    """For the policy affinity: hosts with servers of the request's group, once it has any."""
+    """For the policy affinity: hosts with servers of the request's group; all hosts while the group is empty."""
 
     name = "ServerGroupAffinityFilter"
     kept = ("has the group's servers", "have the group's servers")
@@ -75,7 +75,7 @@ class ServerGroupAffinityFilter(HostFilter):
 
 
 class ServerGroupAntiAffinityFilter(HostFilter):
-    """For the policy anti-affinity: hosts with fewer servers of the request's group than the maximum."""
+    """For the policy anti-affinity: hosts with fewer servers of the request's group than the group's maximum."""
 
     name = "ServerGroupAntiAffinityFilter"
     kept = ("has room for another of the group", "have room for another of the group")

@@ -25,18 +25,18 @@ class Filter(abc.ABC):
     name: str
     """Name in settings, decisions and operators' pages; for built-in filters the name of the class."""
     kept: ClassVar[tuple[str, str]] = ("is left", "are left")
-    """Wording for one host, and for several, that passed: ``1 is left``, ``2 are left``."""
+    """Verb phrases for one host that passed and for several hosts: ``1 is left``, ``2 are left``."""
     needs: ClassVar[frozenset[str]] = frozenset()
     """The fields of ``Facts`` that the filter reads."""
     independent: ClassVar[bool] = False
     """Whether the filter's own ``select`` judges each host independently of the others."""
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether the request contains anything that the filter checks; otherwise it is neither run nor recorded."""
+        """Whether the filter checks anything that the request contains; if not, it is neither run nor recorded."""
         return True
 
     def kept_by(self, spec: RequestSpec) -> tuple[str, str]:
-        """Return ``kept``, or wording that matches the request."""
+        """Return ``kept``, or a more exact pair of phrases for this request."""
         return self.kept
 
     @abc.abstractmethod
@@ -57,9 +57,9 @@ class Filter(abc.ABC):
 
 
 class HostFilter(Filter):
-    """A built-in filter. It defines ``select``, because one comprehension is fast even for 10,000 hosts.
+    """A built-in filter. Subclasses define ``select``, because one comprehension is fast even for 10,000 hosts.
 
-    It defines ``passes`` as well only where looking up a single host is much cheaper.
+    They define ``passes`` as well only where looking up a single host is much cheaper.
     """
 
     independent = True

@@ -15,7 +15,7 @@ from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of ``most`` guests fit; ``where`` maps names of hosts to numbers of guests."""
+    """How many of ``most`` guests fit; ``where`` maps the name of each host with new guests to their number."""
 
     fits: int
     most: int
@@ -54,7 +54,8 @@ def how_many(
     *,
     choose: random.Random | None = None,
 ) -> Count:
-    """Place guests one after the other until one does not fit or ``most`` are placed; each joins the request's group.
+    """Place guests one after the other until one does not fit or ``most`` are placed. Each placed guest becomes a
+    member of the request's server group.
 
     If every filter judges each host independently, the filters run over all hosts once, not once for each guest.
     """
@@ -76,7 +77,7 @@ def how_many(
 
 
 def _filled(hosts: Sequence[HostState], placements: _Placements, options: Options, most: int) -> bool:
-    """Fill all hosts if they take at most ``most`` guests in total. Otherwise place no guest and return False."""
+    """Fill all hosts if at most ``most`` guests fit on them in total. Otherwise place no guest and return False."""
     tried = _Placements(placements.spec)
     fitting, _, _ = apply_filters(hosts, options.driver.request(tried.spec, options), options.driver.filters(options))
     _fill(fitting, tried, options, most + 1)
@@ -92,7 +93,7 @@ def _filled(hosts: Sequence[HostState], placements: _Placements, options: Option
 
 
 def _fill(fitting: Sequence[HostState], placements: _Placements, options: Options, most: int) -> None:
-    """Fill one host after the other until ``most`` guests are placed; each host takes at least one."""
+    """Fill one host after the other until ``most`` guests are placed. Each host has capacity for at least one."""
     filters = options.driver.filters(options)
     for host in fitting:
         state = placements.place(host)
@@ -105,7 +106,7 @@ def _fill(fitting: Sequence[HostState], placements: _Placements, options: Option
 def _one_by_one(
     hosts: Sequence[HostState], placements: _Placements, options: Options, most: int, choose: random.Random
 ) -> None:
-    """Place up to ``most`` guests, with a new decision for each."""
+    """Place up to ``most`` guests, with a new decision for each guest."""
     for _ in range(most):
         ranked = decide(placements.now(hosts), placements.spec, options, choose=choose).ranked
         if not ranked:
@@ -114,7 +115,7 @@ def _one_by_one(
 
 
 def placed(host: HostState, spec: RequestSpec) -> HostState:
-    """Return the host with one more guest of this kind, which is being built."""
+    """Return the host's state with one more guest, counted as a build in progress."""
     ops = {**host.facts.io_ops, host.raw_id: host.io_ops + 1}
     return host._replace(
         vcpus_allocated=host.vcpus_allocated + spec.vcpus,
@@ -126,7 +127,7 @@ def placed(host: HostState, spec: RequestSpec) -> HostState:
 
 
 def joined(spec: RequestSpec, host: HostState) -> RequestSpec:
-    """Return the request of the next guest after one was placed on the host."""
+    """Return the request for the next guest: the group has one more member on the host."""
     if spec.group is None:
         return spec
     members = {**spec.group.members, host.id: spec.group.members.get(host.id, 0) + 1}

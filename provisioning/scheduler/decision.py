@@ -18,9 +18,9 @@ class FilterResult:
     words: str = ""
     """Common property of the hosts that passed, in singular or plural according to ``after``: ``have the memory``."""
     asked: int | None = None
-    """The requested amount, for filters with an amount."""
+    """The requested amount; None for filters without an amount, or if all passed."""
     most: int | None = None
-    """The most that one of the given hosts has, if some did not pass."""
+    """The largest amount that one of the given hosts has; None for filters without an amount, or if all passed."""
     unit: str = ""
     """``MiB``, ``GiB`` or empty."""
     seconds: float = field(default=0.0, compare=False)
@@ -33,7 +33,7 @@ class Ranked:
     host: HostState
     weight: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Weigher → its part of ``weight``, without weighers for which all hosts were equal."""
+    """Weigher → its part of ``weight``; weighers that rated all hosts equal are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Decision:
     """The hosts in the order in which they should be tried, and what each filter did."""
 
     ranked: tuple[Ranked, ...]
-    """The best suitable hosts; ``suitable`` counts all of them."""
+    """The best suitable hosts, at most ``Options.best``; ``suitable`` is the number of all suitable hosts."""
     filters: tuple[FilterResult, ...]
     driver: str = "filter"
     hosts: int = 0

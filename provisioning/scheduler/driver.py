@@ -15,14 +15,14 @@ from provisioning.scheduler.weighers import Weigher
 
 
 class Driver(abc.ABC):
-    """Ranks the hosts that passed all filters; so a driver cannot choose a host that a filter rejected."""
+    """Ranks the hosts that passed all filters. A driver cannot choose a host that a filter rejected."""
 
     name: str
     ranks_all: ClassVar[bool] = False
     """Whether ``order`` returns all suitable hosts up to ``options.best``; guests can then be counted faster."""
 
     def request(self, spec: RequestSpec, options: Options) -> RequestSpec:
-        """Return the request with additions of the driver."""
+        """Return the request, changed by the driver before the filters run."""
         return spec
 
     def filters(self, options: Options) -> tuple[Filter, ...]:
@@ -33,8 +33,8 @@ class Driver(abc.ABC):
     def order(
         self, hosts: Sequence[HostState], spec: RequestSpec, options: Options, choose: random.Random
     ) -> list[Ranked]:
-        """Return the best ``options.best`` of ``hosts``, best first. All of them can take the guest, and there is at
-        least one.
+        """Return at most ``options.best`` of ``hosts``, best first. ``hosts`` is not empty, and each of them has passed
+        all filters.
         """
 
 
@@ -47,13 +47,15 @@ class Options:
     """In order of execution."""
     weighers: tuple[Weigher, ...]
     subset_size: int = 1
-    """The first host is chosen at random among this many best ones, so that concurrent workers do not all choose the
-    same host.
+    """Number of best hosts among which the first one is chosen at random, so that concurrent workers do not all choose
+    the same host.
     """
     max_instances_per_host: int = 0
-    """For hosts whose aggregates set no limit; 0: unlimited."""
+    """Maximum number of servers on a host whose aggregates set no limit; 0: unlimited. ``max_io_ops_per_host`` does the
+    same for builds, copies and migrations in progress.
+    """
     max_io_ops_per_host: int = 0
     default_zone: str = ""
-    """For requests without a zone, with the driver ``availability-zone``."""
+    """The driver ``availability-zone`` uses this zone for requests without a zone."""
     best: int = 50
     """Maximum number of ranked hosts."""

@@ -13,7 +13,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 
 class FilterDriver(Driver):
-    """Ranks hosts by the sum of their weights, equal ones in random order."""
+    """Ranks hosts by the sum of their weights; hosts of equal weight are in random order."""
 
     name = "filter"
     ranks_all = True

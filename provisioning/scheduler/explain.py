@@ -1,4 +1,4 @@
-"""A decision in one sentence for the server's owner, without names of hosts."""
+"""Describes a decision in one sentence for the server's owner, without names of hosts."""
 
 from provisioning.scheduler.condition import hosts_in_words
 from provisioning.scheduler.decision import Decision, FilterResult
@@ -41,5 +41,5 @@ def in_words(amount: int, unit: str) -> str:
 
 
 def explain(decision: Decision) -> str:
-    """Return why there is no host; empty when there is one."""
+    """Return why no host is suitable; empty if one is."""
     return "" if decision.ranked else funnel(decision)

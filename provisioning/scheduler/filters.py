@@ -72,7 +72,7 @@ class AvailabilityZoneFilter(HostFilter):
 
 
 class RequireZoneFilter(HostFilter):
-    """Rejects all hosts if the request names no zone; for the driver that requires one."""
+    """Rejects all hosts if the request names no zone; only ``AvailabilityZoneDriver`` runs it."""
 
     name = "RequireZoneFilter"
     kept = ("is in the zone", "are in the zone")
@@ -88,7 +88,7 @@ class RequireZoneFilter(HostFilter):
 
 
 class RetryFilter(HostFilter):
-    """Hosts that have not failed this request before."""
+    """Hosts on which this request has not failed."""
 
     name = "RetryFilter"
     kept = ("has not failed it", "have not failed it")

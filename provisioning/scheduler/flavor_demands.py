@@ -10,7 +10,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 
 class AggregateInstanceExtraSpecsFilter(HostFilter):
-    """Hosts in aggregates with the metadata that the flavor's ``aggregate_instance_extra_specs:`` require."""
+    """Hosts in aggregates with the metadata that the extra specs ``aggregate_instance_extra_specs:…`` require."""
 
     name = "AggregateInstanceExtraSpecsFilter"
     kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
@@ -31,8 +31,8 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
 
 
 class ComputeCapabilitiesFilter(HostFilter):
-    """Hosts with the ``capabilities:`` that the flavor requires; capabilities that a host does not report count as
-    missing.
+    """Hosts with the capabilities that the flavor's extra specs ``capabilities:…`` require. A capability that the host
+    does not report counts as missing.
     """
 
     name = "ComputeCapabilitiesFilter"

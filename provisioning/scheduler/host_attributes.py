@@ -8,7 +8,7 @@ from provisioning.scheduler.spec import HostState
 
 MIB_PER_GIB = 1024
 Value = int | str | frozenset[str]
-"""A number, a word, or several words."""
+"""Value of an attribute: a number, a word, or several words."""
 
 NUMBERS: dict[str, Callable[[HostState], int]] = {
     "free_ram_mb": attrgetter("free_memory_mb"),
@@ -56,7 +56,7 @@ NAMES: dict[str, Callable[[HostState], str]] = {
     "host": attrgetter("name"),
     "hypervisor_hostname": attrgetter("name"),
 }
-"""For extra specs only, which operators write; a user's query must not reveal names of hosts."""
+"""Attributes for extra specs only, which operators write. Users write queries, which must not reveal hosts' names."""
 ALL: Mapping[str, Callable[[HostState], Value]] = {**NUMBERS, **WORDS, **LISTS, **NAMES}
 
 

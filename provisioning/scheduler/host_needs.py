@@ -1,4 +1,4 @@
-"""The filter for requirements of an image and a flavor on hosts: reported traits, and things that no host offers."""
+"""The filter for requirements of an image or a flavor on a host: reported traits, and features that no host offers."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ class HostNeedsFilter(HostFilter):
 
 
 def offers(host: HostState, need: HostNeed) -> bool:
-    """Whether a host meets a requirement."""
+    """Whether a host meets a requirement: it has the trait, or does not have a forbidden one."""
     return (need.trait in host.traits) is not need.forbidden
 
 

@@ -10,7 +10,7 @@ from provisioning.scheduler.spec import HostState, RequestSpec
 
 _SAME = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "i386": "i686"}
 _ALSO = {"kvm": frozenset({"qemu"})}
-"""Hypervisor → others whose images it also runs."""
+"""Hypervisor → other hypervisors whose images it also runs."""
 _CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d{1,6}(?:\.\d{1,6}){0,3})\s*", re.ASCII)
 _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "<": operator.lt,
@@ -25,7 +25,7 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 class ImagePropertiesFilter(HostFilter):
     """Hosts with the processor architecture, hypervisor and version that the image requires.
 
-    Hosts that have not reported theirs pass.
+    A value that the host has not reported is not compared.
     """
 
     name = "ImagePropertiesFilter"
@@ -71,13 +71,13 @@ def _with_processor(hosts: Sequence[HostState], spec: RequestSpec) -> list[HostS
 
 
 def _hypervisor(spec: RequestSpec) -> str:
-    """``kvm >=6.0``; empty if the image has no requirement."""
+    """Return the image's requirement as text, like ``kvm >=6.0``; empty if the image has none."""
     return f"{spec.hypervisor_type} {spec.hypervisor_versions}".strip()
 
 
 @lru_cache(maxsize=1024)
 def is_hypervisor(has: str, wanted: str) -> bool:
-    """Whether a hypervisor runs images for the wanted one; empty values match everything."""
+    """Whether the hypervisor ``has`` runs images for the hypervisor ``wanted``; True if one of them is empty."""
     plain, asked = has.strip().lower(), wanted.strip().lower()
     return not (plain and asked) or asked == plain or asked in _ALSO.get(plain, ())
 

@@ -52,7 +52,7 @@ def _compared(sign: str, value: str | frozenset[str], operand: str) -> bool:
 
 
 def _alternatives(words: Sequence[str]) -> set[str]:
-    """``<or> a <or> b`` → a, b."""
+    """Return the set {a, b} for the words of ``<or> a <or> b``."""
     return {word for word in words if word != "<or>"}
 
 

@@ -95,14 +95,14 @@ _RESOURCE_WEIGHERS = (RAMWeigher.name, CPUWeigher.name, DiskWeigher.name)
 _PLACEMENTS = {"spread": 1.0, "pack": -1.0}
 
 FILTERS: tuple[Filter, ...] = tuple(each() for each in _OUR_FILTERS)
-"""All built-in filters, without a limit on the number of servers on a host."""
+"""All built-in filters; the number of servers on a host is unlimited unless an aggregate limits it."""
 WEIGHERS: tuple[Weigher, ...] = tuple(each() for each in _OUR_WEIGHERS)
 DEFAULTS = Options(FilterDriver(), FILTERS, WEIGHERS)
-"""The options without settings."""
+"""The options if no setting is set."""
 
 
 class _Settings(NamedTuple):
-    """The settings as a cache key."""
+    """The scheduler's settings as a hashable cache key."""
 
     driver: str
     filters: tuple[str, ...]
@@ -182,7 +182,8 @@ def _weighers(settings: _Settings) -> tuple[Weigher, ...]:
 def facts_needed(spec: RequestSpec, options: Options) -> frozenset[str]:
     """Return the fields of ``Facts`` that a decision reads, and ``hardware`` if it reads architecture or hypervisor.
 
-    Custom classes always get the hardware, because they do not declare it.
+    With a custom driver, filter or weigher the result contains ``hardware``, because custom classes do not declare
+    whether they read it.
     """
     filters = [each for each in options.driver.filters(options) if each.applies(spec)]
     weighers = [each for each in options.weighers if each.multiplier and each.applies(spec)]

@@ -12,7 +12,9 @@ Key = TypeVar("Key", float, tuple[int, int])
 
 
 def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Weigher]) -> dict[str, list[float]]:
-    """Return weigher → part of each host's weight, up to its multiplier; without weighers for which all are equal."""
+    """Return weigher → its part of the weight of each host, between 0 and its multiplier. Weighers that rate all hosts
+    equal are omitted.
+    """
     given = {}
     for weigher in weighers:
         if not weigher.multiplier or not weigher.applies(spec):
@@ -26,7 +28,7 @@ def shares(hosts: Sequence[HostState], spec: RequestSpec, weighers: Sequence[Wei
 
 
 def best(keys: Sequence[Key], most: int, choose: random.Random) -> list[int]:
-    """Return the indexes of the ``most`` greatest keys, greatest first, equal ones in random order."""
+    """Return the indexes of the ``most`` greatest keys, greatest first; equal keys are in random order."""
     if len(keys) <= most:
         order = list(range(len(keys)))
         choose.shuffle(order)

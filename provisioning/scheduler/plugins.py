@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class HasName(Protocol):
-    """A filter or a weigher."""
+    """A filter or a weigher: an object with a name."""
 
     name: str
 
@@ -14,7 +14,7 @@ class HasName(Protocol):
 Part = TypeVar("Part")
 Named = TypeVar("Named", bound=HasName)
 DEFAULT = "default"
-"""Represents all built-in ones in a list, in their order."""
+"""In a list of filters or weighers: all built-in ones, in their order."""
 
 
 class SchedulerSettingError(ValueError):
@@ -33,7 +33,9 @@ def expanded(setting: str, names: Iterable[str], known: Iterable[str]) -> Iterat
 
 
 def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callable[[], Part]]) -> Part:
-    """Create the part with this name or path. Raises SchedulerSettingError for an unknown name or an invalid path."""
+    """Create the filter, weigher or driver with this name or dotted path. Raises SchedulerSettingError for an unknown
+    name or an invalid path.
+    """
     if name in ours:
         return ours[name]()
     what = kind.__name__.lower()
@@ -57,7 +59,7 @@ def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callabl
 
 
 def distinct(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
-    """Return the parts. Raises SchedulerSettingError when two of them have the same name."""
+    """Return the filters or weighers as a tuple. Raises SchedulerSettingError when two of them have the same name."""
     found: dict[str, Named] = {}
     for part in parts:
         if part.name in found:

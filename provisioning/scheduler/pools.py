@@ -41,12 +41,14 @@ class PoolView:
 
     @property
     def limit_gb(self) -> float:
-        """Total size of volumes that may be allocated."""
+        """GiB that may be allocated to volumes in total."""
         return self.total_gb * (1 - self.reserved_percentage / 100) * self.max_over_subscription_ratio
 
     @property
     def left_gb(self) -> int:
-        """Maximum size of a new volume: the rest of the limit, but at most the free space with over-subscription."""
+        """Maximum size of a new volume in GiB: the rest of the limit, but at most the free space with
+        over-subscription.
+        """
         really_free = max(self.free_gb - self.total_gb * self.reserved_percentage / 100, 0)
         return max(int(min(self.limit_gb - self.allocated_gb, really_free * self.max_over_subscription_ratio)), 0)
 
@@ -61,14 +63,16 @@ class PoolRequest:
     encrypted: bool = False
     multiattach: bool = False
     same: frozenset[uuid.UUID] | None = None
-    """If set, only these pools: those of the volumes in ``same_host``, or that of the source."""
+    """The only acceptable pools: those of the volumes in ``same_host``, or that of the volume or snapshot that is
+    copied; None: any pool.
+    """
     different: frozenset[uuid.UUID] = frozenset()
     failed: frozenset[uuid.UUID] = frozenset()
     """Pools that have failed this request before."""
 
     @property
     def zones(self) -> frozenset[str]:
-        """The zones of the type; empty: any."""
+        """The zones of the volume type; empty: any."""
         return zones_of(self.extra_specs)
 
 
@@ -82,7 +86,7 @@ class PoolFilter(abc.ABC):
 
     name: ClassVar[str]
     kept: ClassVar[tuple[str, str]]
-    """Wording for one pool, and for several, that passed."""
+    """Verb phrases for one pool that passed and for several pools."""
 
     def applies(self, request: PoolRequest) -> bool:
         """Whether the request contains anything that the filter checks."""
@@ -196,7 +200,7 @@ class RetryFilter(PoolFilter):
 
 
 class SameBackendFilter(PoolFilter):
-    """The pools of the volumes in ``same_host``, or of the source."""
+    """The pools of the volumes in ``same_host``, or the pool of the volume or snapshot that is copied."""
 
     name = "SameBackendFilter"
     kept = ("is the requested pool", "are requested pools")
@@ -269,13 +273,13 @@ class PoolDecision:
     filters: tuple[FilterResult, ...]
     pools: int
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Filter → names of the pools that it rejected, for operators."""
+    """Filter → names of the first ten pools that it rejected, for operators."""
 
 
 def decide_pool(
     pools: Sequence[PoolView], request: PoolRequest, *, choose: random.Random | None = None
 ) -> PoolDecision:
-    """Rank the pools that pass all filters, the largest capacity first, equal ones in random order."""
+    """Rank the pools that pass all filters, the largest capacity first; equal pools are in random order."""
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     left, results, losses = list(pools), list[FilterResult](), dict[str, tuple[str, ...]]()
     for judge in FILTERS:

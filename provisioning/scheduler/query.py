@@ -31,7 +31,7 @@ _LOGIC = ("and", "or", "not")
 
 
 class Operand(NamedTuple):
-    """A part of a condition: its kind, and a function that reads it from a host (None: not reported)."""
+    """An operand of a condition: its kind, and a function that reads its value from a host (None: not reported)."""
 
     kind: str
     of: Callable[[HostState], Any]

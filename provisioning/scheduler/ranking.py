@@ -10,13 +10,13 @@ from provisioning.scheduler.driver import Options
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 NAMED_LOSSES = 10
-"""Number of hosts rejected by a filter whose names are recorded."""
+"""Maximum number of rejected hosts whose names are recorded for each filter."""
 
 
 def decide(
     hosts: Sequence[HostState], spec: RequestSpec, options: Options, *, choose: random.Random | None = None
 ) -> Decision:
-    """Rank the hosts that pass all filters, best first; ``choose`` is the source of randomness."""
+    """Rank the hosts that pass all filters, best first; ``choose`` is the source of randomness, None: a new one."""
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     driver = options.driver
     wanted = driver.request(spec, options)
@@ -30,7 +30,11 @@ def decide(
 def apply_filters(
     hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]
 ) -> tuple[list[HostState], list[FilterResult], dict[str, tuple[str, ...]]]:
-    """Return the passing hosts, the results of the filters until no host was left, and the names of rejected hosts."""
+    """Return the hosts that pass all filters, one result for each filter that ran, and the names of rejected hosts by
+    filter.
+
+    No other filter runs once no host is left.
+    """
     left, results, losses = list(hosts), list[FilterResult](), dict[str, tuple[str, ...]]()
     for judge in filters:
         if not judge.applies(spec):

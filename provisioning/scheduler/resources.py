@@ -96,10 +96,10 @@ class DiskFilter(ResourceFilter):
 
 
 class CountFilter(HostFilter):
-    """Hosts below a limit on a number of servers: that of their aggregates, or by default ``most``."""
+    """Hosts below a limit on a number of servers: the limit of the host's aggregates, or else ``most``."""
 
     def __init__(self, most: int = 0) -> None:
-        """``most`` 0: unlimited."""
+        """``most`` applies to hosts whose aggregates set no limit; 0: unlimited."""
         self.most = most or inf
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:

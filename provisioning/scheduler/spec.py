@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RawId = uuid.UUID | str
-"""The id of a host with the database driver's type; converted to a UUID only when needed."""
+"""A host's id with the type that the database driver returns; converted to a UUID only when needed."""
 
 
 def raw_ids(ids: Iterable[uuid.UUID]) -> frozenset[RawId]:
-    """Return ids in all forms that database drivers return, to compare with raw ids."""
+    """Return the ids in every form that a database driver returns, for comparison with raw ids."""
     return frozenset(form for each in ids for form in (each, each.hex, str(each)))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A server's group: Nova's name of its policy, and the number of the other members on each host."""
+    """The requested server's group: Nova's name of the policy, and host id → number of its other servers there."""
 
     policy: str
     members: Mapping[uuid.UUID, int] = field(default_factory=dict)
@@ -30,9 +30,9 @@ class HostNeed(NamedTuple):
     asked: str
     """The property and its value in the image or flavor: ``os_secure_boot=required``."""
     words: str
-    """Its name in reasons: ``Secure Boot``."""
+    """The requirement's name in reasons: ``Secure Boot``."""
     trait: str = ""
-    """The trait of hosts that meet it; empty: no host does."""
+    """The trait of hosts that meet the requirement; empty: no host meets it."""
     forbidden: bool = False
 
 
@@ -46,7 +46,7 @@ class RequestSpec:
     availability_zone: str = ""
     """Empty: any."""
     excluded_hosts: frozenset[uuid.UUID] = frozenset()
-    """Hosts that failed this request."""
+    """Hosts on which this request has failed."""
     requested_host: str = ""
     """Name of the only acceptable host; empty: any."""
     same_hosts: frozenset[uuid.UUID] | None = None
@@ -86,10 +86,10 @@ class Facts:
     with_image: frozenset[RawId] = frozenset()
     """Hosts that have the request's image in their cache."""
     aggregate_metadata: Mapping[RawId, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    """Key → values of all aggregates of the host."""
+    """Metadata key → its values in all aggregates of the host."""
     cpu_info: Mapping[RawId, Mapping[str, str]] = field(default_factory=dict)
     traits: Mapping[RawId, frozenset[str]] = field(default_factory=dict)
-    """Names of traits in OpenStack; ``CUSTOM_…`` are defined by operators."""
+    """Names of the host's traits, as in OpenStack; operators define ``CUSTOM_…``."""
 
 
 NO_FACTS = Facts()
@@ -97,7 +97,7 @@ NO_FACTS = Facts()
 
 class HostState(NamedTuple):
     """The recorded state of a host: memory in MiB, disk in GiB. ``*_limit`` are the amounts that may be allocated,
-    including ratios and reserved amounts.
+    after reserved amounts and ratios.
     """
 
     raw_id: RawId
@@ -116,11 +116,11 @@ class HostState(NamedTuple):
     failed_builds: int = 0
     """Number of failed builds since the last successful one."""
     max_instances: int | None = None
-    """Limit of its aggregates (``max_instances_per_host``); None: the setting applies."""
+    """Limit set by the host's aggregates (``max_instances_per_host``); None: the setting applies."""
     max_io_ops: int | None = None
-    """Limit of its aggregates (``max_io_ops_per_host``); None: the setting applies."""
+    """Limit set by the host's aggregates (``max_io_ops_per_host``); None: the setting applies."""
     architecture: str = ""
-    """Read only with the fact ``hardware``, as are the hypervisor's type and version."""
+    """Processor architecture. It and the hypervisor's type and version are read only with the fact ``hardware``."""
     hypervisor_type: str = ""
     hypervisor_version: int = 0
     """libvirt's number: major * 1,000,000 + minor * 1,000 + release."""
@@ -147,12 +147,12 @@ class HostState(NamedTuple):
 
     @property
     def has_image(self) -> bool:
-        """Whether the request's image is in its cache."""
+        """Whether the host has the request's image in its cache."""
         return self.raw_id in self.facts.with_image
 
     @property
     def aggregate_metadata(self) -> Mapping[str, frozenset[str]]:
-        """Key → values of all its aggregates."""
+        """Metadata key → its values in all aggregates of the host."""
         return self.facts.aggregate_metadata.get(self.raw_id, {})
 
     @property
@@ -162,7 +162,7 @@ class HostState(NamedTuple):
 
     @property
     def traits(self) -> frozenset[str]:
-        """Names of its traits in OpenStack; ``CUSTOM_…`` are defined by operators."""
+        """Names of the host's traits, as in OpenStack; operators define ``CUSTOM_…``."""
         return self.facts.traits.get(self.raw_id, _NO_TRAITS)
 
 

@@ -1,4 +1,4 @@
-"""Weighers, which determine the preferred ones among the suitable hosts."""
+"""Weighers, which express preferences among the suitable hosts."""
 
 import abc
 import uuid
@@ -10,7 +10,8 @@ from provisioning.scheduler.spec import HostState, RawId, RequestSpec, raw_ids
 
 
 class Weigher(abc.ABC):
-    """A preference. The weights of all hosts are scaled to 0…1, multiplied, and added up over all weighers.
+    """A preference among suitable hosts. Its weights of all hosts are scaled to 0…1 and multiplied by ``multiplier``; a
+    host's total weight is the sum over all weighers.
 
     A negative multiplier prefers the opposite.
     """
@@ -27,7 +28,7 @@ class Weigher(abc.ABC):
             self.multiplier = multiplier
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether the weigher has a preference for this request; otherwise it is not run."""
+        """Whether the weigher has a preference for this request; if not, the weigher is not run."""
         return True
 
     @abc.abstractmethod
@@ -76,7 +77,7 @@ class DiskWeigher(Weigher):
 
 
 class IoOpsWeigher(Weigher):
-    """Prefers the host with the fewest servers being built, copied or moved."""
+    """Prefers the host with the fewest servers being built, copied or migrated."""
 
     name = "IoOpsWeigher"
     needs = frozenset({"io_ops"})
@@ -102,7 +103,7 @@ class BuildFailureWeigher(Weigher):
 
 
 class ImageCachedWeigher(Weigher):
-    """Prefers hosts that have the image in their cache."""
+    """Prefers hosts that have the request's image in their cache."""
 
     name = "ImageCachedWeigher"
     multiplier = 0.5
