@@ -1,10 +1,12 @@
-"""Registers the wiring of the domains with Django."""
+"""Registers the connection of the apps (``wiring``) with Django."""
 
 from django.apps import AppConfig
 
 
 class ProvisioningConfig(AppConfig):
-    """The last of the apps below the portal: connects them when all models are loaded."""
+    """Connects all apps of ``provisioning`` when Django has loaded their models; it comes after them in
+    INSTALLED_APPS.
+    """
 
     name = "provisioning"
     label = "provisioning"

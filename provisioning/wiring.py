@@ -1,4 +1,6 @@
-"""Connects the domains: everything that a lower layer gets from a higher one, and every module that runs by itself."""
+"""Connects the layers: passes entries of higher layers to lower ones, and imports the modules that register jobs,
+tasks, actions and checks.
+"""
 
 from django.core.checks import register as register_check
 
@@ -103,11 +105,13 @@ WORKING = (
     provisioning.doctor.checks,
     provisioning.doctor.jobs,
 )
-"""Modules with jobs, periodic work, tasks of volumes, actions of servers or checks of the doctor."""
+"""Modules that register jobs, periodic jobs, tasks of volumes, actions of servers or checks of the doctor when they are
+imported.
+"""
 
 
 def connect() -> None:
-    """Connect all; Django has loaded the models."""
+    """Connect all apps; must be called after Django has loaded the models."""
     _owners()
     _limits()
     _retention()

@@ -1,13 +1,15 @@
-"""Runs work in a temporary child process before forks, so that it leaves no threads or open database connections."""
+"""Runs work in a temporary child process, so that the parent process has no threads or open database connections when
+it forks later.
+"""
 
 import os
 from collections.abc import Callable
 
 
 def in_child(work: Callable[[], None]) -> str:
-    """Run ``work`` in a child process and return the text of its exception, or an empty text.
+    """Run ``work`` in a child process; return the text of its exception, or an empty text.
 
-    Only for processes with a single thread.
+    The calling process must have a single thread.
     """
     reading, writing = os.pipe()
     child = os.fork()

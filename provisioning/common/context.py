@@ -20,7 +20,9 @@ class RequestContext:
     user_id: uuid.UUID | None
     user_name: str
     project_id: uuid.UUID | None
-    """None: a token with domain or system scope, or unscoped; valid for Identity only."""
+    """None for system, domain-scoped and unscoped tokens, which only the Identity API accepts, and for jobs of the
+    cloud itself.
+    """
     project_name: str = ""
     user_domain_id: str = "default"
     project_domain_id: str = "default"
@@ -37,7 +39,7 @@ class RequestContext:
     audit_id: str = ""
     """The token's audit id; empty for jobs."""
     sign_in_id: uuid.UUID | None = None
-    """The session of the token."""
+    """The session of the token; None without a token."""
     application_credential_id: uuid.UUID | None = None
     unrestricted: bool = True
     """Whether the caller may create and delete application credentials; False for most application credentials."""
@@ -65,7 +67,8 @@ class RequestContext:
     def without_person(self) -> RequestContext:
         """Return the same rights without the user, for answers that are shared by all users with these rights.
 
-        Contexts that differ in nothing else are equal. A policy rule that depends on the user raises an error.
+        The results for two contexts that differ only in the user are equal. A policy rule that depends on the user
+        raises an error.
         """
         return RequestContext(
             user_id=NOBODY,

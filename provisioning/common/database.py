@@ -16,7 +16,9 @@ def database_size() -> int:
 
 
 def rows_of_tables(tables: Sequence[str]) -> dict[str, int]:
-    """Return the number of rows of each table, with one query; on PostgreSQL the estimates of its statistics."""
+    """Return the number of rows of each table, with one query. On PostgreSQL the numbers are estimates from its
+    statistics.
+    """
     if connection.vendor == "postgresql":
         query = "SELECT relname, n_live_tup FROM pg_stat_user_tables WHERE relname = ANY(%s)"
         parameters: list[str] | list[list[str]] = [list(tables)]

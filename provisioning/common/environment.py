@@ -29,7 +29,9 @@ DECLARED: dict[str, Declaration] = {}
 
 
 def declare(name: str, default: str = "", values: str = "", *, shown: str = "") -> str:
-    """Record a setting, and return its name. ``shown`` describes a default that depends on something."""
+    """Record a setting, and return its name. ``shown`` describes the default in the documentation if it is not a
+    constant.
+    """
     DECLARED.setdefault(name, Declaration(shown or (default and f"`{default}`"), values))
     return name
 

@@ -35,9 +35,9 @@ class Effect(StrEnum):
     """The effect of a demand."""
 
     HONOURED = "honoured"
-    """The guest or its host is as demanded."""
+    """The guest gets what the demand specifies."""
     PLACED = "placed"
-    """Only suitable hosts are chosen; without one there is no valid host."""
+    """The scheduler chooses only hosts that satisfy the demand; if there is none, no valid host is found."""
     REFUSED = "refused"
     """A launch with this demand is rejected."""
     IGNORED = "ignored"
@@ -86,7 +86,9 @@ class Demand:
         return ", ".join(found)
 
     def shown(self, source: Source) -> list[str]:
-        """Return the names in images or in flavors for pages; empty if the source cannot have the property."""
+        """Return the property's names in images or in flavors as pages show them; empty if the source cannot have the
+        property.
+        """
         if source not in self.sources:
             return []
         if self.hardware is not None:
@@ -95,7 +97,7 @@ class Demand:
         return [re.sub(r"^hw ", _PREFIX[source], name) for name in names]
 
     def names(self, source: Source) -> re.Pattern[str]:
-        """Return the pattern of the names in images or in flavors."""
+        """Return the pattern that the property's names match in images or in flavors."""
         if self.hardware is not None:
             return re.compile(re.escape(self.hardware.name_in(source)))
         return re.compile(re.sub(r"^hw ", _PREFIX[source], self.name))
@@ -113,7 +115,7 @@ def _is_among(value: str, accepted: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A property with its value and its demand."""
+    """A property of an image or flavor, with its value and the demand that defines it."""
 
     name: str
     value: str
@@ -124,7 +126,7 @@ class Said:
         return f"{self.name}={self.value[:80]}"
 
     def __str__(self) -> str:
-        """Return the property, its value, and the reason of the rejection."""
+        """Return the property, its value, and the reason why launches are rejected."""
         if self.demand.effect == Effect.REFUSED:
             return f"{self.text} cannot be met by this cloud: {self.demand.meaning}"
         return f"{self.text} cannot be met by this cloud: it must be {' or '.join(self.demand.readable.split(', '))}"
@@ -145,7 +147,7 @@ def said(source: Source, properties: Mapping[str, object]) -> Iterator[Said]:
 
 
 def unmet(source: Source, properties: Mapping[str, object]) -> list[Said]:
-    """Return the demands because of which a launch is rejected, whatever hosts exist."""
+    """Return the demands because of which a launch is rejected on every host."""
     return [each for each in said(source, properties) if not each.demand.accepts(each.value)]
 
 

@@ -60,7 +60,7 @@ class Listing(Generic[Row]):
     made: Mapping[str, Combinable] = field(default_factory=dict)
     """Computed columns."""
     marker: str = "pk"
-    """The column of markers."""
+    """The column whose value clients send as marker."""
     no_marker: str = "Marker {marker} could not be found."
     unknown_marker: Callable[[str], Exception] = _wrong_marker
     """Returns the error for an unknown marker."""
@@ -104,7 +104,7 @@ class Listing(Generic[Row]):
         return self.sort_keys[key]
 
     def _place(self, rows: QuerySet[Row], marker: str | uuid.UUID, keys: Sequence[Sort]) -> dict[str, Any]:
-        """Return the values of the marker's row, by sort key."""
+        """Return the marker row's value for each sort key."""
         uuids = rows.model._meta.get_field(self._marker_of(rows.model)).get_internal_type() == "UUIDField"
         value = read_id(marker) if uuids else marker
         places = rows.prefetch_related(None).filter(**{self.marker: value}) if value else rows.none()
@@ -129,7 +129,11 @@ class Listing(Generic[Row]):
         return F(key.key).desc(nulls_first=True) if key.descending else F(key.key).asc(nulls_last=True)
 
     def _behind(self, place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
-        """Match the rows after a place: equal in the first keys, and greater (less, if descending) in the next one."""
+        """Match the rows after the marker's row: equal in the first keys, and greater (less, if descending) in the next
+        one.
+
+        ``place`` has the values of the marker's row.
+        """
         equal, found = Q(), NOTHING
         for key in keys:
             value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})

@@ -28,7 +28,8 @@ class MachineShares:
         self._path, self._pid = Path(), 0
 
     def take(self, wanted: Mapping[str, int]) -> list[int] | None:
-        """Take a share for each owner, up to the owner's maximum; None when one of them has none left.
+        """Acquire a share for each owner, up to the owner's maximum. Returns None, and acquires nothing, if an owner
+        has no share left.
 
         Pass the result to ``give_back`` once.
         """
@@ -54,7 +55,7 @@ class MachineShares:
         return len(self._held)
 
     def _place(self, descriptor: int, owner: str, most: int) -> int | None:
-        """Lock the owner's first free byte."""
+        """Lock and return the owner's first free byte; None if all ``most`` bytes are locked."""
         first = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:5]) * MOST
         for place in range(first, first + most):
             if place in self._held:  # a process's own locks do not block it

@@ -19,7 +19,9 @@ _POSTGRESQL = ("08", "53", "57")
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database was unavailable or aborted the statement because of others; a retry may succeed."""
+    """Whether the database was unavailable, or aborted the statement because of other transactions; a retry may
+    succeed.
+    """
     if not isinstance(error, (OperationalError, InterfaceError)):
         return False
     cause = error.__cause__

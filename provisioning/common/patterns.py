@@ -15,7 +15,7 @@ KEPT = 1024
 """Number of compiled patterns in the cache."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _AS_IN_POSTGRESQL = {"w": r"[\p{L}\p{N}_]", "W": r"[^\p{L}\p{N}_]"}
-"""Replacements of RE2's classes, which are limited to ASCII."""
+"""Replacements for classes that RE2 limits to ASCII."""
 
 
 def sqlite_regexp(pattern: str | None, text: object) -> bool | None:

@@ -32,7 +32,7 @@ class Threads:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def settle(self) -> None:
-        """Wait until all work passed to the threads before has ended."""
+        """Wait until the threads have finished all work that was passed to them before this call."""
         if self._executor is None:
             return
         all_of_them = threading.Barrier(self.size + 1)
@@ -51,10 +51,10 @@ in_thread = LINKS.run
 
 
 def _with_connection(function: Callable[[], R]) -> R:
-    """Run the function, then close the connection; a thread keeps an SQLite connection.
+    """Run the function, then close the connection; an SQLite connection stays open for the thread's next function.
 
-    A connection that is still in a transaction is closed in any case, because later work of the thread would be part of
-    it.
+    A connection that is still in a transaction is always closed, because the thread's next function would otherwise run
+    in that transaction.
     """
     try:
         return function()

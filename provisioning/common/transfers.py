@@ -5,7 +5,7 @@ STEADY = 1 << 20
 
 
 def seconds_for(seconds: float, size: int) -> float:
-    """Return the time limit of a transfer after ``size`` received bytes: ``seconds``, and the time of these bytes at
-    ``STEADY``.
+    """Return the time limit in seconds of a transfer of which ``size`` bytes were received: ``seconds``, plus the time
+    that ``size`` bytes take at ``STEADY``.
     """
     return seconds + size / STEADY

@@ -5,7 +5,7 @@ from typing import Literal
 
 
 class Unset(enum.Enum):
-    """The type of the only value, which means that a parameter was omitted."""
+    """The type of ``UNSET``, which means that a parameter was omitted."""
 
     UNSET = "unset"
 

@@ -1,4 +1,6 @@
-"""Entries from higher layers for a lower one, which cannot import them; ``provisioning.wiring`` connects all."""
+"""Entries that higher layers provide to a lower layer, which cannot import them; ``provisioning.wiring``
+connects all.
+"""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar

@@ -61,7 +61,9 @@ def treat(findings: Sequence[Finding], *, repair: bool) -> list[Treated]:
 
 
 def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
-    """Yield the findings of one run; they are only reliable if nothing changes during the run."""
+    """Yield the findings of one run. Only findings that a second run confirms are reliable, because a running cloud
+    changes.
+    """
     for name in chosen(names):
         try:
             yield from itertools.islice(checks[name](), MOST)

@@ -12,7 +12,7 @@ from provisioning.jobs.selectors import waiting_jobs
 JOB = "doctor.examine"
 TOPIC = "conductor"
 TOLD = 20
-"""Findings of one run that are logged."""
+"""Maximum number of findings of one run that are logged."""
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) 
 
 
 def alone(work: Callable[[], str | None]) -> Mend:
-    """Return a repair that runs in one transaction; ``work`` takes its own locks."""
+    """Return a repair that runs ``work`` in one transaction; ``work`` locks the rows that it changes."""
 
     @when_broken_off
     def mend() -> str | None:

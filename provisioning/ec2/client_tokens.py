@@ -16,7 +16,7 @@ from provisioning.ec2.models import ClientToken
 KEPT = timedelta(days=2)
 LONGEST = 128
 HELD = timedelta(minutes=5)
-"""Maximum age of a lock of ``alone``; a process that died does not release it."""
+"""Maximum age of a lock of ``alone``: a process that dies does not release its lock."""
 
 
 class MismatchError(ConflictError):

@@ -18,19 +18,21 @@ from provisioning.ec2.models import GivenValue
 DEVICE = "device"
 """The device name of a block device."""
 VOLUME_TYPE = "volume type"
-"""An EC2 volume type with its attributes, of a volume or of the block device for which it is created: ``{"VolumeType":
-"gp3", "Iops": 3000}``.
+"""The EC2 volume type and its attributes that were requested for a volume, or for the block device from which the
+volume is created: ``{"VolumeType": "gp3", "Iops": 3000}``.
 """
 MODIFICATION = "modification"
-"""Of a volume: the volume types that its last modification shows, ``{"OriginalVolumeType": "gp2", …}``."""
+"""The volume types before and after a volume's last modification: ``{"OriginalVolumeType": "gp2", …}``."""
 INSTANCE_TYPE = "instance type"
-"""Of an instance: [EC2 name of its flavor, the flavor's name]."""
+"""An instance's [EC2 name of its flavor, the flavor's name]."""
 IMAGE = "image"
 """The image, as 32 hexadecimal digits, of an instance that boots from a volume."""
 AFTER_RESIZE = "after resize"
-"""Of an instance whose resize is confirmed automatically: ``stop``, or ``start`` if it is started afterwards."""
+"""The next step after an instance's resize, which is confirmed automatically: ``stop``, or ``start`` if a client has
+requested the start during the resize.
+"""
 ROUTES = "routes"
-"""Of an internet gateway: the destinations of its routes."""
+"""The destinations of an internet gateway's routes."""
 
 OWNERS = Wired[type[Model]]("The owners of values of EC2")
 """Models whose rows may have values. Values of deleted rows are purged."""

@@ -53,10 +53,10 @@ def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[u
 
 
 def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Store the ids of resources, and return them. Digits that another resource of the kind has are replaced by random
-    ones.
+    """Store the ids of resources, and return them. If another resource of the kind has the same digits, random digits
+    are used.
 
-    For resources whose UUID a client has chosen, and for ids of associations.
+    Called for resources whose UUID a client has chosen, and for ids of associations.
     """
     wanted = set(resources)
     found = _known({kind: wanted})[kind]
@@ -86,7 +86,7 @@ def given(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def forget(kind: str, resource: uuid.UUID) -> None:
-    """Delete the stored id of this kind of a resource."""
+    """Delete the stored id that a resource has as this kind."""
     Ec2Id.objects.filter(kind=kind, resource_id=resource).delete()
 
 

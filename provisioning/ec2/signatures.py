@@ -18,7 +18,7 @@ class SignedAlikeError(TooManyRequestsError):
     """The same request was sent within one second. It is not carried out; the client must sign it again."""
 
     def __init__(self, wait: timedelta) -> None:
-        """``wait``: until a new signature differs."""
+        """``wait``: the time until the same request gets a different signature."""
         super().__init__("The same request was received within this second. Send it again.", retry_after=1)
         self.wait = wait
 

@@ -34,7 +34,8 @@ def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEve
 def since_for_reader(
     topics: Iterable[str], after: int, limit: int = 500, *, where: Mapping[str, Any] | None = None
 ) -> list[LoggedEvent]:
-    """Return the events that a reader at position ``after`` may lack; it may have seen some of them.
+    """Return the events that a reader which has read up to the id ``after`` may have missed; it may already know some
+    of them.
 
     These are the events of ``since``, and on PostgreSQL also recent ones with lower ids, which may have been committed
     later. ``where`` filters by the payloads, with Django's lookups.

@@ -43,7 +43,7 @@ class Subscription:
         self._owner = owner
 
     def close(self) -> None:
-        """End the subscription; a call of the callback that is already running may end later."""
+        """End the subscription. A call of the callback that is running at this time is not interrupted."""
         self._owner.forget(self)
 
 
@@ -67,8 +67,8 @@ class Tailer:
     def subscribe(self, topics: Iterable[str], callback: Callback) -> Subscription:
         """Call ``callback`` in the tailer's thread for every event of the topics that commits after this returns.
 
-        The callback must not block; its exceptions are logged. Blocks until the thread reads, at the first use in a
-        process.
+        The callback must not block; its exceptions are logged. The first subscription in a process waits until the
+        thread reads the log, at most 30 seconds.
         """
         subscription = Subscription(self, frozenset(topics), callback)
         with self._lock:
@@ -131,7 +131,9 @@ class Tailer:
         connection.close()
 
     def _begin(self) -> None:
-        """Start after the newest event; ids missing just below it may belong to uncommitted transactions."""
+        """Start after the newest event. Missing ids just below it are read again, because their transactions may commit
+        later.
+        """
         self._last = selectors.latest_id()
         self._gaps = {}
         if connection.vendor == "postgresql":
@@ -158,8 +160,8 @@ class Tailer:
     def _follow_back(self) -> None:
         """Go back when the newest id is below the last one read, because the database was replaced by an older one.
 
-        Otherwise no events would be passed on until its ids have caught up. Events of the last minute are passed on,
-        some possibly for the second time.
+        Otherwise no events would be passed on until the older database reaches the last id that was read. Events of the
+        last minute are passed on again.
         """
         now = time.monotonic()
         if now < self._look_at:
@@ -204,7 +206,9 @@ def _wanted(wanted: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
 
 
 def _and_late(last: int, gaps: Iterable[int]) -> Iterable[tuple[int, str, str, Any]]:
-    """Return events after the last one, and those of the missing ids that exist now."""
+    """Return the events after the id ``last``, and the events with the missing ids ``gaps`` that were committed in the
+    meantime.
+    """
     return _wanted(Q(id__gt=last) | Q(id__in=list(gaps)))
 
 

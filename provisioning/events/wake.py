@@ -55,14 +55,16 @@ def listener(channel: str) -> Listener:
 
 
 def _poke_once(channel: str, announced: int) -> None:
-    """Wake the channel, unless this thread has done so since ``announced``; a transaction may announce it often."""
+    """Wake the channel, unless this thread has woken it after ``announced``: a transaction may announce a channel
+    several times.
+    """
     if vars(_poked).get(channel, -1) < announced:
         vars(_poked)[channel] = next(_numbers)
         poke(channel)
 
 
 def poke(channel: str) -> None:
-    """Send a datagram to every listener of the channel on this machine, and remove the sockets of dead ones."""
+    """Send a datagram to every listener of the channel on this machine, and remove the sockets of dead listeners."""
     folder = _folder()
     try:
         names = [name for name in os.listdir(folder) if name.endswith(f".{channel}")]  # noqa: PTH208 - hot path

@@ -12,7 +12,9 @@ from provisioning.jobs.selectors import last_finished
 log = logging.getLogger(__name__)
 
 AWAY = timedelta(seconds=30)
-"""An absence is assumed when a job's last run deviates from its interval by more than this, in either direction."""
+"""An absence is assumed if the time since a job's last run differs from its interval by more than this, in either
+direction.
+"""
 
 
 def begin_again() -> None:
@@ -23,8 +25,8 @@ def begin_again() -> None:
 def absence(name: str) -> timedelta | None:
     """Return the time beyond its interval in which the periodic job ``name`` did not run; None without an absence.
 
-    It is negative after a clock was set back. The deadlines that the job checks are moved by this time, because reports
-    of hosts may still be queued.
+    The result is negative after the clock was set back. The job moves the deadlines that it checks by this time,
+    because reports of hosts may still be queued.
     """
     last = last_finished(name)
     if last is None:

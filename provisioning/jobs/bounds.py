@@ -18,7 +18,7 @@ class By(StrEnum):
     QUOTA = "quota"
     """Each row counts in the quotas of its project or user."""
     PARENT = "number"
-    """A maximum for each parent, which is limited itself."""
+    """A maximum number for each parent; the number of parents has its own limit."""
     PART = "part"
     """One or a few rows for each parent."""
     AGE = "age"
@@ -29,7 +29,9 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit. ``limits`` are the names of the numbers or times: quotas, settings (capitals), or paths of constants."""
+    """A limit. ``limits`` are the names of its numbers or times: quotas, settings (in capitals), or constants (dotted
+    paths).
+    """
 
     by: By
     words: str

@@ -38,7 +38,9 @@ class Broker(ORM):
         raise TypeError("Queue work through provisioning.jobs.cast.")
 
     def dequeue(self) -> list[tuple[int, queue.Taken]] | None:
-        """Take a message, or wait for a wake-up and return None. The payload includes the message's number."""
+        """Return [(number, message)] with the next message of the topics; without one, wait for a wake-up and return
+        None.
+        """
         try:
             if self._listener is None:
                 self._listener = wake.listener(wake.QUEUE)  # before reading, so that no commit is missed

@@ -13,9 +13,10 @@ logger = logging.getLogger(__name__)
 
 
 def cast(topic: str, job: str, **payload: object) -> None:
-    """Queue the registered job with JSON keywords; nothing is queued when the transaction rolls back.
+    """Queue the registered job; its keyword arguments are sent as JSON, so the job receives ids as text.
 
-    The job gets ids as text. Raises LookupError for a job that is not registered for the topic.
+    Nothing is queued when the transaction rolls back. Raises LookupError for a job that is not registered for the
+    topic.
     """
     queue.put(topic, _signed(topic, job, payload))
 
@@ -23,8 +24,8 @@ def cast(topic: str, job: str, **payload: object) -> None:
 def cast_here(topic: str, job: str, **payload: object) -> None:
     """Queue a job like ``cast``, and run it in this process and thread as soon as the transaction commits.
 
-    For short jobs whose result a user waits for, because it avoids the delay of the queue. When this process dies, or
-    the job fails, a worker runs it like any other.
+    Use it for short jobs whose result a user waits for: it avoids the delay of the queue. If this process dies or the
+    job fails, a worker runs the job as usual.
     """
     text = _signed(topic, job, payload)
     number = queue.put_aside(topic, text)
@@ -39,7 +40,7 @@ def _signed(topic: str, job: str, payload: dict[str, object]) -> str:
 
 
 def _run(number: int, message: JobMessage) -> None:
-    """Run a reserved message. After a failure a worker runs it, at the latest when the reservation expires."""
+    """Run a reserved message. If the job fails, a worker runs it again, at the latest when the reservation expires."""
     try:
         try:
             registry.jobs[message.job].run(**message.payload)

@@ -8,9 +8,9 @@ Replaced:
 * ``cluster.Sentinel.reincarnate(process)``: the death of an idle worker, of the pusher or of the monitor can leave a
   lock of the inner queues locked forever, so the group ends and the supervisor restarts it. The death of a worker
   with a job requeues the job immediately.
-* ``pusher.SignedPackage``: the pusher calls its ``loads`` with the result of ``Broker.dequeue``. A message is verified
-  and
-  checked against the registered jobs instead of unpickled; after BadSignature the pusher calls ``Broker.fail``.
+* ``pusher.SignedPackage``: the pusher calls its ``loads`` with the result of ``Broker.dequeue``. A message is not
+  unpickled; its signature is verified, and its job must be registered. After BadSignature the pusher calls
+  ``Broker.fail``.
 
 Used, although django-q2 does not document it:
 
@@ -76,7 +76,7 @@ _original_reincarnate = django_q.cluster.Sentinel.reincarnate
 
 
 def _reincarnate(sentinel: Any, process: Any) -> Any:
-    """Replace a dead process. If it may have left a lock behind, end the group."""
+    """Replace a dead process. If the process may have left a lock locked, end the group instead."""
     if process in (sentinel.monitor, sentinel.pusher):
         logger.critical("The %s died; the group ends.", "pusher" if process is sentinel.pusher else "monitor")
         os._exit(STUCK)

@@ -1,7 +1,7 @@
 """Jobs that exceed the time limit of workers, such as downloads of images; each runs in a thread of a worker process.
 
-The worker takes the next message in the meantime. The guarantees of the queue apply to them, too: the group keeps the
-message while the thread runs, it is removed at the end, and it is requeued when the process dies.
+The worker runs other messages in the meantime. The queue's guarantees also apply to long jobs: the group keeps the
+message of a long job locked while the thread runs, removes it at the end, and requeues it when the process dies.
 """
 
 import logging
@@ -24,9 +24,9 @@ _running: set[threading.Thread] = set()
 
 
 def begin(message_id: int, group: str, work: Callable[[], None], *, leaves_room: bool = False) -> None:
-    """Run the work of a taken message in a thread, or postpone the message when the maximum of threads is running.
+    """Run the work of a message in a thread, or postpone the message if the maximum number of threads is running.
 
-    ``leaves_room``: it may not use the last thread, unless there is only one.
+    ``leaves_room``: the work may not use the last free thread, unless LONG_JOBS is 1.
     """
     thread = threading.Thread(target=_run, args=[message_id, group, work], name=f"long-job-{message_id}", daemon=True)
     with _lock:

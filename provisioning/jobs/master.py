@@ -1,7 +1,7 @@
-"""Master process of a worker group: it starts the watchdog and django-q2's cluster, and ends together with either.
+"""Master process of a worker group: it starts the watchdog and django-q2's cluster, and ends when one of them ends.
 
-Each process ends with its parent: when the parent dies, for whatever reason, the kernel kills it, so that there are no
-orphans.
+When the master or another parent process of the group dies for any reason, the kernel kills its children, so that there
+are no orphans.
 """
 
 import ctypes

@@ -25,14 +25,14 @@ LANES = 2
 """Jobs that a group runs concurrently."""
 LONGEST_WAIT = 1.0
 EARLY = 0.9
-"""A job may run this fraction of its interval after another group's run."""
+"""Fraction of a job's interval that must have passed since its last run in any group began."""
 LONGEST_ERROR = 500
 
 logger = logging.getLogger(__name__)
 
 
 class PeriodicLoop:
-    """Runs due jobs by the monotonic clock, one after the other in each lane; missed runs are not made up for."""
+    """Runs due jobs by the monotonic clock, one after the other in each lane; missed runs are skipped."""
 
     def __init__(self, holder: str, jobs: Iterable[PeriodicJob]) -> None:
         """All jobs are due immediately."""

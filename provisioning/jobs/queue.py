@@ -157,8 +157,8 @@ def postpone(message_id: int, seconds: float) -> None:
 def give_back(held: QuerySet[JobRun]) -> int:
     """Requeue the messages of dead holders immediately; returns their number.
 
-    Several processes may notice the same death: the later ones requeue nothing, even if the message was started
-    elsewhere.
+    ``held`` selects messages by their holder. If several processes notice the same death, only the first of them
+    requeues the messages, and a message that another group has started since then is not requeued again.
     """
     with transaction.atomic():
         numbers = list(held.select_for_update().order_by("pk").values_list("pk", flat=True))

@@ -20,9 +20,9 @@ class RegisteredJob:
     run: Callable[..., None]
     on_give_up: GiveUp | None
     long: bool = False
-    """Whether it may exceed the time limit of workers, and runs in a thread."""
+    """Whether the job may exceed the time limit of workers, and therefore runs in a thread."""
     leaves_room: bool = False
-    """Whether it never uses a worker's last thread for long jobs."""
+    """Whether the job never uses a worker's last thread for long jobs."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PeriodicJob:
 jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
 START_CHECKS = Wired[Callable[[], None]]("The checks before a worker group starts")
-"""A NovellaError prevents the start with its message."""
+"""A check that raises NovellaError prevents the start; the command prints the error's message."""
 
 
 def job(

@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows that are deleted with those of a kind, before them and in their own batches, because there may be many.
+    """Rows that belong to a purged kind's rows and are deleted before them, in separate batches because there may be
+    many.
 
     ``path`` is the lookup from the part to the kind's row (``action__instance``).
     """
@@ -45,7 +46,7 @@ class Part:
     path: str
 
     def of(self, keys: Any) -> QuerySet[Any]:
-        """Return the rows of these rows of the kind, given as keys or a query."""
+        """Return the part's rows that belong to the kind's rows ``keys`` (primary keys or a query)."""
         return self.model._default_manager.filter(**{f"{self.path}__in": keys})
 
 
@@ -53,7 +54,7 @@ class Part:
 class Purged:
     """A kind of record that is purged.
 
-    ``over(before)`` are the rows that ended before that moment and are no longer needed. ``prepare`` is called once
+    ``over(before)`` returns the rows that ended before that time and are no longer needed. ``prepare`` is called once
     before a purge.
     """
 
@@ -65,7 +66,7 @@ class Purged:
 
 
 PURGED = Wired[Purged]("The kinds of records that are purged")
-"""In the order of the purge. Rows that refer to a purged one are deleted with it by their foreign keys."""
+"""The order of the purge. Rows with a foreign key to a purged row are deleted with it."""
 KEPT = Wired[Mapping[str, str]]("The kinds of records that are kept")
 """Models (``events.Event``) that are not purged by age → the rule that deletes or limits their rows."""
 
@@ -155,7 +156,7 @@ def _remove(model: type[Model], ids: Sequence[Any]) -> int:
 @when_broken_off
 @transaction.atomic
 def _remove_over(kind: Purged, before: datetime, ids: Sequence[Any]) -> int:
-    """Delete those rows that are still expired after they were locked."""
+    """Lock the rows with these ids, and delete those that are still expired; return the number of deleted rows."""
     rows = kind.model._default_manager
     list(rows.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk", flat=True))
     still = list(kind.over(before).filter(pk__in=ids).values_list("pk", flat=True))

@@ -16,17 +16,17 @@ from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)
-"""Duration of a lease after which another group may run the job of a lost holder; a dead one on the same machine is
-noticed immediately.
+"""Duration of a lease, after which another group may run the job of a lost holder. If the holder died on the same
+machine, another group may run the job immediately.
 """
 PATIENCE = 60.0
-"""Seconds that a periodic job may be late in addition to some intervals."""
+"""Seconds that a periodic job may be late, in addition to three intervals."""
 ALIVE_WITHIN = 20.0
 """A worker group counts as alive for this many seconds after its last beat."""
 
 PINGS = f"{PING_TOPIC}:"
 LOOK_AT = 100
-"""Number of oldest messages among which a valid one is searched."""
+"""Maximum number of messages, oldest first, that are read to find a valid one."""
 
 
 def live_workers() -> int:
@@ -97,7 +97,7 @@ def periodic_work(now: datetime) -> list[Periodic]:
 
 
 def periodic(name: str, every: float, lease: Lease | None, now: datetime) -> Periodic:
-    """Return the state of a job by its lease; None: it has never run."""
+    """Return the state of a job by its lease; ``lease`` is None if the job has never run."""
     if lease is None:
         return Periodic(name, every, None, None, None, "", "", None, overdue=True)
     held = lease.holder and lease.expires_at > now and lease.expires_at != lease.last_finished_at

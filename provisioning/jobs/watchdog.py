@@ -23,15 +23,15 @@ from provisioning.jobs.periodic import PeriodicLoop
 BEAT = 5.0
 PING_EVERY = 30.0
 STUCK_AFTER = 200.0
-"""Maximum seconds without a ping or another job being started: longer than the longest job
+"""Maximum seconds in which no ping is answered and no other job is started; longer than the longest job
 (settings.Q_CLUSTER["timeout"]).
 """
 PERIODIC_STUCK_AFTER = 240.0
 """Maximum seconds of a periodic job; less than its lease."""
 
 MOST_ZOMBIE_LOOKS = 3
-"""Number of consecutive rounds in which a dead process was not reaped. The sentinel reaps twice a second, unless it
-waits for a lock that the dead process held.
+"""Number of consecutive rounds with the same unreaped process after which the group is stuck. The sentinel reaps twice
+a second, unless it waits for a lock that the dead process held.
 """
 
 logger = logging.getLogger(__name__)

@@ -112,10 +112,10 @@ def forget(group: str) -> int:
 
 
 def forget_dead(*, judge_others: bool) -> int:
-    """Forget groups of this machine without a master process and optionally silent ones elsewhere; returns requeued
-    messages.
+    """Forget the groups of this machine whose master process has ended; return the number of requeued messages.
 
-    ``judge_others`` must be False after this process itself was cut off from the database.
+    ``judge_others``: also forget groups of other machines that were silent for ``SILENT_AFTER`` seconds. It must be
+    False for that time after this process itself was cut off from the database.
     """
     known = dict(WorkerBeat.objects.values_list("name", "beat_at"))
     holders = JobRun.objects.exclude(group="").values_list("group", flat=True).distinct()

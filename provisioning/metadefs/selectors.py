@@ -124,7 +124,7 @@ def rows_of(kind: type[C]) -> Manager[C]:
 
 
 def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
-    """Return one property, object or tag of a namespace; NotFoundError."""
+    """Return one property, object or tag of a namespace. Raises NotFoundError."""
     exactly = {"name__iexact" if kind is MetadefTag else "name": name}
     found = rows_of(kind).filter(namespace=namespace, **exactly).first() if _may_be(name) else None
     if found is None:
@@ -135,7 +135,7 @@ def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
 
 
 def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAssociation:
-    """Return the association of a namespace with a resource type; NotFoundError."""
+    """Return the association of a namespace with a resource type. Raises NotFoundError."""
     rows = _associations().filter(namespace=namespace, resource_type__name=resource_type)
     found = rows.first() if _may_be(resource_type) else None
     if found is None:

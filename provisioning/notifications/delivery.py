@@ -3,8 +3,8 @@
 There is one sender in the cloud at a time. When a sender dies, another one replaces it, immediately on the same machine
 and elsewhere after its lease has expired; notifications that it had sent but not recorded are sent again with the same
 message id. After repeated failures the webhook is paused for increasing times, and then tried with one notification. A
-notification that only itself fails is retried after increasing times without blocking other subjects, and is given up
-after ``MOST_TRIES``.
+notification that fails while the webhook accepts others is retried after increasing times without blocking other
+subjects, and is given up after ``MOST_TRIES`` attempts.
 """
 
 import os
@@ -28,7 +28,7 @@ from provisioning.notifications.services import STANDING, call_sender
 AT_ONCE = 8
 """Number of subjects that are sent concurrently."""
 LONGEST_RUN = 300.0
-"""Seconds after which a sender is replaced by another one."""
+"""Seconds after which a sender ends, and a new job continues its work."""
 MOST_TRIES = 8
 PATIENCE = 3
 """Consecutive failures after which the webhook is paused."""
@@ -79,7 +79,9 @@ def _new_mark() -> str:
 
 
 def _is_held(standing: Webhook, now: datetime) -> bool:
-    """Whether a sender has the lease; a dead process is recognized on the same machine only."""
+    """Whether a sender has the lease. A lease whose process has died is ignored immediately on the same machine; on
+    other machines it counts until it expires.
+    """
     if not standing.holder or standing.held_until <= now:
         return False
     machine, _, rest = standing.holder.partition("/")
@@ -121,7 +123,7 @@ def _send_some(mark: str, pool: ThreadPoolExecutor) -> bool:
 
 
 def _post(delivery: Delivery) -> str:
-    """Send a notification; returns the reason of a failure, or an empty text. Runs in a thread, without database."""
+    """Send a notification; return the reason of a failure, or an empty text. Runs in a thread, without database."""
     try:
         webhook.post(delivery.event_type, str(delivery.message_id), delivery.body)
     except webhook.WebhookError as error:
@@ -162,7 +164,9 @@ def _note(mark: str, sent: Sequence[Delivery], errors: Sequence[str]) -> bool:
 
 
 def _failed(delivery: Delivery, error: str, last_success_at: datetime | None, now: datetime) -> bool:
-    """Record a failure. Returns whether the delivery is given up, because the webhook has accepted others since."""
+    """Record a failed attempt. Returns True if the delivery is given up: ``MOST_TRIES`` attempts have failed, and the
+    webhook has accepted another notification since the first of them.
+    """
     began, tries = delivery.first_failed_at or now, delivery.tries + 1
     others = last_success_at is not None and last_success_at >= began
     gave_up = tries >= MOST_TRIES and others

@@ -56,7 +56,7 @@ def when(moment: datetime | None) -> str | None:
 
 
 def publisher(service: str, host: str = "") -> str:
-    """Return ``nova-compute:<host>``; without a host, that of the machine of this process."""
+    """Return ``<service>:<host>``; ``host`` defaults to the name of this machine."""
     return f"{service}:{host or _machine()}"
 
 

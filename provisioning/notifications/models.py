@@ -6,9 +6,10 @@ from django.db import models
 
 
 class Delivery(models.Model):
-    """A notification that the webhook has not accepted yet. It is deleted after its delivery or NOTIFICATION_RETENTION.
+    """A notification that the webhook has not accepted yet. It is deleted when it is delivered, or when it is older
+    than NOTIFICATION_RETENTION.
 
-    Those of one ``subject`` are sent one after the other, in order of id.
+    Deliveries of one ``subject`` are sent one after the other, in order of id.
     """
 
     message_id = models.UUIDField(default=uuid.uuid4, editable=False)

@@ -7,7 +7,9 @@ from provisioning.notifications.services import STANDING
 
 
 class DeliveryStatus(NamedTuple):
-    """Numbers of notifications: waiting and given up now, and in total delivered, given up and dropped as too old."""
+    """Numbers of notifications: ``waiting`` and ``failed`` (given up) now; the others count all notifications
+    so far.
+    """
 
     waiting: int
     failed: int

@@ -58,7 +58,7 @@ class _Operations(QuickOperations, operations.DatabaseOperations):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with these cursors."""
+    """Django's backend with cursors that prepare statements."""
 
     ops_class = _Operations
 

@@ -94,7 +94,7 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 class DatabaseOperations(QuickOperations, operations.DatabaseOperations):
-    """Django's operations with faster conversions of common values."""
+    """Django's operations with faster conversions of UUIDs and times."""
 
     def convert_uuidfield_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return value if value is None else _uuid(value)
@@ -106,7 +106,7 @@ class DatabaseOperations(QuickOperations, operations.DatabaseOperations):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with that cursor. ``OPTIONS["timeout"]`` is the maximum waiting time in seconds."""
+    """Django's backend with ``PatientCursor``. ``OPTIONS["timeout"]`` is the maximum waiting time in seconds."""
 
     ops_class = DatabaseOperations
     transaction_mode: str | None
@@ -130,13 +130,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """Return a cursor. The first one of a transaction is created before it begins, when the pragma may change."""
+        """Return a cursor.
+
+        Django creates a transaction's first cursor before the transaction begins, so ``_follow_hosts`` can change
+        ``synchronous``.
+        """
         if self.settings_dict.get("SYNCHRONOUS_BY_HOSTS") and not self.in_atomic_block:
             self._follow_hosts()
         return self.connection.cursor(factory=PatientCursor)
 
     def _follow_hosts(self) -> None:
-        """Sync every commit once there are hosts on other machines, which survive a power failure of this one."""
+        """Sync every commit once there are hosts on other machines, which keep running when this machine loses
+        power.
+        """
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -146,7 +152,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._look_at = math.inf
 
     def _start_transaction_under_autocommit(self) -> None:
-        """Begin when it is this thread's turn; only immediate transactions write."""
+        """Begin a transaction; an immediate transaction, which may write, first waits for this thread's turn."""
         if self.transaction_mode == "IMMEDIATE" and self._turn is None:
             patience = cast("PatientConnection", self.connection).patience
             self._turn = _turns.take(str(self.settings_dict["NAME"]), patience)

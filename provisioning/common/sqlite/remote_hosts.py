@@ -1,7 +1,7 @@
 """A file beside the database that records that hosts on other machines use the cloud.
 
-When this machine loses power, such hosts continue with the commands they have received, so these must be synced to disk
-here. Hosts on this machine fail together with it.
+When this machine loses power, such hosts continue with the commands they have received, so the database must sync
+commands to disk before it sends them. Hosts on this machine fail together with it.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ def are_known(database: str) -> bool:
 
 
 def heard_from(address: str) -> None:
-    """Record the address of a host: unless it belongs to this machine, mark the database."""
+    """Create the file if ``address``, from which a host has connected, does not belong to this machine."""
     database = str(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or database.startswith((":", "file:")):
         return

@@ -12,11 +12,11 @@ STARVED = 0.2
 
 
 class Turn:
-    """A lock that is passed to its oldest waiter once that has waited ``STARVED`` seconds.
+    """A lock that is passed to its oldest waiter after this waiter has waited ``STARVED`` seconds.
 
-    Until then the first thread to try gets it, which is faster: the thread that ends a transaction has the interpreter
-    lock and often begins the next transaction before a waiter wakes up. On a busy machine a waiter could otherwise lose
-    this race until its timeout.
+    Until then, the first thread that tries to acquire the lock gets it, which is faster: the thread that ends a
+    transaction has the interpreter lock and often begins the next transaction before a waiter wakes up. On a busy
+    machine a waiter could otherwise lose this race until its timeout.
     """
 
     def __init__(self) -> None:
@@ -88,6 +88,6 @@ class Turns:
         os.register_at_fork(after_in_child=self._locks.clear)  # the child does not have the threads that hold them
 
     def take(self, name: str, timeout: float) -> Turn | None:
-        """Wait for the turn; None after ``timeout`` seconds."""
+        """Wait for the turn, and return it; None after ``timeout`` seconds."""
         turn = self._locks.get(name) or self._locks.setdefault(name, Turn())
         return turn if turn.acquire(timeout) else None

@@ -47,7 +47,9 @@ def _close(found: InstanceAction) -> Mend:
 
 
 def _moving() -> QuerySet[Migration]:
-    """Return open migrations of servers that do not move."""
+    """Return open migrations of servers without a task, except those that wait for a resize to be confirmed or
+    reverted.
+    """
     waits = Q(status__in=WAITING, instance__vm_state=VmState.RESIZED)
     rows = Migration.objects.select_related("instance").filter(status__in=[*UNDER_WAY, *WAITING])
     return rows.filter(instance__task_state=None).exclude(waits).order_by("id")

@@ -63,8 +63,8 @@ def ports() -> Iterator[Finding]:
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
     """Return whether a server may have ports.
 
-    It may if it is on a host, is building, is shelved, or waits for its host to confirm its deletion. ``holding``: the
-    server has an allocation on a host.
+    A server may have ports if it is on a host, is building, is shelved, or waits for its host to confirm its deletion.
+    ``holding``: the server has an allocation on a host.
     """
     if instance is None:
         return False

@@ -22,7 +22,7 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive
 
 PATIENCE = timedelta(minutes=5)
-"""Age of the last removal request from which it counts as lost, because the reaper repeats requests every minute."""
+"""Age at which a host's last removal request counts as lost; the reaper repeats requests every minute."""
 AT_A_HOST = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
     VmState.SHELVED,
@@ -81,7 +81,8 @@ def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts,
 
 
 def _count(host_id: uuid.UUID) -> Mend:
-    """Return a repair that counts again while no other process changes the host's counters.
+    """Return a repair that sets a host's counters to the sums of its allocations, while no other process changes the
+    counters.
 
     A claim locks the host before it creates the allocation, and a release deletes the allocation before it updates the
     counters.
@@ -206,7 +207,7 @@ ROOMLESS = Prepared(_roomless)
 
 @check("without_room")
 def without_room() -> Iterator[Finding]:
-    """Find servers that are on a host without an allocation there."""
+    """Find servers that have a host but no allocation on it."""
     for row in ROOMLESS():
         host = row.host
         sentence = f"It is on host {host.name if host else '?'} without an allocation: others may claim its resources."

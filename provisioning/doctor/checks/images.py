@@ -19,7 +19,9 @@ HALVES = (Image.Status.QUEUED, Image.Status.SAVING)
 
 @check("images")
 def images() -> Iterator[Finding]:
-    """Find incomplete images of servers without a snapshot command. Incomplete uploads of users are not reported."""
+    """Find incomplete images of servers that no host has a command to complete. Users' incomplete uploads are not
+    reported.
+    """
     rows = Image.objects.filter(status__in=HALVES, property_rows__name="instance_uuid").order_by("created_at")
     halves = list(rows)  # read before the commands: an image created later has its command
     wanted = _wanted() if halves else set()

@@ -58,7 +58,7 @@ def leftovers() -> Iterator[Finding]:
 def _is_told(row: Leftover, instance: Instance) -> bool:
     """Return whether a server's leftover is reported.
 
-    Data that is newer than the record is only reported if it is not on the server's own host, which keeps it.
+    The server's own host keeps data that is newer than the record, so such data is reported on other hosts only.
     """
     return is_left_over(row, instance) or (instance.host_id != row.host_id and is_newer_here(row, instance))
 

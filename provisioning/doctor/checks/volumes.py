@@ -43,7 +43,7 @@ from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStat
 BATCH = 1000
 """Volumes that are compared with their attachments in one step."""
 LONG_PAST = timedelta(minutes=5)
-"""How late the reaper may be with overdue tasks."""
+"""Time after its deadline at which the reaper must have ended a task."""
 PATIENCE = 10.0
 """Seconds for a host to list a pool."""
 REMOVAL = "delete_volume_request"
@@ -323,7 +323,9 @@ class _Known:
 
     @classmethod
     def of(cls, volumes: Sequence[Volume]) -> "_Known":
-        """Read the snapshots and attachments of these volumes, which were read before their hosts were asked."""
+        """Read the snapshots and attachments of ``volumes``, which were read before the hosts were asked for their
+        contents.
+        """
         ids = [volume.id for volume in volumes]
         at_work = HostCommand.objects.filter(subject_kind=VOLUME, finished_at=None)
         busy = set(at_work.values_list("subject_id", flat=True))
@@ -373,7 +375,7 @@ def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterat
 
 
 def _is_needed(what: str, key: uuid.UUID) -> bool:
-    """Return whether a copy is in progress, or is a backup that the next incremental backup may be based on."""
+    """Return whether a copy is in progress, or a backup needs the snapshot as base of the next one."""
     if unfinished(VOLUME, key).exists() or unfinished(VOLUME_COPY, key).exists():
         return True
     return what == "backup" and Backup.objects.filter(id=key, status__in=KEPT_BACKUPS).exists()

@@ -12,7 +12,7 @@ from provisioning.metadefs.wellknown import NAMESPACES
 from provisioning.metadefs.wellknown.words import Group, Type, WellKnown
 
 OUTDATED = ("hosts of this cloud do not act on it.", "is refused.")
-"""Endings of descriptions of earlier versions, which described the treatment of a property."""
+"""Endings of descriptions that earlier versions have loaded; ``load`` replaces such descriptions."""
 OWNER = "admin"
 """The owner that Glance also writes for its built-in namespaces. No project has this id; only operators may change
 them.

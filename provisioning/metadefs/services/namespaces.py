@@ -102,7 +102,7 @@ def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, A
 
 
 def _check_name(name: str) -> str:
-    """Return a name that can be part of a URL path; InvalidInputError."""
+    """Return the name. Raises InvalidInputError if it cannot be part of a URL path."""
     if "/" in name or name in {".", ".."}:
         raise InvalidInputError(
             "The name of a namespace must not contain a slash and must not be . or ..", field="namespace"

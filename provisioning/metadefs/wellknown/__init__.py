@@ -9,7 +9,7 @@ from provisioning.metadefs.wellknown.words import Properties, Schema, WellKnown,
 
 
 def _remarked(namespace: WellKnown) -> WellKnown:
-    """Append to each description how launches treat the property."""
+    """Append to the description of each property how launches treat the property."""
     prefixes = [each.prefix or "" for each in namespace.types] or [""]
 
     def remarked(properties: Properties) -> Properties:

@@ -63,7 +63,7 @@ def image(prefix: str | None = None) -> Type:
 
 
 def volume(prefix: str | None = None) -> Type:
-    """The properties that a volume has inherited from its image."""
+    """Return the association with volumes, for the properties that a volume has inherited from its image."""
     return Type(VOLUME, prefix, "image")
 
 
@@ -98,7 +98,7 @@ def truth(title: str, description: str) -> Schema:
 
 
 def several(title: str, description: str, *choices: str) -> Schema:
-    """A property with a list of values; a scheduler may require all of them."""
+    """Return the schema of a property with a list of values; a scheduler may require one or all of them."""
     items = {"type": "string", **({"enum": list(choices)} if choices else {})}
     return {
         "title": title,

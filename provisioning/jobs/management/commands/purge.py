@@ -12,7 +12,7 @@ from provisioning.jobs import retention
 
 
 class Command(BaseCommand):
-    """Deletes deleted servers, their history, deleted images and others; a worker also does so every ten minutes."""
+    """Deletes expired records, such as those of deleted servers and images; a worker also does so every ten minutes."""
 
     help = "Remove deleted servers, old history, deleted images and the like; safe while the cloud runs."
 
