@@ -14,10 +14,10 @@ _PARTS = re.compile(r"(?P<deep>\*\*+)|(?P<one>\*|\{[^}]*\})|(?P<text>[^*{]+|\{)"
 
 
 def allows(rules: Iterable[tuple[str, str, str]], service: str, method: str, path: str) -> bool:
-    """Return whether one of the rules (service type, method, path pattern) matches a request. ``path`` begins with the
+    """Return whether one of the rules (service type, method, path pattern) allows a request. ``path`` begins with the
     API version.
 
-    In a pattern ``*`` and ``{name}`` stand for one or more characters without a slash, ``**`` for any text.
+    In a pattern ``*`` and ``{name}`` match one or more characters without a slash, and ``**`` matches any text.
     """
     return any(wanted == service and verb == method and matches(pattern, path) for wanted, verb, pattern in rules)
 

@@ -25,7 +25,7 @@ from provisioning.identity.tokens import IssuedToken, TokenData
 
 @dataclass(frozen=True, slots=True)
 class PasswordProof:
-    """The password of a user, given by id, or by name and domain."""
+    """The password of a user, who is specified by id, or by name and domain."""
 
     password: str
     user_id: str | None = None
@@ -36,7 +36,9 @@ class PasswordProof:
 
 @dataclass(frozen=True, slots=True)
 class CredentialProof:
-    """The secret of an application credential, given by id, or by name and user (by id, or by name and domain)."""
+    """The secret of an application credential, which is specified by id, or by name and user (by id, or by name and
+    domain).
+    """
 
     secret: str
     credential_id: str | None = None
@@ -78,7 +80,7 @@ Scope = ProjectScope | DomainScope | TrustScope | Literal["system", "unscoped", 
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """The proofs of a client, and the requested scope."""
+    """The proofs that a client has sent, and the scope that it requests."""
 
     methods: tuple[str, ...]
     scope: Scope
@@ -88,7 +90,7 @@ class AuthRequest:
     passcode: PasscodeProof | None = None
     application_credential: CredentialProof | None = None
     receipt: str | None = None
-    """The receipt for methods that were proved by earlier, insufficient requests."""
+    """The receipt for methods that the user has proved in earlier requests."""
     only_domain: str | None = None
     """Only users and projects of this domain are accepted, for the Identity API v2.0, which has no domains."""
 
@@ -113,9 +115,9 @@ def authenticate(request: AuthRequest) -> SignedIn:
     that is unknown, disabled or without a role for the user. Its subclasses are PasswordExpiredError,
     TooManyAttemptsError and MoreMethodsError.
 
-    Raises ForbiddenError for a token of an application or EC2 credential with another scope, a system token with a
-    project or domain scope, any request with the token of a trust, and a trust that is not the user's or whose roles
-    are lost. A token that was issued for a token expires no later than that token.
+    Raises ForbiddenError for these requests: the token of an application or EC2 credential with another scope; a system
+    token with a project or domain scope; the token of a trust with any scope; a trust of which the user is not the
+    trustee or whose roles are lost. A token that was issued for another token expires no later than that token.
     """
     parent = token_data(request.token) if request.token is not None else None
     if parent is not None and parent.trust is not None:
@@ -147,8 +149,8 @@ def authenticate(request: AuthRequest) -> SignedIn:
 def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tuple[str, ...]:
     """Return the methods of this request and its receipt.
 
-    Raises MoreMethodsError if they are not sufficient, together with the methods of the given token. If a receipt
-    cannot contain any of them, NotAuthenticatedError is raised instead.
+    Raises MoreMethodsError if these methods and those of the given token are not sufficient. Raises
+    NotAuthenticatedError instead if a receipt cannot contain any of the methods.
     """
     before = receipts.methods_of(request.receipt, user) if request.receipt is not None else ()
     methods = tuple(dict.fromkeys((*request.methods, *before)))
@@ -175,7 +177,7 @@ def prove_person(password: PasswordProof, passcode: str, client: Client) -> tupl
 def _person(
     request: AuthRequest, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tuple[User, int | None]:
-    """Return the user of all proofs, and the step of a passcode.
+    """Return the user to whom all proofs belong, and the step of the passcode.
 
     Raises NotAuthenticatedError for proofs of several users, and if the password was changed between two proofs.
     """
@@ -206,7 +208,10 @@ def _person(
 
 
 def _credential(request: AuthRequest) -> ApplicationCredential | None:
-    """Return the application credential whose secret was given. Its scope is fixed, so no scope may be requested."""
+    """Return the application credential whose secret the request contains, or None.
+
+    Raises NotAuthenticatedError if the request also specifies a scope: the scope of an application credential is fixed.
+    """
     proof = request.application_credential
     if proof is None:
         return None
@@ -257,8 +262,8 @@ def _scope(
 
 
 def _trust(user: User, asked: TrustScope) -> Trust | None:
-    """Return the trust if it can be used and its project is enabled. Raises ForbiddenError unless the user is its
-    trustee.
+    """Return the trust; None if it cannot be used or its project is disabled. Raises ForbiddenError unless the user is
+    its trustee.
     """
     found = trust_by(asked.trust_id)
     if found is None or (found.project is not None and not (found.project.enabled and found.project.domain.enabled)):
@@ -269,7 +274,9 @@ def _trust(user: User, asked: TrustScope) -> Trust | None:
 
 
 def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
-    """Return the project of the credential that ``parent`` was issued for; the scope cannot be changed."""
+    """Return the project of the credential for which ``parent`` was issued. Raises ForbiddenError for another requested
+    scope.
+    """
     project = by_id(Project, parent.project_id)
     same = (
         isinstance(asked, ProjectScope)

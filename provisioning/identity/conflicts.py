@@ -1,4 +1,4 @@
-"""Conversion of violated database constraints, after races between writers, to errors for users."""
+"""Converts violations of database constraints, which remain possible when writers race, to errors for users."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -24,8 +24,7 @@ def store() -> BaseCache:
 def lockouts() -> BaseCache:
     """Return the cache for lockouts of accounts.
 
-    If logins are counted in a file, lockouts have a separate file, because counts of addresses can fill up the first
-    one.
+    With a file cache, lockouts have a separate file, because the counts of addresses can fill the file of ``store``.
     """
     return caches[LOCKOUTS] if isinstance(store(), MachineCache) else store()
 

@@ -138,7 +138,7 @@ def _query(params: Mapping[str, str], *, without: str) -> str:
 
 
 def _hosts(host: str) -> Iterator[str]:
-    """Yield the host, and the host without its port, because some clients sign that."""
+    """Yield the host with and without its port, because some clients sign it without the port."""
     yield host
     name, mark, port = host.rpartition(":")
     if mark and port.isdigit():

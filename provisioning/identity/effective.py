@@ -113,8 +113,8 @@ _STANDING = """
     AND NOT EXISTS (
         SELECT 1 FROM effective e WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.role_id = e.role_id))
 """
-"""All trustors and trustees are enabled, and the first trustor has all roles of the trust, as in Keystone. A deleted
-role counts as missing.
+"""Conditions: every trustor and trustee in the chain is enabled, none of them has invalidated earlier tokens since this
+token was issued, and the first trustor has all roles of the trust, as in Keystone. A deleted role counts as missing.
 """
 
 
@@ -166,7 +166,7 @@ class TrustSubject(NamedTuple):
 def trust_subject(data: TokenData) -> TrustSubject | None:
     """As ``token_subject``, for a token of a trust.
 
-    Also returns None if the trust was deleted or is not the user's, if a trustor or trustee in the chain of
+    Also returns None if the trust was deleted, if its trustee is another user, if a trustor or trustee in the chain of
     redelegations is disabled, deleted or has changed the password, or if the first trustor has lost a role of the
     trust.
     """

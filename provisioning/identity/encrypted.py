@@ -10,9 +10,9 @@ from provisioning.common.wired import Wired
 from provisioning.identity import keys
 
 EncryptAgain = Callable[[Fernet], tuple[int, Sequence[str]]]
-"""Encrypts secrets again with this key; returns their number, and the ids of those that no key decrypts.
+"""Encrypts secrets again with this key; returns their number, and the ids of secrets that no key decrypts.
 
-Secrets that change in the meantime are skipped.
+Secrets that another process changes in the meantime are skipped.
 """
 
 

@@ -9,7 +9,7 @@ Place = Project | Domain | Literal["system"]
 
 
 def columns_of_place(place: Place) -> dict[str, Any]:
-    """Return the column of a role assignment for its target."""
+    """Return the column that stores a role assignment's target, with its value."""
     if isinstance(place, Project):
         return {"project": place}
     return {"domain": place} if isinstance(place, Domain) else {"system": True}

@@ -7,7 +7,7 @@ from provisioning.identity.services import flush as expired
 from provisioning.jobs.registry import periodic
 
 EVERY = 3600.0
-"""Seconds."""
+"""Seconds between two runs."""
 CREDENTIALS_AFTER = timedelta(days=30)
 """How long an expired application credential stays in its user's list."""
 

@@ -126,7 +126,7 @@ def other_machines(kind: str, *, without: str | None = None) -> list[str]:
 
 
 def _record(each: Held) -> KeyRecord:
-    """Return the record of this kind, locked. It is created in a new cloud.
+    """Lock and return the record of this kind; in a new cloud, create it.
 
     Raises KeyMismatchError if there is no record, or this machine has no keys of this kind.
     """

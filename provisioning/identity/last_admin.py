@@ -16,7 +16,7 @@ def keeping_an_administrator() -> Iterator[None]:
     """Run a block in a transaction; roll it back and raise ForbiddenError if it removes the last administrator.
 
     Such changes are serialized, because each of two concurrent changes could remove one of the last two administrators.
-    A block that locks other rows must begin with this lock, to avoid deadlocks.
+    To avoid deadlocks, enter this context before any other rows are locked.
     """
     with transaction.atomic():
         take_turns()

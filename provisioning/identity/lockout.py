@@ -31,11 +31,14 @@ NAMES_OF_NOBODY = 4096
 """Number of counters that all unknown names share, so that many names cannot displace the counters of users."""
 _RENEWED_AFTER = timedelta(days=1)
 _METHODS = {"password": "password", "totp": "passcode"}
-"""Methods of Keystone that are counted → their names here."""
+"""Keystone's names of the methods whose failures are counted → the names in ``Account.method``."""
 
 
 class Account(NamedTuple):
-    """The account that is counted: a user, however named, or an unknown name."""
+    """The account whose wrong passwords are counted: a user, or an unknown name.
+
+    A user has the same account whether a client specifies the id or the name.
+    """
 
     key: str
     exempt: bool = False
@@ -58,7 +61,7 @@ class Lockout:
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether there was a login from this network; takes a query, also for unknown names."""
+        """Whether the user has logged in from this network. Takes a query, for unknown names as well."""
         return bool(self._network) and self._network in _known(self._whom.user_id, self._whom.method)
 
     @property
@@ -118,8 +121,9 @@ def remember(user: User, methods: Iterable[str], source: str) -> None:
 
 
 def account_of(user: User | None, typed: str) -> Account:
-    """Return the account to count for; ``typed`` is the given name. Unknown names share counters, which no response
-    reveals.
+    """Return the account whose wrong passwords are counted; ``typed`` is the name that the client has sent.
+
+    Unknown names share counters, which no response reveals.
     """
     if user is None:
         return Account(f"nobody {int(key_of(typed), 16) % NAMES_OF_NOBODY}")
@@ -148,7 +152,7 @@ def forget_addresses() -> int:
 
 
 def _known(user_id: uuid.UUID, method: str) -> set[str]:
-    """Return the networks from which the user has logged in."""
+    """Return the networks from which the user has logged in with this method in the last ``REMEMBERED``."""
     found = KnownAddress.objects.filter(user_id=user_id, method=method, seen_at__gt=timezone.now() - REMEMBERED)
     return set(found.values_list("network", flat=True))
 
@@ -162,12 +166,12 @@ def _lock(bucket: str) -> str:
 
 
 def _any_lock(account: str) -> str:
-    """Return the key of the end of the account's last lock, for any network."""
+    """Return the cache key of the time at which the account's last lock ends, for any network."""
     return key_of("locked", account)
 
 
 def _any_count(account: str) -> str:
-    """Return the key that exists while wrong passwords of the account are counted, for any network."""
+    """Return the cache key that exists while wrong passwords of the account are counted, for any network."""
     return key_of("counted", account)
 
 

@@ -100,7 +100,7 @@ def load() -> None:
 
 
 def version() -> int:
-    """Return a number that changes with the rules; earlier decisions must then be repeated."""
+    """Return a number that changes with the rules. Decisions that were made under another number must be repeated."""
     return _current().version
 
 
@@ -119,7 +119,9 @@ class _InForce:
     answers: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def ask(self, rule: str, target: dict[str, object], credentials: dict[str, Any]) -> bool:
-        """Check a rule with oslo.policy. A check that fails, such as one that is nested too deeply, denies access."""
+        """Check a rule with oslo.policy. A check that raises an error, for example because it is nested too deeply,
+        denies access.
+        """
         try:
             return self.enforcer is not None and bool(self.enforcer.enforce(rule, target, credentials))
         except Exception:

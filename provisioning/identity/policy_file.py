@@ -208,7 +208,9 @@ def _is_constant(kind: str) -> bool:
 
 
 def _words(check: str) -> list[str]:
-    """Return the words of a check without parentheses, which are only recognized around words, as in oslo.policy."""
+    """Return the words of a check without parentheses. Like oslo.policy, recognize parentheses only at either end of a
+    word.
+    """
     return [word for word in (part.lstrip("(").rstrip(")") for part in check.split()) if word]
 
 

@@ -35,7 +35,7 @@ def refuse_superior(context: RequestContext, record: User | Group) -> None:
 
 
 def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
-    """Return whether the user or group has rights as in ``is_superior``, except by a role on the domain ``but_on``."""
+    """Return whether the user or group has rights as in ``is_superior``; roles on the domain ``but_on`` are ignored."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
         given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))

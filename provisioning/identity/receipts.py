@@ -79,8 +79,8 @@ def issue(user: User, methods: tuple[str, ...]) -> Receipt:
 def methods_of(value: str, user: User) -> tuple[str, ...]:
     """Return the methods of a receipt.
 
-    Raises NotAuthenticatedError unless it was issued here for this user, has not expired, and the user's tokens were
-    not invalidated since, for example by a new password.
+    Raises NotAuthenticatedError if the receipt was not issued here for this user, if it has expired, or if the user's
+    tokens were invalidated after it was issued, for example by a new password.
     """
     if not 0 < len(value) <= LONGEST_VALUE or not value.isascii():
         raise NotAuthenticatedError(REFUSED)

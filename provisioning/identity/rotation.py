@@ -18,7 +18,8 @@ def add_arguments(parser: ArgumentParser, *, keep: int) -> None:
 
 
 def step(kind: str, folder: KeyFolder, options: Mapping[str, object], tell: Callable[[str], object]) -> int | None:
-    """Carry out the step; return the number of the key that encrypts from now on, or None after ``--add``.
+    """Carry out the step that ``options`` select; return the number of the key that encrypts from now on, or None after
+    ``--add``.
 
     Raises CommandError if another machine could not decrypt what the new key encrypts.
     """

@@ -22,9 +22,9 @@ AT_ONCE_WHEN_KNOWN = 20
 FREE_OF_ADDRESS = 100
 """Wrong passwords from one address for any names before throttling."""
 LONGEST = 300
-"""Seconds."""
+"""Maximum waiting time in seconds."""
 FORGOTTEN_AFTER = 900
-"""Seconds."""
+"""Seconds without an attempt after which a counter is deleted."""
 
 
 class _Count(NamedTuple):
@@ -63,7 +63,9 @@ class Attempt:
             _write(self._pair, count._replace(looking=count.looking + 1))
 
     def is_locked(self) -> bool:
-        """Return whether the account is locked; call it after the proof was checked, to take the same time."""
+        """Return whether the account is locked. Call it after the proof was checked, so that a locked account takes the
+        same time.
+        """
         return self._lockout is not None and self._lockout.until() is not None
 
     def succeeded(self) -> None:

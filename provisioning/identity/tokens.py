@@ -41,7 +41,9 @@ class TokenData:
     issued_at: datetime
     expires_at: datetime
     chain: tuple[str, ...]
-    """Audit ids: its own, then that of the token it was issued for, and so on to the first."""
+    """Audit ids: first the id of this token, then those of the tokens for which it was issued, up to the first of the
+    chain.
+    """
     domain_id: str | None = None
     system: bool = False
     sign_in: uuid.UUID | None = None
@@ -61,8 +63,8 @@ class TokenData:
         return [self.chain[0]] if len(self.chain) == 1 else [self.chain[0], self.chain[-1]]
 
     def root(self) -> TokenData:
-        """Return the first token of the chain; tokens issued with it as parent are only invalid if the whole chain is
-        revoked.
+        """Return this content with the first token of the chain as the only one. Tokens that are issued with it as
+        parent only become invalid when the whole chain is revoked.
         """
         return replace(self, chain=self.chain[-1:])
 

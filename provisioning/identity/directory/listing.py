@@ -40,13 +40,15 @@ def cut(listing: Listing[Any], rows: QuerySet[Record], part: Part) -> Found[Reco
 
 
 def inexact(word: str, column: str) -> dict[str, Callable[[str], Q]]:
-    """Return the filters by a part of a text: ``word__contains`` …"""
+    """Return the filters of ``column`` by a part of its text: ``word__contains``, ``word__icontains`` …"""
     ways = ("contains", "startswith", "endswith")
     return {f"{word}__{prefix}{how}": _part(column, how, fold=bool(prefix)) for how in ways for prefix in ("", "i")}
 
 
 def _part(name: str, how: str, *, fold: bool) -> Callable[[str], Q]:
-    """Return a comparison by position, because LIKE is case-sensitive on PostgreSQL and not on SQLite."""
+    """Return a filter that compares by position: LIKE is case-sensitive on PostgreSQL and case-insensitive on
+    SQLite.
+    """
 
     def condition(text: str) -> Q:
         column: Any = Lower(name) if fold else F(name)

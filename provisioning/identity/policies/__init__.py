@@ -102,7 +102,7 @@ _PARTS: dict[str, tuple[Rule, ...]] = {
     "Identity: trusts": trusts.RULES,
     "Live pages and the operators' pages": faces.RULES,
 }
-"""The rules by the headings of the documentation, except those that are added."""
+"""Heading of the documentation → its rules, without the rules that ``add`` adds."""
 _ADDED: dict[str, list[Rule]] = {}
 RULES: dict[str, Rule] = {rule.name: rule for rules in _PARTS.values() for rule in rules}
 """All rules by name; complete once Django has loaded the apps."""

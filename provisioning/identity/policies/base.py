@@ -9,7 +9,7 @@ ADMIN = "rule:context_is_admin"
 MANAGER = "rule:context_is_admin or role:manager"
 """Users who may migrate servers of their own project, and see these migrations."""
 SERVICE = "rule:service_or_admin"
-"""Other services of the cloud, for operations that users do not have."""
+"""Other services of the cloud, for operations that are not available to users."""
 CLOUD_ADMIN = "rule:admin_required"
 ANYBODY = "@"
 CLOUD_ADMIN_OR_SYSTEM_READER = "rule:admin_required or (role:reader and system_scope:all)"
@@ -31,8 +31,8 @@ Operation = tuple[str, str]
 class Rule:
     """A rule: its check in the language of oslo.policy, and a description for operators.
 
-    ``operations`` (method, path) are only listed if no view of the APIs refers to the rule: parts of an operation, and
-    pages outside the APIs.
+    ``operations`` (method, path) are only set for rules to which no view of an API refers: rules for a part of an
+    operation, and for pages outside the APIs.
     """
 
     name: str

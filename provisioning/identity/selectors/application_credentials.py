@@ -21,7 +21,7 @@ class Limits(NamedTuple):
     """(service, method, path pattern); None: all requests are allowed."""
     user_id: uuid.UUID
     project_id: uuid.UUID
-    """Its tokens are only valid for this user and project."""
+    """The credential's tokens are only valid for this user and project."""
 
 
 def limits_of(credential_id: uuid.UUID) -> Limits | None:

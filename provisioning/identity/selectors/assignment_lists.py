@@ -32,15 +32,17 @@ class AssignmentFilters:
     role_id: uuid.UUID | None = None
     project_id: uuid.UUID | None = None
     subtree: bool = False
-    """With ``project_id``: also on the projects below it."""
+    """With ``project_id``: include assignments on the projects below that project."""
     top_domain_id: str | None = None
-    """With ``subtree``: on the projects of this domain, which in Keystone is a project above them."""
+    """With ``subtree``: only assignments on the projects of this domain, which Keystone treats as a project
+    above them.
+    """
     domain_id: str | None = None
     system: bool = False
     inherited: bool = False
-    """Only assignments that projects below inherit, or that were inherited from above."""
+    """Only stored assignments that projects below the target inherit, or effective assignments that were inherited."""
     within_domain_id: str | None = None
-    """Only on this domain and its projects, for domain administrators."""
+    """Only assignments on this domain and its projects; set for domain administrators."""
 
     @property
     def on_projects(self) -> bool:
@@ -52,9 +54,10 @@ class AssignmentFilters:
 class Assignment:
     """A role of a user or group on a target.
 
-    As stored, ``inherited`` means that it only applies below its target. In effective assignments, ``user_id``,
-    ``role_id`` and the target are the result, ``inherited`` means that it was inherited from above, and the ``given_``
-    fields are the stored values: the group, target and role. ``prior_role_id`` is the role that implies this role.
+    In stored assignments, ``inherited`` means that the role only applies below its target. In effective assignments,
+    ``user_id``, ``role_id`` and the target are the result, ``inherited`` means that the role was inherited from above,
+    and the ``given_`` fields are the stored values: the group, target and role. ``prior_role_id`` is the role that
+    implies this role.
     """
 
     role_id: uuid.UUID

@@ -25,7 +25,9 @@ def roles_on_system(user_id: uuid.UUID) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The scopes that a user may get a token for: projects and domains, each by name, and whether the system."""
+    """The scopes for which a user may get a token: projects and domains, sorted by name, and whether the system
+    is one.
+    """
 
     projects: list[Project]
     domains: list[Domain]

@@ -45,8 +45,8 @@ class Member:
 
 
 def members_of(place: Place) -> list[Member]:
-    """Return all users and groups with a role on the target, groups first, then by name; also the users of these
-    groups.
+    """Return the users and groups with a role on the target, including the users in these groups: groups first, then by
+    name.
     """
     rows = list(_reaching(place).select_related("role", "user__domain", "group__domain", "project", "domain"))
     members: dict[object, Member] = {}
@@ -91,8 +91,8 @@ def _reaching(place: Place) -> QuerySet[RoleAssignment]:
 
 
 def own_roles(place: Place, actor: User | Group, *, inherited: bool = False) -> list[Role]:
-    """Return the direct roles of a user or group on the target, by name; ``inherited``: those for the
-    projects below.
+    """Return the direct roles of a user or group on the target, by name; with ``inherited``, the roles that are
+    assigned on the target for the projects below it.
     """
     mine = {"group" if isinstance(actor, Group) else "user": actor}
     given = RoleAssignment.objects.filter(**columns_of_place(place), inherited=inherited, **mine)
@@ -112,7 +112,7 @@ class Membership:
     domain: Domain | None
     inherited: bool
     group: Group | None
-    """The group by which a user has it."""
+    """The group through which a user has the role; None for a direct role, and in the list of a group."""
 
 
 def memberships_of(actor: User | Group, *, within: str = "") -> list[Membership]:

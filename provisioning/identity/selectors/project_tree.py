@@ -33,7 +33,7 @@ class ProjectTree:
 
     @classmethod
     def all(cls) -> ProjectTree:
-        """Read all projects that may inherit roles."""
+        """Read the projects of all domains in which an inherited role is assigned."""
         inherited = RoleAssignment.objects.filter(inherited=True)
         return cls._read(
             Project.objects.filter(

@@ -19,8 +19,8 @@ Extra = dict[str, Any]
 def ensure_catalog() -> None:
     """Create this cloud's missing region, services and endpoints.
 
-    The endpoints are in the region of the settings. If that has changed, they are moved there, and the previous region
-    is deleted if it is empty and has no description.
+    The endpoints are in the region of the setting. If the setting has changed, the endpoints are moved to the new
+    region, and the previous region is deleted if it is empty and has no description.
     """
     region, _ = Region.objects.get_or_create(id=settings.REGION)
     known = set(Service.objects.filter(id__in=[own.id for own in OWN]).values_list("id", flat=True))

@@ -1,4 +1,4 @@
-"""Validation of names, descriptions, tags and additional fields, and writes to rows that others may change
+"""Validation of names, descriptions, tags and additional fields, and writes to rows that other requests may change
 concurrently.
 """
 

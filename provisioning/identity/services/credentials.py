@@ -237,7 +237,7 @@ def _check(kind: str, blob: str, project: Project | str | None) -> None:
 
 
 def _check_room(user: User, encrypted: str, *, besides: str) -> None:
-    """Raise ForbiddenError if the blob does not fit in addition to the user's other credentials."""
+    """Raise ForbiddenError if this blob and the user's other blobs would exceed ``MOST_BYTES_OF_USER``."""
     others = Credential.objects.filter(user=user).exclude(id=besides)
     kept = others.aggregate(bytes=Sum(Length("encrypted_blob")))["bytes"] or 0
     if kept + len(encrypted) > MOST_BYTES_OF_USER:

@@ -77,7 +77,8 @@ def update_domain(domain: Domain, **changes: Unpack[DomainChanges]) -> None:
 @when_broken_off
 @transaction.atomic
 def set_domain_enabled(domain: Domain, *, enabled: bool) -> None:
-    """Enable or disable a domain. Disabling invalidates the tokens of its users, of its projects and for itself.
+    """Enable or disable a domain. Disabling invalidates the tokens of the domain's users, and all tokens for the domain
+    or its projects.
 
     Running servers are not affected. Raises ForbiddenError if the cloud would lose its last administrator.
     """

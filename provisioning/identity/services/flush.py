@@ -17,9 +17,9 @@ from provisioning.identity.tokens import KEPT_AFTER_END
 def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:
     """Delete expired records; return the number of each kind, by its plural name. Safe to repeat.
 
-    Revocations and sessions are kept as long as one of their tokens can be validated as expired. Application
-    credentials and trusts, and the EC2 credentials created with them, are deleted ``credentials_after`` their expiry. A
-    trust without remaining uses is kept as long as its last token.
+    Revocations and sessions are kept as long as one of their tokens can be validated with ``allow_expired``.
+    Application credentials and trusts, and the EC2 credentials created with them, are deleted ``credentials_after``
+    their expiry. A trust without remaining uses is kept as long as its last token can be validated.
     """
     now = timezone.now()
     ended = now - KEPT_AFTER_END

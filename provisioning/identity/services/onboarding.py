@@ -20,8 +20,8 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def new_password() -> str:
-    """Return a random password that can be read aloud: four groups of four characters (79 bits), more for a longer
-    minimum length.
+    """Return a random password that can be read aloud: four groups of four characters (79 bits), or more groups if the
+    minimum length requires them.
     """
     groups = max(4, -(-settings.PASSWORD_MIN_LENGTH // 4))
     return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(groups))

@@ -91,7 +91,7 @@ def _step(user: User, passcode: str) -> int | None:
 
 
 def _apps(user: User) -> Iterator[TOTP]:
-    """Yield the user's readable secrets."""
+    """Yield a generator of passcodes for each of the user's secrets that can be decrypted and parsed."""
     for record in Credential.objects.filter(user=user, type=credentials.TOTP).order_by("created_at")[:MOST_SECRETS]:
         try:
             text = "".join(credentials.blob_of(record).split()).rstrip("=").upper()

@@ -86,7 +86,9 @@ def set_password(user: User, password: str | None, *, by_admin: bool = False) ->
 
 
 def give_password(user: User, password: str | None, *, by_admin: bool) -> None:
-    """As ``set_password``, but only on the object, for a user that is being created."""
+    """Set the password as ``set_password`` does, but only on the object: the user is being created, and the caller
+    saves it.
+    """
     check_new_password(password)
     user.set_password(password)
     user.password_expires_at = None if password is None else _expiry(user, by_admin=by_admin)

@@ -12,7 +12,7 @@ from provisioning.identity.services.application_credentials import check_secret
 from provisioning.identity.services.passwords import typed_name
 
 AT_ONCE = 20
-"""Number of concurrent checks for one credential and address, because programs authenticate in parallel."""
+"""Maximum number of concurrent attempts with one credential from one address; programs authenticate in parallel."""
 
 
 def authenticate_application_credential(
@@ -28,9 +28,9 @@ def authenticate_application_credential(
 ) -> ApplicationCredential:
     """Return the application credential with this secret, with its user and project.
 
-    It is given by id, or by its name and user (by id, or by name and domain). An unknown credential, a wrong secret, an
-    expired credential and a disabled user raise the same NotAuthenticatedError after the same work. Raises
-    TooManyAttemptsError while the client must wait.
+    The credential is specified by id, or by name and user (by id, or by name and domain). An unknown credential, a
+    wrong secret, an expired credential and a disabled user raise the same NotAuthenticatedError after the same work.
+    Raises TooManyAttemptsError while the client must wait.
     """
     throttle.check_address(source)
     typed = typed_name(user_id, user_name, domain_id, domain_name)

@@ -17,7 +17,7 @@ BUILT_IN = ("admin", "manager", "member", "reader", "service")
 DEFAULT_IMPLICATIONS = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
 """As in Keystone; ``service`` has no implications."""
 BEFORE_MANAGER = ("admin", "member")
-"""The implication that existed before the role ``manager`` was added between these roles."""
+"""An implication that is deleted when the role ``manager`` connects the two roles."""
 NEVER_IMPLIED = "admin"
 
 
@@ -165,7 +165,9 @@ def _closure(role: Role) -> set[Any]:
 
 
 def _check_name(name: str, domain: Domain | str | None) -> None:
-    """Raise an error for an invalid name, and for ``Admin`` besides ``admin``, because rules ignore case."""
+    """Raise InvalidInputError for an invalid name, and ConflictError for a global role whose name differs from a
+    built-in role only in case: policy rules ignore case.
+    """
     if domain is None and name.lower() in BUILT_IN and name not in BUILT_IN:
         raise ConflictError(
             f"Policy rules cannot distinguish {name} from the role {name.lower()}. Choose another name.", field="name"

@@ -131,7 +131,11 @@ def _first(user: User, key: str, kept: dict[str, Any], project: Project | None, 
 
 
 def _check_unchanged(user: User) -> None:
-    """Reject a proof that was checked before the password was changed. Waits for a concurrent change."""
+    """Raise NotAuthenticatedError if the user's tokens were invalidated after ``user`` was read, for example by a new
+    password.
+
+    Waits for a concurrent change of the user.
+    """
     now = User.objects.select_for_update(no_key=True).filter(id=user.id).values_list("tokens_valid_after", flat=True)
     if list(now) != [user.tokens_valid_after]:
         raise NotAuthenticatedError(REFUSED)

@@ -36,7 +36,7 @@ class TrustRequest:
     remaining_uses: int | None = None
     allow_redelegation: bool = False
     redelegation_count: int | None = None
-    """How many more times it can be redelegated; None: the maximum."""
+    """How many more times the new trust can be redelegated; None: the maximum."""
     redelegated_trust_id: str | None = None
     """None, or the id of the trust of the caller's token."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -89,8 +89,8 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
 def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
     """Delete a trust and its redelegations. Their tokens, and the credentials created with them, become invalid.
 
-    Raises NotFoundError if it was already deleted. Raises ForbiddenError if the caller's token is of another trust,
-    from which this trust was not redelegated.
+    Raises NotFoundError if it was already deleted. Raises ForbiddenError if the caller's token belongs to a trust that
+    is neither this trust nor one from which it was redelegated.
     """
     if caller is not None:
         refuse_application_credentials(caller)
@@ -117,7 +117,9 @@ def refuse_application_credentials(caller: RequestContext) -> None:
 
 
 def _check_own(caller: RequestContext, trust: Trust) -> None:
-    """Raise ForbiddenError if the caller's token is of another trust, from which this trust was not redelegated."""
+    """Raise ForbiddenError if the caller's token belongs to a trust that is neither this trust nor one from which it
+    was redelegated.
+    """
     if caller.trust_id is None or caller.is_admin:
         return
     each: Trust | None = trust
@@ -184,7 +186,9 @@ def _origin(trust: Trust | None) -> User | None:
 
 
 def _check_held(trustor: User, asked: TrustRequest) -> None:
-    """Raise NotFoundError for a role that the trustor does not have on the project, as for a missing role."""
+    """Raise NotFoundError for a role that the trustor does not have on the project, as for a role that does not
+    exist.
+    """
     held = effective.role_ids(trustor.id, asked.project.id) if asked.project is not None else frozenset()
     for role in asked.roles:
         if role.id not in held:

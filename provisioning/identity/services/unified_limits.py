@@ -100,7 +100,10 @@ def delete_limit(record: Limit) -> None:
 
 
 def _lock_unreferenced(record: RegisteredLimit) -> None:
-    """Lock a registered limit until the transaction ends, so that no limit can be created for it."""
+    """Lock a registered limit until the transaction ends, so that no limit can be created for it.
+
+    Raises ForbiddenError if a limit refers to it, and NotFoundError if it was deleted in the meantime.
+    """
     if not RegisteredLimit.objects.select_for_update().filter(id=record.id).exists():
         raise NotFoundError(f"Could not find registered limit for {record.id.hex}.")
     if record.limits.exists():

@@ -1,4 +1,4 @@
-"""Operations that the Compute API passed to other services, and those that were removed."""
+"""Operations of the Compute API that other services carry out, and operations that were removed."""
 
 from provisioning.identity.policies.base import ADMIN, MEMBER, READER, SERVICE, rule
 
