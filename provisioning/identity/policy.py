@@ -100,7 +100,7 @@ def load() -> None:
 
 
 def version() -> int:
-    """Return a number that changes with the rules. Decisions that were made under another number must be repeated."""
+    """Return a number that changes with the rules. A decision under another number must be repeated."""
     return _current().version
 
 
