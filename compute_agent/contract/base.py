@@ -13,11 +13,11 @@ class Message(Frozen, frozen=True, tag_field="type", tag=_tag):
     """Base class of frames; the tag is the class name in snake case."""
 
     since: ClassVar[int] = 0
-    """The first version of the contract with this message; 0: older than any supported agent."""
+    """The contract version that introduced this message; 0 if every supported agent knows the message."""
 
     def needed_version(self) -> int:
-        """Return the oldest contract version with which an agent executes this correctly.
+        """Return the oldest contract version with which an agent executes this message correctly.
 
-        Overridden by commands whose meaning changes with a newer field, if ignoring the field would do harm.
+        A command overrides this method if an older agent would do harm by ignoring a newer field of the command.
         """
         return self.since

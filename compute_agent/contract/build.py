@@ -15,8 +15,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
 
 
 class ImageRef(Frozen, frozen=True):
-    """The image of a root disk. The agent downloads its data from the portal, which permits that while a command needs
-    it.
+    """The image of a root disk. The agent downloads the image's data from the portal, which permits the download while
+    a command needs the image.
     """
 
     id: str
@@ -73,7 +73,7 @@ class SecurityRule(Frozen, frozen=True):
 
 
 class Segment(Frozen, frozen=True):
-    """How a network's bridges on different hosts are connected (Neutron's ``provider:*``)."""
+    """The segment of a network: it connects the network's bridges on different hosts (Neutron's ``provider:*``)."""
 
     type: str  # "vxlan", "flat", "vlan"
     id: int | None = None  # the VNI or VLAN tag
@@ -88,7 +88,7 @@ class HostRoute(Frozen, frozen=True):
 
 
 class SubnetRef(Frozen, frozen=True):
-    """One range of a network."""
+    """One subnet of a network."""
 
     id: str
     cidr: str

@@ -30,8 +30,8 @@ class FollowConsoleCall(Message, frozen=True):
     """Follow the guest's console log. The answer is ``ConsoleOpened``.
 
     The agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces (``console_pieces``) until either side
-    ends: first the stored log, up to one piece, then new output. If a piece does not begin where the previous one
-    ended, the log was truncated.
+    ends: first the end of the stored log, at most one piece, then new output. If a piece does not begin where the
+    previous one ended, the log was truncated.
     """
 
     instance_id: str
@@ -88,7 +88,7 @@ CallBody = (
 
 
 class Call(Message, frozen=True):
-    """One call, with the id that its answer carries."""
+    """A call with its id. The answer repeats the id."""
 
     id: str
     body: CallBody

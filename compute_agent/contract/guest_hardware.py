@@ -12,8 +12,9 @@ _RESCUE = frozenset({known.RESCUE_DEVICE.image, known.RESCUE_BUS.image})
 def guest_hardware(spec: InstanceSpec) -> Hardware:
     """Return the current hardware of a guest.
 
-    A rescued guest has the hardware of the rescue image, which must be able to boot, but its own TPM. In a stable
-    rescue the guest has its own hardware, with the guest agent's channel as the rescue image requires.
+    In an ordinary rescue, this is the hardware of the rescue image, which must be able to boot, with the guest's own
+    TPM. In a stable rescue, it is the guest's own hardware, but the rescue image decides on the channel of the guest
+    agent.
     """
     own = _of(spec.image, spec.flavor)
     if spec.rescue is None:
@@ -25,8 +26,8 @@ def guest_hardware(spec: InstanceSpec) -> Hardware:
 
 
 def is_stable(spec: InstanceSpec) -> bool:
-    """Return whether the rescue is stable: the rescue image is a CD or specifies its disk. All other disks then keep
-    their names and order.
+    """Return whether the rescue is stable: the rescue image is a CD, or has a property for the device or bus of the
+    rescue disk. The other disks of the guest then keep their names and order.
     """
     if spec.rescue is None:
         return False

@@ -30,7 +30,7 @@ STATELESS_TRAIT = "COMPUTE_SECURITY_STATELESS_FIRMWARE"
 MOST_QUEUES = 256
 """Limit of a tap device of Linux."""
 MOST_PARTS = 65536
-"""Sockets, cores or threads without a limit."""
+"""The maximum number of sockets, cores or threads if none is specified."""
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 """Bus → prefix of its disks' names."""
 COLD_BUSES = ("ide", "sata")
@@ -40,7 +40,9 @@ _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 
 
 def every_trait() -> tuple[str, ...]:
-    """Return the traits of a host with all named hardware, except versions of chipsets and CPU models."""
+    """Return the traits of a host that supports all hardware values listed in ``hardware_properties``, except versions
+    of chipsets and CPU models.
+    """
     found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait, CPU_TRAIT, VIF_TRAIT}
     found |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
     found |= {
@@ -65,7 +67,7 @@ class Hardware(Frozen, frozen=True):
     firmware: Literal["bios", "uefi"] = "bios"
     firmware_stateless: bool = False
     secure_boot: Literal["disabled", "optional", "required"] = "disabled"
-    """``optional``: if its host supports it."""
+    """``optional``: the guest has Secure Boot if its host supports it."""
     tpm_version: str = ""  # empty: no TPM
     tpm_model: str = ""
     machine: str = "pc"
@@ -189,15 +191,15 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
 
 
 class _Asked:
-    """The values of an image and a flavor, in normalized spelling."""
+    """The hardware properties of an image and a flavor, as name → value in normalized spelling."""
 
     def __init__(self, properties: Mapping[str, object], extra_specs: Mapping[str, object]) -> None:
         self.image = dict(_values("image", properties))
         self.flavor = dict(_values("flavor", extra_specs))
 
     def one(self, wanted: Property) -> str:
-        """Return the value that the image or the flavor specifies; empty if neither does. Raises HardwareError if they
-        differ.
+        """Return the value that the image or the flavor specifies; empty if neither does. Raises HardwareError if image
+        and flavor specify different values.
         """
         image, flavor = self.image.get(wanted.image, ""), self.flavor.get(wanted.flavor, "")
         if image and flavor and image != flavor:

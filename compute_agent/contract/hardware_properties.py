@@ -15,7 +15,9 @@ _SWITCHED = {
     "true": ("1", "t", "true", "on", "y", "yes"),
     "false": ("0", "f", "false", "off", "n", "no"),
 }
-"""Spellings of boolean values (as in ``oslo_utils.strutils``, which simulated hosts do not need)."""
+"""Accepted spellings of boolean values, as in ``oslo_utils.strutils``. They are repeated here so that simulated hosts
+do not need oslo.
+"""
 
 
 class HardwareError(ValueError):

@@ -35,14 +35,14 @@ Portals are upgraded before agents, so the previous version is always accepted; 
 """
 DOCUMENTS = 4
 """From this version, agents support documents of networks, routers, floating IPs and security groups in their present
-form: an older one would ignore the address group of a rule, and allow every source.
+form. An older agent would ignore the address group of a rule, and allow every source.
 
-A host whose agent was older at its last connection gets no documents: it cannot connect until its agent is upgraded.
+A host whose agent was older at its last connection gets no documents. It can connect again only with an upgraded agent.
 """
 MAX_FRAME = 8 * 1024 * 1024
 """Limit of a message to an agent, in bytes."""
 MAX_DOCUMENT = MAX_FRAME - 64 * 1024
-"""Limit of a document, in bytes: its frame contains more."""
+"""Limit of a document, in bytes. It is lower than ``MAX_FRAME``, because a frame contains more than the document."""
 REPORTS_BEGINNING = 2
 """From this version, agents report the beginning and the progress of commands."""
 
@@ -97,7 +97,9 @@ class Owned(Frozen, frozen=True):
 
 
 class Enrol(Message, frozen=True):
-    """The first contact. The agent generates a credential, stores it, and sends it once, with the join token."""
+    """The first message of a host that has no accepted credential yet. The agent generates a credential, stores it, and
+    sends it once, with the join token.
+    """
 
     join_token: str
     host: str
@@ -108,8 +110,8 @@ class Enrol(Message, frozen=True):
 
 
 class Hello(Message, frozen=True):
-    """Every later contact, with the host's guests. The credential is in the header ``Authorization: Bearer`` of the
-    handshake.
+    """The first message of every later connection, with the host's guests. The credential is in the header
+    ``Authorization: Bearer`` of the handshake.
     """
 
     host: str
@@ -284,10 +286,10 @@ class Welcome(Message, frozen=True):
 class Ownership(Message, frozen=True):
     """All subjects that the host owns according to the database.
 
-    It follows ``Welcome`` immediately, before any command. A restarted agent waits for it before it resumes work of the
-    previous process: a command of another generation, or for a subject that the host no longer owns, is superseded, and
-    a partial build is undone. ``open``: the ids of unfinished commands, None if not sent. All other commands that wait,
-    or would be resumed, are late.
+    It follows ``Welcome`` immediately, before any command. A restarted agent resumes the work of the previous process
+    only after this message. A command of another generation, or for a subject that the host no longer owns, is then
+    superseded, and a partial build is undone. ``open``: the ids of the commands whose end the portal waits for, None if
+    not sent. The agent treats every other command that waits, or would be resumed, as if its time limit had passed.
     """
 
     subjects: list[Owned] = []

@@ -15,7 +15,9 @@ NETWORK, ROUTER, FLOATING_IP, SECURITY_GROUP = "network", "router", "floating_ip
 
 
 class RemotePort(Frozen, frozen=True):
-    """A port of the network on another host: where its frames are sent, and the name of its guest."""
+    """A port of the network on another host: the host to which frames for the port are sent, and the name of the port's
+    guest.
+    """
 
     id: str
     mac_address: str
@@ -26,8 +28,8 @@ class RemotePort(Frozen, frozen=True):
 
 
 class ServicePort(Frozen, frozen=True):
-    """A port of Novella itself. It serves a network (the same on every host), or is a host's own port on an external
-    network; addresses of the latter have a prefix length.
+    """A port that belongs to no guest: the port of a network's services, which is the same on every host, or this
+    host's own port on an external network. Only the latter's addresses have a prefix length.
     """
 
     id: str
@@ -105,7 +107,9 @@ class PortForward(Frozen, frozen=True):
 
 
 class FloatingIpDocument(Frozen, frozen=True):
-    """One floating IP, for the host that holds it and for hosts of guests that it forwards to."""
+    """One floating IP, for the host that has the address, and for hosts with guests to which ports of the address are
+    forwarded.
+    """
 
     id: str
     address: str
@@ -169,7 +173,9 @@ class ApplySecurityGroupRequest(Message, frozen=True, omit_defaults=True):
 
 
 class ForgetRequest(Message, frozen=True):
-    """Remove everything of a subject that this host no longer needs.  Succeeds if nothing is left."""
+    """Delete the document and all kernel objects of a subject that this host no longer needs. Succeeds if nothing
+    exists.
+    """
 
 
 ApplyRequest = ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest

@@ -5,7 +5,8 @@ import binascii
 import zlib
 
 PROPERTY = "novella_uefi_variables"
-"""The property of server images; a server that is launched from one starts with these variables."""
+"""The image property with the variables. A server that is launched from an image with this property starts with them.
+"""
 MOST_TEXT = 48 * 1024
 """Limit of the property, in characters; a few thousand are usual."""
 MOST_BYTES = 4 << 20

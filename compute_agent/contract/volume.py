@@ -106,7 +106,7 @@ class DeleteVolumeRequest(Message, frozen=True):
 
 
 class ConnectVolumeRequest(Message, frozen=True):
-    """Allow exactly these clients to open the volume. Without clients, its daemon ends.
+    """Allow exactly these clients to open the volume. Without clients, stop the volume's daemon.
 
     Ends with ``detail["connection"]``, the JSON of a ``VolumeConnection``. It is the same for all clients, but each
     client of a multiattach volume has a separate export (``client_export``). Connections of clients that are still
@@ -121,8 +121,8 @@ class GrowVolumeRequest(Message, frozen=True):
     """Extend the volume to the size in ``volume``. A volume is never shrunk.
 
     An exported volume gets a second export with the new size, and the command ends with the connection to it in
-    ``detail["connection"]``. Commands to the clients' hosts switch the clients to it. The next ``ConnectVolumeRequest``
-    ends the older export.
+    ``detail["connection"]``. The portal then sends commands to the clients' hosts, which switch the clients to the
+    second export. The next ``ConnectVolumeRequest`` ends the first export.
     """
 
     volume: VolumeSpec
@@ -191,8 +191,8 @@ class UploadVolumeRequest(Message, frozen=True):
 class BackupVolumeRequest(Message, frozen=True):
     """Send the volume's data, or its changes since ``parent_id``, to the portal as a backup.
 
-    Subject: ``volume_copy``. Data and results are described in ``compute_agent.volumes.backups``. A host that no longer
-    knows the changes sends all data, with ``detail["full"] = "true"``.
+    Subject: ``volume_copy``. Data and results are described in ``compute_agent.volumes.backups``. If the host no longer
+    knows the changes, it sends all data, and the command ends with ``detail["full"] = "true"``.
     """
 
     volume: VolumeSpec
@@ -277,7 +277,7 @@ class UnmanagedDisksCall(Message, frozen=True):
 
 
 class UnmanagedDisks(Message, frozen=True):
-    """Disks that could become volumes."""
+    """The disks in a pool that belong to no volume. A disk with a ``reason`` cannot become a volume."""
 
     disks: list[UnmanagedDisk]
 

@@ -13,7 +13,7 @@ _HEADER, _EXTENT = struct.Struct("<4sI"), struct.Struct("<QQB")
 CHUNK = 8 << 20
 """Limit of the data in one chunk, in bytes."""
 PIECE = 1 << 20
-"""Bytes in which zeros are detected together."""
+"""Size in bytes of the units in which zeros are detected."""
 MOST_EXTENTS = 65_536
 LONGEST = CHUNK + _HEADER.size + MOST_EXTENTS * _EXTENT.size
 """Bytes of the longest chunk."""

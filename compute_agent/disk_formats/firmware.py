@@ -13,16 +13,16 @@ from compute_agent.disk_formats.contents import Contents, contents
 from compute_agent.disk_formats.reading import SECTOR, DiskFormatError, require
 
 BIOS, UEFI, EITHER, UNKNOWN = "bios", "uefi", "bios or uefi", ""
-"""The results; UNKNOWN without evidence."""
+"""The results of ``firmware_of``. UNKNOWN: the first sectors show no boot code."""
 ESP = uuid.UUID("c12a7328-f81f-11d2-ba4b-00a0c93ec93b")
 BIOS_BOOT = uuid.UUID("21686148-6449-6e6f-744e-656564454649")
-"""The types of an EFI system partition, and of the partition that GRUB has its second part in."""
+"""The partition types of an EFI system partition, and of a BIOS boot partition, which contains GRUB's core image."""
 _MBR_ESP, _PROTECTIVE, _NONE = 0xEF, 0xEE, 0
 _CODE, _TABLE, _SIGNATURE = slice(0, 440), 446, slice(510, 512)
 _PARTITION = struct.Struct("<B3xB3xII")
 """active type first_sector sectors."""
 _GPT = struct.Struct("<8s64xQIII")
-"""magic table entries entry_size checksum: behind the magic are fields that nothing here depends on."""
+"""magic table entries entry_size checksum; the skipped fields after the magic are not needed."""
 _ENTRY = struct.Struct("<16s16sQQQ")
 """type id first last attributes."""
 _LEGACY_BOOT = 1 << 2

@@ -27,12 +27,13 @@ class DiskFormat:
     seen_as: str = ""
     """The inspectors' name for the format; empty if they have none."""
     looks_raw: bool = False
-    """Whether the inspectors may also recognise only a raw disk."""
+    """Whether the inspectors may recognise a file of this format as a raw disk only."""
     partitioned: bool = False
-    """Whether a file of this format may also show a partition table."""
+    """Whether a file of this format may also contain a partition table."""
     check: Callable[[IO[bytes], int], int] = _size_of_file
-    """Given the open file and its size in bytes, returns the bytes of the disk.  Raises DiskFormatError, or what
-    unpacking raises, for a file that is damaged or refers to other files.  The inspectors have recognised it already.
+    """Function of the open file and its size in bytes, which returns the size of the disk in bytes. It is called after
+    the inspectors have recognised the format. Raises DiskFormatError, or an error of unpacking, for a file that is
+    damaged or refers to other files.
     """
 
     def fits(self, found: set[str]) -> bool:
@@ -62,4 +63,6 @@ FORMATS = {
 }
 """Every accepted format, by name."""
 BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
-"""Formats from which servers can be created: root disks, and CDs, with which the root disk is empty."""
+"""Formats from which servers can be created. A format is that of a root disk or of a CD; a server created from a CD has
+an empty root disk.
+"""

@@ -1,6 +1,6 @@
 """Inspects an image's data while it is streamed: its real format, and whether a host may open it.
 
-A host trusts the recorded format and opens an image only with it, so an image of another format must be rejected.
+A host opens an image only with its recorded format. Therefore an image whose data has another format must be rejected.
 """
 
 import struct

@@ -16,7 +16,7 @@ HEADER = struct.Struct(">4sIQIIQIIQQII")
 refcount_clusters snapshots."""
 MAGIC = b"QFI\xfb"
 LONGEST_NAME = 1023
-"""Bytes of a backing file's name."""
+"""Limit of the length of a backing file's name, in bytes."""
 COMPRESSED = 1 << 62
 """The bit of an entry whose cluster is compressed."""
 ZEROS = 1
@@ -65,7 +65,7 @@ class _File:
     file: IO[bytes]
     size: int
     cluster: int
-    """Bytes."""
+    """Size of a cluster in bytes."""
     has_bitmaps: bool
     """Whether an entry of an L2 table is followed by a bitmap of the parts of its cluster."""
 

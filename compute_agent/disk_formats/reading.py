@@ -4,7 +4,7 @@ from typing import IO
 
 SECTOR = 512
 PIECE = 1 << 20
-"""Bytes of a table read together, so that memory is constant whatever the file claims."""
+"""Limit of the bytes of a table that are read together, so that memory usage does not depend on sizes in the file."""
 NO_UUID = bytes(16)
 CUT_SHORT = "is damaged: its tables point outside of the file, or it was cut short"
 HAS_PARENT = "has a parent: it holds only the differences to another file"
@@ -15,8 +15,8 @@ class DiskFormatError(ValueError):
 
 
 def read_at(file: IO[bytes], offset: int, length: int) -> bytes:
-    """Return exactly ``length`` bytes from ``offset``. Raises DiskFormatError if the file ends before, or if ``offset``
-    is invalid.
+    """Return exactly ``length`` bytes from ``offset``. Raises DiskFormatError if the file is too short, or if
+    ``offset`` is invalid.
     """
     try:
         file.seek(offset)

@@ -26,8 +26,8 @@ FEWEST_BEFORE_BITMAP = 16
 
 
 def check(file: IO[bytes], size: int) -> int:
-    """Check the file and return the size of its disk in bytes. Raises DiskFormatError, and KeyError if a table lacks an
-    entry.
+    """Check the file and return the size of its disk in bytes. Raises DiskFormatError; KeyError if a required entry is
+    missing from a table.
     """
     _check_closed(file)
     regions = _entries(file, REGIONS, 16, b"regi", "<8xI", "<QI")

@@ -12,18 +12,19 @@ from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, ch
 from compute_agent.disk_formats.reading import HAS_PARENT, SECTOR, read_at, require
 
 HEADER = struct.Struct("<4sIIQQQQIQQ")
-"""magic version flags capacity grain_size description_at description_size entries_per_table spare_directory directory:
-from the capacity on in sectors, but for the entries."""
+"""magic version flags capacity grain_size description_at description_size entries_per_table spare_directory directory.
+All fields from the capacity on are in sectors, except entries_per_table.
+"""
 COMPRESSION = struct.Struct("<H")
 COMPRESSION_AT = 77
 """The offset in the header of the field for compressed grains."""
 HAS_ZERO_GRAINS = 1 << 2
-"""The flag of a file in whose tables 1 stands for a grain of zeros."""
+"""A flag in the header: the entry 1 of a grain table stands for a grain of zeros."""
 ENTRIES = 512
 """Entries of a grain table, in every file that VMware's and QEMU's tools write; each table is read."""
 AT_END = (1 << 64) - 1
 READ_BY_QEMU = 20
-"""Sectors of a description that QEMU searches for a parent, however long the header says it is."""
+"""Number of sectors of the description in which QEMU searches for a parent, even if the description is shorter."""
 ONE_FILE = ("monolithicsparse", "streamoptimized")
 ACCESS = ("rw", "rdonly", "noaccess")
 EXTENT = re.compile(rf'(?:{"|".join(ACCESS)})\s+([0-9]{{1,18}})\s+sparse\s+"[^"/\\]*"')

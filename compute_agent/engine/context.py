@@ -24,20 +24,20 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 WATCHABLE = 0.05
-"""Seconds after which a running step is announced."""
+"""Seconds after which a step that is still running is reported to the portal."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a command: its work, and the undo of the work. Both run in worker threads.
+    """One step of a command: its work, and the function that undoes the work.
 
-    Both may be repeated. The undo also runs for a step that failed halfway.
+    The engine may repeat each of them. It also undoes a step that failed halfway.
     """
 
     name: str
     work: Callable[[], object]
     undo: Callable[[Exception], Awaitable[None]] | None = None
-    """Called with the error that ended the steps."""
+    """Called with the error that ended the steps; None if nothing has to be undone."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Details to report after the step; the work may fill them."""
 
@@ -47,7 +47,7 @@ class Cancellation:
 
     def __init__(self) -> None:
         self.failure: Failure = CANCELLED
-        """The failure that is reported."""
+        """The failure to report for the cancelled command."""
         self.event = threading.Event()
         self._wake = asyncio.Event()
 
@@ -66,7 +66,9 @@ class Cancellation:
 
 
 class CommandContext:
-    """The context of one command. Only for the event loop's thread, except methods that worker threads call."""
+    """The context of one command. Used only in the event loop's thread, except the methods whose docstring names worker
+    threads.
+    """
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class CommandContext:
         announces: bool = False,
         after_step: AfterStep | None = None,
     ) -> None:
-        """``announces``: long steps are reported while they run."""
+        """``announces``: steps that run for a while are reported before they end."""
         self.command: Command = stored.command
         self.subject = subject_of(stored.command)
         self.generation = generation_of(stored.command)
@@ -98,12 +100,11 @@ class CommandContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the command is cancelled."""
         return self.cancellation.event.is_set()
 
     @property
     def late(self) -> bool:
-        """Whether the portal has given up the command because of its time limits."""
+        """Whether the portal no longer waits for the command, because a time limit has passed."""
         return self.timing.late
 
     def stopped(self) -> bool:

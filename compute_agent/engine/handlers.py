@@ -16,14 +16,18 @@ class CommandHandler(abc.ABC, Generic[B]):
     """Executes commands with one type of body."""
 
     heavy = False
-    """Whether it moves much data: it then waits for one of the host's workers."""
+    """Whether the command moves much data. It then waits for one of the host's workers."""
     makes = False
-    """Whether it creates the subject: a command with a newer generation stops it, and its steps are announced."""
+    """Whether the command creates the subject. A command with a newer generation then stops it, and its long steps are
+    reported before they end.
+    """
     removes = False
-    """Whether it removes the subject here: it overtakes waiting commands, stops running ones, and is never late."""
+    """Whether the command removes the subject from this host. It then overtakes waiting commands, stops running ones,
+    and is never late.
+    """
     resumes_late = False
-    """Whether a begun command that is resumed after its deadline is executed: ``run`` then restores the previous state
-    of the subject, or completes the command.
+    """Whether ``run`` is called for a command that began in an earlier process and is resumed after its deadline.
+    ``run`` then restores the previous state of the subject, or completes the command.
     """
 
     @abc.abstractmethod
@@ -51,7 +55,7 @@ class SubjectKind(abc.ABC):
 
     kind: str
     handlers: Mapping[type, CommandHandler[Any]]
-    """By the type of the command's body."""
+    """Handlers by the type of the commands' bodies."""
 
     @abc.abstractmethod
     async def sweep(self, record: SubjectRecord) -> bool:
@@ -62,9 +66,9 @@ class SubjectKind(abc.ABC):
         """Called when no command of the subject waits or runs any longer."""
 
     def place(self, body: CommandBody) -> str:
-        """Return the remote resource that the command may have to wait for. Commands for it have separate threads and
-        workers.
+        """Return the remote resource on which the command depends, such as a pool on other machines. Commands for the
+        same remote resource have separate threads and workers.
 
-        Empty: the command depends on this machine only.
+        Return an empty text if the command depends on this machine only.
         """
         return ""

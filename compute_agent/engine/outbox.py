@@ -56,7 +56,8 @@ class Outbox:
         *,
         replaces: int | None = None,
     ) -> int:
-        """Report that a command has begun or makes progress. It is not stored, and only the last report is kept.
+        """Report that a command has begun or makes progress. The report is not stored on disk, and replaces the
+        command's previous one if that was not sent yet.
 
         Returns the number of the event.
         """
@@ -66,15 +67,17 @@ class Outbox:
         return event.seq
 
     def step_started(self, command: Command, step: str, started_at: float) -> int:
-        """Report that a step is running. It is not stored, because the report of its end repeats all data. Returns the
-        event's number.
+        """Report that a step is running. The report is not stored on disk, because the report of the end of the step
+        repeats all data. Returns the event's number.
         """
         event = self._of(command, "step_started", step=step, started_at=started_at)
         self._add(event, urgent=True)
         return event.seq
 
     def step(self, command: Command, report: StepReport, *, replaces: int | None = None) -> None:
-        """Report that a step has ended. Replaces the event ``step_started`` if that was not sent yet."""
+        """Report that a step has ended. ``replaces``: the number of the step's event ``step_started``, which is dropped
+        if it was not sent yet.
+        """
         self._withdraw(replaces)
         event = self._of(
             command,
@@ -148,7 +151,7 @@ class Outbox:
     # ----- the link's side ------------------------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Start a new connection: all events that are not recorded are sent again."""
+        """Prepare a new connection: all events that the portal has not recorded are sent again."""
         self._sent = 0
         if self._pending:
             self._ready.set()

@@ -26,12 +26,12 @@ class Outcome:
     """The outcome of a command, as reported to the portal and stored."""
 
     failure: Failure | None = None
-    """None: it succeeded."""
+    """None if the command succeeded."""
     power_state: int | None = None
     gone: bool = False
-    """Nothing of the subject is left on this host."""
+    """Whether nothing of the subject is left on this host."""
     leftover: bool = False
-    """Something could not be removed; ``SubjectKind.sweep`` retries."""
+    """Whether something could not be removed. ``SubjectKind.sweep`` tries again."""
     description: bytes | None = None
     """The new description of the subject; None: unchanged."""
     detail: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class SupersededError(HostError):
 
 
 class LateError(HostError):
-    """The command was begun, but is resumed only after its deadline."""
+    """The command began in an earlier process, and is resumed only after its deadline."""
 
     code = LATE.code
 

@@ -21,9 +21,9 @@ from compute_agent.engine.workers import Workers
 log = logging.getLogger(__name__)
 
 AGAIN = 5.0
-"""Seconds until a command is retried whose end could not be recorded (a full disk, for example)."""
+"""Seconds before retrying a command whose end could not be recorded, for example because the disk was full."""
 BEGUN_AFTER = 1.0
-"""Seconds after which a running command is reported as begun: most have ended by then."""
+"""Seconds after which a running command is reported as begun. Most commands end earlier."""
 COMMAND_FAILED = "The host could not do it."
 
 
@@ -36,7 +36,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Running:
-    """The command that is running."""
+    """A running command: its handler, its context, and the workers that it waits for if it is heavy."""
 
     handler: CommandHandler[Any]
     context: CommandContext
@@ -101,7 +101,7 @@ class CommandRunner:
     def accept(self, command: Command) -> None:
         """Store the command and execute it after earlier commands of its subject. Duplicates are ignored.
 
-        When this returns, the command may be acknowledged. Before ``resume`` it is only stored.
+        When this returns, the command may be acknowledged. Before ``resume`` is called, commands are only stored.
         """
         if self._store.accept(command) and self._open:
             self._enqueue(StoredCommand(command, begun=False, timing=Timing(command)))
@@ -120,8 +120,8 @@ class CommandRunner:
         self.withdraw(awaited)
 
     def withdraw(self, awaited: Collection[str] | None) -> None:
-        """Make waiting commands late, except those whose end the portal waits for. ``awaited``: their ids; None if
-        unknown.
+        """Mark all commands that have not begun in this process as late, except those whose end the portal waits for.
+        ``awaited``: the ids of the latter; None if unknown, which changes nothing.
         """
         if awaited is None:
             return
@@ -182,7 +182,7 @@ class CommandRunner:
             lane.running.context.cancellation.set(CANCELLED if removes else SUPERSEDED)
 
     def _ends(self, command: Command, running: Running) -> bool:
-        """Return whether the running command is obsolete after ``command``."""
+        """Return whether the running command has to end because of the new ``command``."""
         if self._removes(command):
             return generation_of(command) >= running.context.generation
         return running.handler.makes and generation_of(command) > running.context.generation

@@ -182,7 +182,7 @@ class StateStore:
     # ----- subjects -------------------------------------------------------------------------------------------------
 
     def subject(self, subject: Subject) -> SubjectRecord | None:
-        """Return the record of the subject."""
+        """Return the record of the subject; None if this host has never had it."""
         row = self._db.execute(
             "SELECT generation, removed, leftover FROM subjects WHERE kind = ? AND id = ?", subject
         ).fetchone()
@@ -197,7 +197,9 @@ class StateStore:
         )
 
     def describe(self, subject: Subject, description: bytes) -> None:
-        """Store the spec of a subject that is created, or created again, which replaces earlier leftovers."""
+        """Store the spec of a subject that is created, or created again. Leftovers of the subject no longer count,
+        because they are replaced.
+        """
         self._update(subject, "description = ?, leftover = 0", description)
 
     def mark_gone(self, subject: Subject) -> None:
@@ -262,8 +264,8 @@ class StateStore:
 
     @contextmanager
     def _transaction(self, *, promised: bool = False) -> Iterator[None]:
-        """Run the statements of the block in a transaction. If it is ``promised``, it is synced to disk, with all
-        earlier ones.
+        """Run the statements of the block in a transaction. If it is ``promised`` and the store is durable, this
+        transaction and all earlier ones are synced to disk.
         """
         fsync = promised and self._durable
         if fsync:

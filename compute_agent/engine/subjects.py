@@ -17,7 +17,6 @@ class Subject(NamedTuple):
 
 
 def subject_of(command: Command) -> Subject:
-    """Return the command's subject."""
     return Subject(command.subject_kind, command.subject_id)
 
 

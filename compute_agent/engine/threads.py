@@ -12,12 +12,15 @@ AfterStep = Callable[[str, threading.Event], None]
 """Called in the worker thread after each step, with its name and the command's cancellation; may raise."""
 
 POWER_THREADS = 8
-"""Power commands mostly wait for a guest to shut down: their own threads keep them from delaying builds."""
+"""Number of threads for power commands. These commands mostly wait for a guest to shut down, and must not delay builds.
+"""
 
 CALL_THREADS = 4
 PLACE_THREADS = 8
 NETWORK_THREADS = 32
-"""Network changes are serialized; these threads wait for a filter change that is shared by all."""
+"""Number of threads for network changes. The changes are serialized, but threads also wait for a filter update that one
+thread makes for all.
+"""
 MOST_WORKERS = 256
 
 
@@ -36,7 +39,7 @@ class Threads:
         self._of: dict[str, ThreadPoolExecutor] = {}
 
     def of(self, place: str) -> Executor:
-        """Return the threads for one remote resource, which may not answer."""
+        """Return the threads for commands that depend on the remote resource ``place``, which may not answer."""
         if place not in self._of:
             self._of[place] = ThreadPoolExecutor(PLACE_THREADS, thread_name_prefix=f"place-{place[:8]}")
         return self._of[place]
@@ -48,7 +51,7 @@ class Threads:
 
 
 async def in_thread(pool: Executor, work: Callable[[], T]) -> T:
-    """Run ``work`` in a thread of ``pool``. If the caller is cancelled, it still waits for the thread to end.
+    """Run ``work`` in a thread of ``pool``. A cancelled caller still waits for the end of the work.
 
     A hypervisor call cannot be interrupted: a stopping agent waits for running calls, or ends the whole process.
     """

@@ -35,7 +35,9 @@ class Timing:
 
     @property
     def late(self) -> bool:
-        """Whether the portal has given up the command: it waited, made no progress, or took too long in all."""
+        """Whether the portal no longer waits for the command: it was withdrawn, waited too long, made no progress, or
+        took too long in total.
+        """
         command, moment = self._command, now()
         if self.withdrawn:
             return True

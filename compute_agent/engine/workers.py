@@ -15,7 +15,7 @@ class Workers:
     def __init__(self, number: int) -> None:
         self._free = number
         self._share = max(number - 1, 1)
-        """Limit of one owner: with several workers, one is always left for others."""
+        """Limit of workers for one owner. If there are several workers, one is always left for other owners."""
         self._held: Counter[str] = Counter()
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
@@ -49,7 +49,7 @@ class Workers:
         self._serve()
 
     def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:
-        """Stop waiting. A worker that was assigned in the meantime is released."""
+        """Stop waiting for a worker. If one was assigned in the meantime, release it."""
         if turn.done():
             self.give_back(owner)
         else:
