@@ -69,7 +69,7 @@ _BUSES = {"virtio": "pci"}
 
 
 def device_path(device: str) -> str:
-    """Return the expected path of a disk in the guest. The guest may use another one."""
+    """Return the expected path of a disk in the guest. The guest's kernel may choose another path."""
     return f"/dev/{device.removeprefix('/dev/')}"
 
 

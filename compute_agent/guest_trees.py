@@ -31,7 +31,7 @@ PASSWORD = "password"  # noqa: S105 - the name of a file
 RANDOM_SEED = 512
 """Bytes of the guest's random seed, which is different in each response."""
 EC2_DIGITS = 17
-"""Digits of ids in EC2's form: the first of the UUID."""
+"""Number of hexadecimal digits of an id in EC2's form: the first digits of the UUID."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def drive_files(spec: InstanceSpec, vendor_data: bytes) -> dict[str, bytes]:
 
 
 def _plain(tree: Tree) -> dict[str, Any]:
-    """Return a tree for JSON. Keys, which are listed as "0=name", are named by their number."""
+    """Return a tree as a JSON object. The name of an SSH key in a tree is "0=name", and in the object "0"."""
     return {
         name.partition("=")[0]: each.decode() if isinstance(each, bytes) else _plain(each)
         for name, each in tree.items()
@@ -201,7 +201,7 @@ def _at(tree: Tree, path: Sequence[str], listing: Callable[[Tree], bytes]) -> by
 
 
 def _child(tree: Tree, name: str) -> bytes | Tree | None:
-    """Return the entry with this name. Keys are listed as "0=name" and requested as "0"."""
+    """Return the entry with this name; None if there is none. SSH keys are listed as "0=name" and requested as "0"."""
     return tree.get(name, next((value for key, value in tree.items() if key.startswith(f"{name}=")), None))
 
 
@@ -210,9 +210,7 @@ def _listing(tree: Tree) -> bytes:
 
 
 def _ec2_listing(tree: Tree) -> bytes:
-    """Return the listing of a directory. Names of directories end with a slash; keys are listed with their names
-    instead.
-    """
+    """Return the listing of a directory. Names of directories end with a slash, except those of SSH keys ("0=name")."""
     names = [f"{name}/" if not isinstance(found, bytes) and "=" not in name else name for name, found in tree.items()]
     return _lines(sorted(names))
 

@@ -56,7 +56,9 @@ PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
 """Seconds for which an unused image stays in the cache."""
 DOCUMENTS_EVERY = 60.0
-"""Seconds between two audits that list documents, volumes and interfaces, because every command causes an audit."""
+"""Minimum seconds between two audits that list documents, volumes and interfaces. Every command causes an audit, but
+most audits omit these lists.
+"""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
@@ -160,8 +162,8 @@ class Host:
     def take_ownership(self, ownership: Ownership) -> None:
         """Resume work of an earlier process for subjects that this host owns.
 
-        This happens only once, because commands update a running process. Later calls only make waiting commands late
-        that the portal no longer waits for.
+        Only the first call resumes work: in a running process, changes of ownership arrive as commands. Every call
+        marks waiting commands as late if the portal no longer waits for their end.
         """
         if self._runner.open:
             self._runner.withdraw(ownership.open)

@@ -41,10 +41,11 @@ class AgentSettings:
     virt_type: str = "auto"
     """``kvm``, ``qemu``, or ``auto``: KVM if a probe succeeds."""
     netns: str | None = None
-    """Network namespace for bridges, DHCP, filters and guests; None: the one the agent was started in."""
+    """Network namespace for bridges, DHCP, filters and guests; None: the namespace in which the agent was started."""
     machine_netns: str | None = None
-    """Network namespace used as the machine's, with underlay and physical networks, if several hosts share a machine;
-    None: the one the agent was started in, from which the portal is always reached.
+    """Network namespace that stands for the machine's own namespace, with underlay and physical networks, if several
+    hosts share a machine; None: the namespace in which the agent was started. The agent always reaches the portal from
+    the latter.
     """
     uplink: bool = True
     """Give guests external access from ``netns`` through a veth pair and NAT."""
@@ -57,7 +58,7 @@ class AgentSettings:
     volume_pools: Mapping[str, str] = field(default_factory=dict)
     """Name of each volume pool → ``DRIVER:LOCATION``; none: this host stores no volumes."""
     root_disks: str = ""
-    """The pool of ``volume_pools`` with guests' root disks; empty: they are files of this host."""
+    """The pool of ``volume_pools`` with guests' root disks; empty: root disks are files of this host."""
     volume_ports: tuple[int, int] = (10809, 11832)
     """The first and the last TCP port for volumes that are exported to other hosts."""
     physical_networks: Mapping[str, str] = field(default_factory=dict)
@@ -69,11 +70,13 @@ class AgentSettings:
     tunnels: int = 256
     """Tunnels to guests' ports at the same time; one user can use a quarter of them."""
     guest_user: str = "auto"
-    """The account of guests' QEMU processes under ``embed``; ``auto``: a dedicated one if it exists, else root."""
+    """The account of guests' QEMU processes under ``embed``; ``auto``: a dedicated account if it exists, else root."""
     dhcp_user: str = "auto"
-    """The account of dnsmasq; ``auto``: a dedicated one if it exists, else the distribution's, else the default."""
+    """The account of dnsmasq; ``auto``: a dedicated account if it exists, else the distribution's, else dnsmasq's
+    default.
+    """
     storage_user: str = "auto"
-    """The account of storage daemons; ``auto``: a dedicated one if it exists, else root."""
+    """The account of storage daemons; ``auto``: a dedicated account if it exists, else root."""
     vendor_data: Path | None = None
     """A JSON file that every guest of this host gets as ``vendor_data.json``."""
     cgroups: bool = True
@@ -87,9 +90,11 @@ class AgentSettings:
     fake_capacity: tuple[int, int, int] = (32, 65_536, 1_000)
     """The resources of a simulated host: vCPUs, MiB of memory, GiB of disk."""
     fake_traits: tuple[str, ...] | None = None
-    """Traits of a simulated host; None: all that guests' hardware can require."""
+    """Traits of a simulated host; None: all traits that guests' hardware can require."""
     durable: bool = True
-    """Sync commands and their ends to disk before they are acknowledged.  Not used by simulated hosts."""
+    """Sync commands to disk before they are acknowledged, and their ends before they are reported. Not used by
+    simulated hosts.
+    """
 
     @property
     def simulated(self) -> bool:

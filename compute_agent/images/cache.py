@@ -31,16 +31,20 @@ from compute_agent.virt.storage_account import StorageAccount
 log = logging.getLogger(__name__)
 
 Fetch = Callable[[ImageRef, str], Iterable[bytes]]
-"""Returns the data of an image in pieces. The second argument is the instance whose command permits the download."""
+"""Returns the data of an image in pieces. The second argument is the id of the server or volume whose command permits
+the download.
+"""
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
 SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
-"""Formats that share a cached file. Data can have only one of them, or its file is stored unchanged."""
+"""Images of these formats share a cached file if their data is equal: equal data either fits only one of the formats,
+or gives the same file for each format that it fits.
+"""
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
 DOWNLOAD, FLAT = ".fetched", ".flat"
 """Suffixes of files while an image is prepared."""
 JUST_USED = 900.0
-"""Seconds after a request for an image in which a disk may not be based on it yet."""
+"""Seconds for which a requested image is never removed to free space, because a disk may not be based on it yet."""
 LOOK_EVERY = 0.05
 """Seconds between two checks whether an image's lock is free."""
 NO_ROOM = os.strerror(errno.ENOSPC)

@@ -31,7 +31,9 @@ POLL = 0.1
 LONGEST_REASON = 300
 """Limit of the portal's message, in characters."""
 FINAL = 507
-"""The store is full; as for every status below 500 except 401 and 409, retries are useless."""
+"""The status if the backup store is full. Retries are useless then, and for every status from 400 to 499 except 401 and
+409.
+"""
 
 
 class BackupLink(BackupOutlet):

@@ -53,15 +53,17 @@ Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Shares:
-    """Counts the open tunnels of one kind on a host, in total and by share."""
+    """Counts a host's open tunnels of one kind, in total and for each share (a user or a project)."""
 
     def __init__(self, most: int, of_one: int, full: str, own: str) -> None:
-        """``full`` and ``own`` are the error messages if the host, or the share, has too many open tunnels."""
+        """``full`` and ``own`` are the error messages if the host, or one share, has too many open tunnels."""
         self._most, self._of_one, self._full, self._own = most, of_one, full, own
         self._taken: Counter[str] = Counter()
 
     def take(self, share: str) -> None:
-        """Count a tunnel. Raises ConsoleBusyError. The empty share has no limit of its own."""
+        """Count a tunnel. ``share``: the user or project; empty for a tunnel that only counts in total. Raises
+        ConsoleBusyError.
+        """
         if self._taken.total() >= self._most:
             raise ConsoleBusyError(self._full)
         if share and self._taken[share] >= self._of_one:
@@ -249,7 +251,8 @@ class ConsoleDialer:
 
     @contextlib.asynccontextmanager
     async def _dialled(self, path: str, *, patient: bool = False) -> AsyncIterator[ClientConnection]:
-        """Dial until the portal process that requested the tunnel answers: several processes may share one address.
+        """Dial repeatedly until the portal process that requested the tunnel answers, because several processes may
+        share one address.
 
         ``patient``: the connection is kept even if the portal does not read for a long time.
         """
@@ -308,14 +311,16 @@ def _break_off(connection: socket.socket) -> None:
 
 
 async def _out_to_its_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
-    """Like ``_out``, but then send the end of the guest's data, and wait for the end of the other direction."""
+    """Forward the guest's data like ``_out``. Then send an empty frame, which ends the data, and wait until the portal
+    has ended its data as well.
+    """
     await _out(reader, portal)
     await portal.send(b"")
     await heard_all.wait()
 
 
 async def _back_to_its_end(portal: ClientConnection, writer: asyncio.StreamWriter, heard_all: asyncio.Event) -> None:
-    """Like ``_back``, but only up to the empty frame, which ends the data for the guest (FIN)."""
+    """Forward the portal's data like ``_back``, up to an empty frame. Then end the data for the guest (FIN)."""
     async for frame in portal:
         if heard_all.is_set():
             continue

@@ -23,7 +23,7 @@ class Credential(msgspec.Struct):
     secret: str
     enrolled: bool = False
     next: str = ""
-    """A new secret requested by the portal, until the portal has stored it."""
+    """The new secret of a renewal that the portal has requested and not yet completed; empty: none."""
 
 
 @dataclass(frozen=True)

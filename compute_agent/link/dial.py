@@ -11,7 +11,9 @@ from compute_agent.engine.threads import in_thread
 CONNECT_TIMEOUT = 10.0
 
 SocketOpener = Callable[[Callable[[], socket.socket]], socket.socket]
-"""Calls the function in the network namespace from which the portal is reachable, and returns its socket."""
+"""Calls the given function in the network namespace from which the portal is reachable. Returns the socket that the
+function opened.
+"""
 
 
 def here(open_socket: Callable[[], socket.socket]) -> socket.socket:

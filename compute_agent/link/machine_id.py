@@ -13,14 +13,15 @@ FIRMWARE = Path("/sys/class/dmi/id/product_uuid")
 """Differs between a virtual machine and its clone; readable by root only."""
 MADE = Path("/var/lib/misc/novella-machine-id")
 MADE_BY_USERS = Path(".local/state/novella/machine-id")
-"""In the home directory of users other than root."""
+"""The path of a generated id for an agent that does not run as root, relative to the home directory of its user."""
 
 
 def machine_id() -> str:
     """Return 64 hexadecimal digits that are the same at every start on this machine, and different on other machines.
 
-    machine-id(5) asks not to expose the system's id, so only a hash of it leaves the machine. If there is none, an id
-    is generated and stored outside the agent's state folder, which may be copied to another machine. Raises StartError.
+    machine-id(5) asks not to expose the system's id, so only a hash of it leaves the machine. If the system has no id,
+    one is generated and stored outside the agent's state folder, which may be copied to another machine. Raises
+    StartError.
     """
     number = _read(SYSTEM) or _made()
     return hashlib.sha256(f"novella-agent {number} {_read(FIRMWARE)}".encode()).hexdigest()

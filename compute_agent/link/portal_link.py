@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 PAUSE = 0.2
 PAUSE_MAX = 5.0
 PAUSE_MAX_NEAR = 1.0
-"""Limit of the pause if the portal is on this machine: retries are cheap, and both often start together."""
+"""Limit of the pause if the portal is on this machine. Retries are cheap then, and portal and agent often start
+together.
+"""
 PAUSE_FINAL = 30.0
 """Seconds before a retry after a refusal that only an operator can change."""
 STEADY = 5.0
@@ -85,8 +87,9 @@ class PortalLink:
     def _pause_after_refusal(self, *, final: bool) -> float:
         """Switch between ``Enrol`` and ``Hello``, if both are possible. Return the seconds until the next attempt.
 
-        If the agent dies between the portal's acceptance and storing it, an enrolled host would enrol again. A
-        reinstalled portal knows no host, and accepts an enrolled host only with a new token.
+        Both can be wrong. An agent that died between the portal's acceptance and storing the acceptance sends ``Enrol``
+        although the portal knows the host. A reinstalled portal does not know the host, and accepts only ``Enrol`` with
+        a new token.
         """
         self._refusals += 1
         if self._enrol_next or self._has_token():

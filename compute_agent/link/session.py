@@ -37,7 +37,7 @@ from compute_agent.virt.errors import HostError
 log = logging.getLogger(__name__)
 
 AUDIT_PAUSE = 1.0
-"""Seconds after the end of a command until the next audit, so that several ends share one."""
+"""Seconds between the end of a command and the next audit, so that commands that end together cause one audit."""
 
 
 AUDIT_AGAIN = 5.0

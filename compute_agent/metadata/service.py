@@ -54,7 +54,7 @@ class Directory(Protocol):
         """Return the guest with the address on the network; None if there is none here."""
 
     def post_password(self, asker: Asker, password: str) -> bool:
-        """Store the password that a guest has encrypted; False if there is one already."""
+        """Store the password that a guest has encrypted. Return False if one is stored already."""
 
 
 class MetadataService:
@@ -224,7 +224,7 @@ def _let_pass(connection: socket.socket, hops: int) -> None:
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One request. It is processed by the constructor, which leaves the response in ``written``."""
+    """One request. The constructor processes the request and stores the response in ``written``."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Novella"
@@ -241,7 +241,7 @@ class _Request(BaseHTTPRequestHandler):
         self.rfile, self.wfile = self._read, self.written
 
     def finish(self) -> None:
-        """Nothing to close."""
+        """Do nothing: no file or connection has to be closed."""
 
     def do_GET(self) -> None:
         asker = self._reader()

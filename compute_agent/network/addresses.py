@@ -23,8 +23,8 @@ def ensure_addresses(
 ) -> None:
     """Bring up an interface of the calling thread's namespace, and loopback, with exactly these addresses.
 
-    ``addresses`` have prefix lengths. ``on_link``: ranges that are reached through the interface even without an own
-    address in them. ``new``: the interface has no address yet. Raises RetryableHostError.
+    ``addresses`` have prefix lengths. ``on_link``: ranges that get a route through the interface, even if the interface
+    has no address in them. ``new``: the interface has no address yet. Raises RetryableHostError.
     """
     with_v6 = IPV6.exists()
     wanted = {each for each in addresses if with_v6 or ":" not in each}

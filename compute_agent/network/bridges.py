@@ -70,7 +70,7 @@ class Bridges(Part):
         self._folder = folder
         self._segments = segments
         self._brought: dict[str, NetworkDocument] = {}
-        """Networks as this process has applied them."""
+        """The documents of networks that this process has applied, by id."""
 
     def prepare(self) -> None:
         """Do nothing: ``lacks`` is called before."""

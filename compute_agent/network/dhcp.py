@@ -65,10 +65,10 @@ class Said:
 
 
 class DhcpServer:
-    """dnsmasq for one network, with its files in ``folder``. Files that dnsmasq reads again as an unprivileged user are
-    in ``_shown``.
+    """dnsmasq for one network.
 
-    It opens its configuration and its leases as root, and then drops privileges.
+    dnsmasq reads its configuration and its leases in ``folder`` as root, and then drops privileges. Files that it reads
+    again later, as an unprivileged user, are in ``_shown``.
     """
 
     def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
@@ -76,7 +76,7 @@ class DhcpServer:
         self.folder = folder
         self._user = user or DhcpUser()
         self._starting: subprocess.Popen[bytes] | None = None
-        """dnsmasq until it has become a daemon, or has reported an error."""
+        """The dnsmasq process until it has become a daemon or has reported an error; None otherwise."""
 
     @property
     def _shown(self) -> Path:
@@ -98,7 +98,7 @@ class DhcpServer:
             raise RetryableHostError(FAILED, detail=str(error)) from error
 
     def started(self) -> None:
-        """Wait until a starting server answers. Raises RetryableHostError if it could not start."""
+        """Wait until a starting server answers. Raises RetryableHostError if the server could not start."""
         process, self._starting = self._starting, None
         if process is None:
             return
@@ -220,7 +220,7 @@ class DhcpServer:
         return True
 
     def _show(self, path: Path, mode: int) -> None:
-        """Give the user's group access to a file or folder that root owns. The folder ``_shown`` is created
+        """Give the group of dnsmasq's user access to a file or folder that root owns. The folder ``_shown`` is created
         if needed.
         """
         if path == self._shown:

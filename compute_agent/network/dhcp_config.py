@@ -46,7 +46,9 @@ class Lease:
     """At most one IPv4 address."""
     hostname: str
     domain: str = ""
-    """On a network of several projects: the domain of its name and its search domain."""
+    """On a network that several projects use: the domain of the guest's name, which is also the guest's search domain.
+    Empty otherwise.
+    """
     options: tuple[DhcpOption, ...] = ()
 
     @property
@@ -56,7 +58,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Name:
-    """The name of addresses."""
+    """A host name, and the addresses that it resolves to."""
 
     hostname: str
     addresses: tuple[str, ...]
@@ -84,7 +86,7 @@ class Served:
     """The server's network namespace; None: the agent's."""
 
     def own(self, subnet: SubnetRef) -> str | None:
-        """Return the server's address in the subnet."""
+        """Return the server's address in the subnet; None if it has none."""
         network = ipaddress.ip_network(subnet.cidr)
         return next((each for each in self.addresses if ipaddress.ip_address(each) in network), None)
 

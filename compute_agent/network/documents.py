@@ -125,7 +125,7 @@ class Documents:
         ]
 
     def holds(self, listed: Owned) -> bool:
-        """Return whether the stored document still has that generation."""
+        """Return whether the stored document still has the generation of ``listed``."""
         version = self._versions.get((listed.subject_kind, listed.subject_id))
         return version is not None and version.generation == listed.generation
 

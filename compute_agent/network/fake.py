@@ -32,7 +32,9 @@ class FakeNetwork(HostNetwork):
                 for key, document in self._kept.of(made_of).items():
                     self.told[kind, key] = document, listed[kind, key].generation
         self.listener: tuple[str, int] | None = None
-        """Target of connections to guests; None: they are refused, as simulated guests run no programs."""
+        """The address that connections to guests are redirected to. None: connections are refused, because simulated
+        guests run no programs.
+        """
 
     def init_host(self) -> None:
         return None

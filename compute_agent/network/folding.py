@@ -39,7 +39,7 @@ class Folded:
             self._done = asked
 
     def patiently(self) -> None:
-        """Like a call, but delayed after recent runs, so that a series of calls shares a run."""
+        """Like ``__call__``, but wait first if runs were recent, so that a series of calls shares a run."""
         begun = list(self._begun)
         if begun:
             wait = begun[-1] + QUICK - time.monotonic()

@@ -1,7 +1,7 @@
 """Sockets from this host to its guests, for connections that the portal has authorized and forwards through tunnels.
 
-They are opened in the service namespace of the guest's network. The filters allow that namespace's traffic regardless
-of security groups, and of the host's programs only DHCP and DNS run there.
+The sockets are opened in the service namespace of the guest's network. The filters allow that namespace's traffic
+regardless of security groups, and the only programs of the host in it are the DHCP and DNS server.
 """
 
 import ipaddress
@@ -15,9 +15,10 @@ from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 def interface_of(ports: Iterable[PortRef], port_id: str, address: str) -> PortRef:
-    """Return the interface if ``address`` is one of its fixed addresses; no other address can be reached.
+    """Return the interface with the id ``port_id``, which must have ``address`` as a fixed address. Sockets to other
+    addresses are not allowed.
 
-    Raises InstanceNotFoundError.
+    Raises InstanceNotFoundError if there is no such interface.
     """
     for port in ports:
         if port.id == port_id and any(fixed.address == address for fixed in port.fixed_ips):

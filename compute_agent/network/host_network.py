@@ -91,7 +91,7 @@ class HostNetwork(abc.ABC):
         return []
 
     def tracking(self) -> Tracking | None:
-        """Measure the tracked connections of guests, in a thread that may block; None if none are tracked."""
+        """Measure the tracked connections of guests, None if none are tracked. Call it in a thread that may block."""
         return None
 
     def interface_at(self, network_id: str, address: str) -> GuestInterface | None:

@@ -15,7 +15,7 @@ TAP = re.compile(r"^tap[0-9a-f]{8}-[0-9a-f]{2}$")
 def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
     """List recorded interfaces without a guest, and taps and DHCP leases that belong to no guest. Changes nothing.
 
-    The owner of a tap or lease is known only while its interfaces are recorded. Raises RetryableHostError.
+    The owner of a tap or lease is known only while the guest's interfaces are recorded. Raises RetryableHostError.
     """
     taps, macs = {}, {}
     for uuid in sorted(records.uuids()):

@@ -105,7 +105,7 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
 
 
 def join(bridge: str, interfaces: Collection[str]) -> None:
-    """Attach the existing ones of these interfaces to the bridge. This is needed if the bridge was recreated."""
+    """Attach those of the interfaces that exist to the bridge. They lose their bridge if it is recreated."""
     with netlink("put an interface into the network's bridge") as route:
         found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
         for link in (found[name] for name in interfaces if name in found and bridge in found):
@@ -128,7 +128,8 @@ def silence(interface: str) -> None:
 
 
 def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
-    """Attach one end of a pair to a bridge. Only ``mac`` is behind it, so learning and flooding are disabled.
+    """Attach one end of a veth pair to a bridge. ``mac`` is the only address behind it, so learning and flooding are
+    disabled.
 
     ``route`` is an open ``netlink``.
     """

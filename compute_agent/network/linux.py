@@ -64,7 +64,9 @@ class LinuxNetwork(HostNetwork):
         self._tracked: Tracking | None = None
         """The last measurement of connection tracking."""
         self._lacking: list[str] = []
-        """Requirements of any network that the host lacks."""
+        """Sentences about requirements of all networks that the host does not meet. No network is applied while there
+        are any.
+        """
         self._failing = ""
         """The last failure to apply the wanted state."""
         self._unfinished = False
@@ -227,7 +229,6 @@ class LinuxNetwork(HostNetwork):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _wanted(self) -> Wanted:
-        """Return the wanted state."""
         told = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         untold = {each.port.network.id: _document(each.port.network) for each in ports}

@@ -9,9 +9,9 @@ SERVICE, ROUTER, EXTERNAL = "n", "r", "x"
 KINDS = (SERVICE, ROUTER, EXTERNAL)
 """Kinds of namespaces: a network's services, a router, an external network."""
 NOBODYS = "novella"
-"""Used in names instead of the agent's namespace if it has none."""
+"""The first part of namespaces' names if the agent has no namespace of its own."""
 INSIDE = "eth0"
-"""A namespace's interface to its network."""
+"""The interface of a service namespace that is connected to the network's bridge."""
 
 
 def namespace_name(agent: str | None, kind: str, subject_id: str) -> str:

@@ -24,9 +24,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def enter(name: str) -> int:
     """Move this process into the network namespace ``name``. Return an open descriptor of the previous namespace.
 
-    The namespace is created if it does not exist, with a name as ``ip netns`` uses. Only the calling thread moves, and
-    threads that it starts later: call it before the process has threads. Raises OSError, and RuntimeError if there are
-    threads.
+    If the namespace does not exist, it is created with a name that ``ip netns`` shows. Only the calling thread moves,
+    and threads that it starts later: call it before the process has threads. Raises OSError, and RuntimeError if there
+    are threads.
     """
     if threading.active_count() > 1:
         raise RuntimeError("A process with threads cannot change its network namespace.")
@@ -65,7 +65,9 @@ def ensure(name: str) -> bool:
 
 
 def _share(folder: Path) -> None:
-    """Make mounts in the folder visible in all mount namespaces that have it, as ``ip netns`` does."""
+    """Make the directory a shared mount, as ``ip netns`` does: mounts in it are visible in all mount namespaces that
+    contain it.
+    """
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     at = os.fsencode(folder)
     if _libc.mount(None, at, None, MS_SHARED | MS_REC, None) != 0:  # it is no mount point yet

@@ -24,7 +24,7 @@ LIBRARY = "libnftables.so.1"
 SMALL = 1 << 16
 """Limit of a text that is loaded by the library, in bytes."""
 FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
-"""By the kernel's numbers (NFPROTO)."""
+"""Number of the kernel for a family (NFPROTO) → nft's name."""
 _ONE_AT_A_TIME = threading.Lock()
 _SEEN: dict[int, int] = {}
 """Inode of a network namespace → generation of its rules after this process's last change."""
@@ -77,7 +77,8 @@ def contents(family: str, table: str) -> list[dict[str, Any]]:
 def apply(ruleset: str, *, alone: bool = False) -> None:
     """Load a text, all or nothing. Raises RetryableHostError.
 
-    ``alone``: the namespace is to have only these rules, so its present state is settled.
+    ``alone``: the namespace contains only rules of this process, so the rules after the change are accepted as intended
+    (``settle``).
     """
     try:
         load(ruleset)

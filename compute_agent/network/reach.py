@@ -21,13 +21,14 @@ class Reach:
 
     blocked: tuple[str, ...] = ()
     reachable: tuple[str, ...] = ()
-    """Allowed although they are inside a blocked network."""
+    """Networks that guests can reach although they are inside a blocked network."""
     blocked_six: tuple[str, ...] = ()
     reachable_six: tuple[str, ...] = ()
 
 
 def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[str]) -> Reach:
-    """Resolve the words of the settings now, because the host's addresses may change.
+    """Return the blocked and reachable networks of the settings. Names of networks are resolved at each call, because
+    the host's addresses may change.
 
     ``original`` is the machine's own network namespace if the agent has left it. ``bridges`` are Novella's own bridges.
     Raises RetryableHostError.

@@ -68,11 +68,11 @@ class Services(Part):
         self._metadata = metadata
         self._listening: set[str] = set()
         self._brought: dict[str, NetworkDocument] = {}
-        """Networks as this process has applied them."""
+        """The documents of networks that this process has applied, by id."""
         self._heard: dict[str, int] = {}
-        """Offset read in the lease events of each network's server."""
+        """Network id → offset in the lease events of the DHCP server, up to which they have been read."""
         self._servers: dict[str, DhcpServer] = {}
-        """By network."""
+        """Network id → DHCP server."""
 
     def prepare(self) -> None:
         """Do nothing: networks share no objects."""
@@ -255,7 +255,7 @@ class Services(Part):
 
 
 def _is_served(network: NetworkDocument, wanted: Wanted) -> bool:
-    """Return whether this host's guests need the network's services. Requires the network's document."""
+    """Return whether guests of this host use the network and the document of the network has been received."""
     return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
 
 

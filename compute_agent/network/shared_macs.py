@@ -1,8 +1,8 @@
 """MAC addresses that exist on every host, and their aliases between hosts.
 
-A router has the same MAC address on each host, so that guests reach it on any host. Between hosts the same address
-would be in several places. Therefore the router of each host uses its own alias there; ``routers.gateways`` translates
-it in frames that leave or reach the host.
+A router has the same MAC address on each host, so that guests reach it on any host. Between hosts, the same address
+would belong to several hosts. Therefore each host has an alias for the address; ``routers.gateways`` translates the
+address in frames that leave or reach the host.
 """
 
 import hashlib

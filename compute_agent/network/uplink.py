@@ -23,8 +23,8 @@ LEND = "create the uplink of the network's services"
 
 @dataclass(frozen=True)
 class Uplink:
-    """The uplink of one agent. Names and addresses are derived from the name of the agent's namespace, or its
-    substitute.
+    """The uplink of one agent. Names and addresses are derived from the name of the agent's namespace, or from
+    ``names.NOBODYS`` if the agent has none.
     """
 
     netns: str

@@ -19,7 +19,7 @@ class LocalPort:
 
     instance_id: str
     hostname: str
-    """Its name in DNS and DHCP."""
+    """The guest's name in DNS and DHCP."""
     port: PortRef
 
     @property
@@ -34,7 +34,9 @@ class Wanted:
 
     ports: tuple[LocalPort, ...] = ()
     networks: Mapping[str, NetworkDocument] = field(default_factory=dict)
-    """Networks with documents, and those of guests' interfaces; the latter have no peers and no services yet."""
+    """All networks with a document, and all networks of guests' interfaces. A network without a document has no peers
+    and no services.
+    """
     routers: Mapping[str, RouterDocument] = field(default_factory=dict)
     floating_ips: Mapping[str, FloatingIpDocument] = field(default_factory=dict)
     security_groups: Mapping[str, SecurityGroupDocument] = field(default_factory=dict)

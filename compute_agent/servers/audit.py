@@ -47,7 +47,7 @@ def guest_states(
     attachments: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[GuestState]:
     """Return the guests' states for a message. ``volumes``: guest id → ids of its volumes. ``attachments``: guest id →
-    volume id → attachment id. None: not determined.
+    volume id → attachment id. None for either of them: not determined.
     """
     return [
         GuestState(

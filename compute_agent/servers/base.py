@@ -55,7 +55,7 @@ class GuestHandler(ServerHandler[B]):
     """A handler of a command that changes an existing guest, and reports the guest's power state at its end."""
 
     replaces_image = False
-    """Whether the guest is recreated according to the command: its disk is then based on the command's image, and it
+    """Whether the command creates the guest again. The guest's disk is then based on the command's image, and the guest
     has only the command's interfaces.
     """
 

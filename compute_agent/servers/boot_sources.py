@@ -26,11 +26,11 @@ class BootSources:
     ) -> None:
         """Fetch the images with the permission of a command for the instance, until ``stopped`` returns True.
 
-        ``image`` is None for a guest that boots from a volume. ``needed`` is called when the step runs: whether the
-        image's file is needed.
+        ``image`` is None for a guest that boots from a volume. ``needed`` is called when the step runs, and returns
+        whether the image's file is needed.
         """
         self.disk: Path | None = None
-        """The image's file in the cache; None in a fake one."""
+        """The image's file in the cache; None before the step has run, and for a fake cache."""
         self.boot = BootFiles()
         self._images = images
         self._instance_uuid = instance_uuid

@@ -51,7 +51,7 @@ FOLLOWED_BYTES = 65_536
 
 
 ANSWERED = (UnsupportedError, ConsoleBusyError, GuestRefusedError, GuestUnreachableError)
-"""Errors that are reported with their code and are not caused by the host."""
+"""Errors that are answered with their own code, because the host did not cause them."""
 
 
 class CallHandler:

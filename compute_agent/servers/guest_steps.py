@@ -23,7 +23,7 @@ def make_steps(
 ) -> list[Step]:
     """Return the steps that create a stopped guest. Existing parts of it are replaced.
 
-    For a guest that boots from a volume only the kernel is fetched, if it has one.
+    For a guest that boots from a volume, only the kernel and the ramdisk are fetched, if the spec names them.
     """
     image = spec.image if boot_volume(spec) is None else None
     sources = BootSources(

@@ -13,7 +13,7 @@ def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
     """List the leftovers; None if the hypervisor or the network could not be read. Blocks while they are read.
 
     ``described``: the guests whose specs this host has stored. Guests are listed before and after, so that resources of
-    a guest that appears or disappears meanwhile are not reported.
+    a guest that appears or disappears between the two lists are not reported.
     """
     try:
         before = {guest.uuid for guest in services.driver.guests()}
@@ -27,7 +27,7 @@ def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
 
 
 def without(found: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
-    """Leave out leftovers of instances that have a running command, and limit the length of the list."""
+    """Return the leftovers without those of instances that have a command, at most ``MOST_LEFTOVERS``."""
     if found is None:
         return None
     return [each for each in found if not each.subject_id or each.subject_id not in busy][:MOST_LEFTOVERS]

@@ -13,8 +13,8 @@ class PowerTracker:
     """The attempt and the last reported power state of every guest. For the event loop's thread only."""
 
     def __init__(self, outbox: Outbox, busy: Callable[[str], bool]) -> None:
-        """``busy`` returns whether a command for the instance is running. A state that changes meanwhile is reported
-        after the command.
+        """``busy`` returns whether a command for the instance is running. A change of the state during a command is
+        reported after the command.
         """
         self._outbox = outbox
         self._busy = busy
@@ -55,14 +55,18 @@ class PowerTracker:
             self._report(uuid, state)
 
     def mark(self) -> int:
-        """Return a mark for ``compare``. Call this before the hypervisor is queried."""
+        """Return a number for ``compare`` that identifies the present moment. Call this before the list of guests is
+        read from the hypervisor.
+        """
         self._clock += 1
         return self._clock
 
     def compare(self, guests: Iterable[Guest], mark: int) -> None:
-        """Report changes that the hypervisor did not announce. A guest that it no longer has gets the state NOSTATE.
+        """Report changes that the hypervisor did not announce. A guest that the hypervisor no longer has gets the state
+        NOSTATE.
 
-        Guests with a state recorded after ``mark`` are left out, because the list may be older.
+        Guests whose state was recorded after ``mark`` are skipped, because the list ``guests`` may be older than that
+        state.
         """
         found = {guest.uuid: guest for guest in guests}
         for uuid in list(self._guests):

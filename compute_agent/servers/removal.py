@@ -20,14 +20,14 @@ class Removal:
     """
 
     def __init__(self, host: HostServices, uuid: str, attempt: int, *, may_run: bool = False) -> None:
-        """``may_run``: the guest may have been started. Then a hypervisor that does not answer is waited for without a
-        limit.
+        """``may_run``: the guest may have been started. The removal then waits without a limit for a hypervisor that
+        does not answer.
         """
         self.uuid = uuid
         self.guest_left = False
         self.network_left = False
         self.newer_kept = False
-        """A guest of a newer attempt is here."""
+        """Whether a guest of a newer attempt is on this host."""
         self._host = host
         self._attempt = attempt
         self._may_run = may_run
@@ -52,7 +52,9 @@ class Removal:
         self._may_run = True
 
     async def guest(self, error: Exception | None = None) -> None:
-        """Remove the guest with its disks and seed. If the hypervisor cannot be queried, the network stays as well."""
+        """Remove the guest with its disks and seed. If the hypervisor cannot be queried, ``network`` keeps the network
+        as well.
+        """
         found: list[Guest | None] = []
 
         async def look() -> None:

@@ -30,7 +30,8 @@ class NotRestoredError(HostError):
 
 
 class Resize(GuestHandler[ResizeRequest]):
-    """Stops the guest, resizes it and starts it. After any failure the guest has its old size and runs again.
+    """Stops the guest, resizes it, and starts it if requested. After a failure the guest has its old size, and is
+    started again if requested.
 
     A guest that is being deleted is left unchanged.
     """

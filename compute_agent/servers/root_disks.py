@@ -81,8 +81,8 @@ class PoolRootDisks(PassingOn):
         }
 
     def leftovers(self) -> list[Leftover]:
-        """List the leftovers on this host, and this host's root disks in the pool without a guest. The disks are left
-        out while the pool does not answer.
+        """List the leftovers on this host, and this host's root disks in the pool without a guest. The disks are
+        omitted while the pool does not answer.
         """
         found, guests = self.inner.leftovers(), {guest.uuid for guest in self.inner.guests()}
         if self._listing.busy:
@@ -219,7 +219,7 @@ class PoolRootDisks(PassingOn):
         self.inner.revert_resize(self._with_root(spec), attempt)
 
     def _is_elsewhere(self, spec: InstanceSpec) -> bool:
-        """Whether the guest's root disk is not in this pool, but a volume or a file."""
+        """Whether the guest's root disk is a volume or a file, and therefore not in this pool."""
         return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class ConsoleOutlet(Protocol):
         """Connect a guest's socket with a tunnel of the portal.  Raises ConsoleBusyError, UnsupportedError."""
 
     def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
-        """Send frames through a tunnel of the portal until they or the tunnel end.  Raises ConsoleBusyError."""
+        """Send frames through a tunnel of the portal until the frames or the tunnel end. Raises ConsoleBusyError."""
 
     async def forward(self, tunnel: str, target: Target, share: str) -> None:
         """Connect to a guest's port and forward the connection through a tunnel of the portal.
@@ -103,6 +103,6 @@ class HostServices:
     volumes: Volumes | None = None
     """None: this host stores no volumes."""
     certificates: HostCertificates | None = None
-    """None: this host shares no volumes with others."""
+    """None: this host shares no volumes with other hosts."""
     vendor_data: bytes = b"{}"
     """``vendor_data.json`` of every guest."""

@@ -58,8 +58,8 @@ def prepare(options: Options) -> Machine:
 
 
 def enter_network(settings: AgentSettings) -> SocketOpener:
-    """Enter the network namespaces of the settings. Return a function that opens sockets to the portal in the original
-    namespace.
+    """Enter the network namespaces of the settings. Return a function that opens sockets to the portal in the namespace
+    in which the agent was started.
 
     Raises HostUnfitError, OSError.
     """

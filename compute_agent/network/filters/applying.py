@@ -55,15 +55,16 @@ class Filters:
         self._refused: set[str] = set()
         """Rules, as text, that the kernel rejects."""
         self.unfinished = False
-        """Whether connections that are no longer allowed are still to be ended, by the next ``apply``."""
+        """Whether the next ``apply`` has to end connections that are no longer allowed."""
         self.renders = 0
-        """How often the kernel's tables were changed."""
+        """The number of changes to the kernel's tables."""
 
     def apply(self, wanted: Wanted) -> None:
         """Apply the wanted filters. Raises RetryableHostError if something could not be applied.
 
         Only differences are loaded, in one transaction. A rule that the kernel rejects allows nothing. An interface
-        passes no traffic if its own rules are rejected. All other rules are in place then (``check_group``).
+        passes no traffic if its own rules are rejected. All other rules are loaded; ``check_group`` reports rejected
+        rules of a group.
         """
         with self._lock:
             self._ports.keep_only([each.port.id for each in wanted.ports])

@@ -35,7 +35,8 @@ Judge = Callable[[Flow], bool]
 
 
 def forget_flows(refused: Mapping[int, Judge]) -> int:
-    """Delete the tracked flows that the function of their zone refuses. Return their number.
+    """Delete tracked flows, and return their number. ``refused``: zone → function that returns whether to delete a flow
+    of the zone.
 
     Other flows must stay tracked. If such a flow were deleted even for a moment, a reply in transit would be dropped,
     and a guest that only receives would never send the packet that restarts the flow. Raises RetryableHostError.

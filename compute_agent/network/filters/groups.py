@@ -21,7 +21,7 @@ NUMBERS = {
 """Protocol names of the Networking API and their numbers (IANA)."""
 ICMP, ICMPV6 = 1, 58
 WAYS = ("out", "in")
-"""From a guest, and to it."""
+"""The two directions: from a guest, and to a guest."""
 DIRECTIONS = {"egress": "out", "ingress": "in"}
 NEIGHBOURS = "{ nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit, mld2-listener-report, mld-listener-report }"
 """Messages that are always allowed, because a guest's network depends on them."""
@@ -242,7 +242,7 @@ def _protocol(rule: SecurityRule, version: int) -> list[str]:
 def _number(rule: SecurityRule, version: int) -> int | None:
     """Return the number of the rule's protocol, None for any; raises ValueError for an unknown protocol.
 
-    ICMP in any spelling means that of the IP version.
+    Every name of ICMP means the ICMP of the IP ``version``.
     """
     name = (rule.protocol or "any").lower()
     if name == "any":

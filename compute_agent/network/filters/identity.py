@@ -17,16 +17,16 @@ TABLE = "novella_filters"
 ND_TARGET = "@th,64,128"
 """The target address of a neighbour message (RFC 4861), for which nft 1.0 has no name."""
 NOBODYS = "ether saddr @shared drop"
-"""MAC addresses of services and routers, which no guest may use."""
+"""Drops frames whose source MAC address belongs to a service or router: no guest may use such an address."""
 METADATA_V4, METADATA_V6 = "169.254.169.254", "fe80::a9fe:a9fe"
 TAGGED = "ether type { 8021q, 8021ad } drop"
-"""Frames with a VLAN tag: the kernel does not show them to IP filters, and receivers may remove the tag."""
+"""Drops frames with a VLAN tag. The kernel does not show them to IP filters, and receivers may remove the tag."""
 OUTSIDE = ("vx", "nvp")
 """Name prefixes of bridge ports towards other hosts and physical networks."""
 ECHO = "{ echo-request, echo-reply }"
-"""The only ICMPv6 messages that may exceed a packet: errors keep to the minimum MTU (RFC 4443)."""
+"""The only ICMPv6 messages that may be fragmented. Error messages do not exceed the minimum MTU (RFC 4443)."""
 PARSED = "meta l4proto != ipv6-frag"
-"""Matches packets whose upper-layer protocol the kernel has found; a fragment header does not count."""
+"""Matches packets in which the kernel has found an upper-layer protocol behind the extension headers."""
 BASE = {
     "prerouting": Chain(
         hook="type filter hook prerouting priority -300; policy accept;",
@@ -133,12 +133,16 @@ def _number_range(text: str) -> str:
 
 
 def _not_in(field: str, addresses: Sequence[str]) -> str:
-    """Return a match for addresses other than these; an empty one, which matches everything, if there are none."""
+    """Return a match for all addresses except these. An empty match, which matches every address, if there are no
+    ``addresses``.
+    """
     return f"{field} != {{ {', '.join(addresses)} }}" if addresses else ""
 
 
 def _as(source: Source, *, asks: bool) -> list[str]:
-    """Return rules that allow packets with one source MAC address. ``asks``: it may request an address by DHCP."""
+    """Return rules that allow packets with one source MAC address. ``asks``: the interface may request an address by
+    DHCP.
+    """
     mac = f"ether saddr {source.mac}"
     v4, v6 = ", ".join(source.v4), ", ".join(source.v6)
     targets = _targets(source)

@@ -17,9 +17,9 @@ Pair = tuple[FilteredPort, FilteredPort]
 def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
     """Return, for each zone in which guests lost rights, a function that returns whether a flow is now refused.
 
-    It refuses only flows of these guests that no rule allows any longer, and all flows of removed guests, because their
-    addresses may be allocated again. Without ``before`` (after a start) every flow is checked, and flows that belong to
-    no guest on this host are refused.
+    The function refuses a flow of such a guest if no rule allows it any longer, and every flow of a removed guest,
+    because the address may be allocated again. Without ``before`` (after a start) every flow is checked, and flows that
+    belong to no guest on this host are refused.
     """
     if before is None:
         return {zone: _judge(after, bridge, [], first=True) for bridge, zone in after.zones.items()}
@@ -147,7 +147,7 @@ def _is_in(address: str, network: str) -> bool:
 
 
 class _Rights:
-    """The rights of ports in a plan, in comparable parts."""
+    """The rights of the ports in a plan, in parts that can be compared with those of another plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

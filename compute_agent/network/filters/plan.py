@@ -39,11 +39,13 @@ class FilteredPort:
     mac: str
     service_mac: str
     own: Source
-    """Its fixed addresses and its link-local one, which authenticate metadata requests."""
+    """The interface's MAC address with its fixed addresses and its link-local address. They authenticate metadata
+    requests.
+    """
     sources: tuple[Source, ...]
-    """The sources that it may send from: its own, and allowed address pairs."""
+    """All sources that the interface may send from: ``own``, and allowed address pairs."""
     groups: tuple[str, ...]
-    """Keys of its security groups."""
+    """Keys of the interface's security groups."""
     secured: bool
     enabled: bool
 
@@ -63,7 +65,9 @@ class Plan:
     shared_macs: tuple[str, ...] = ()
     """MAC addresses of services and routers, from which no guest may send."""
     share: int = 0
-    """Tracked connections that each port may begin, and that others may begin with it; 0: no limit."""
+    """Limit of the tracked connections that each port may begin, and of those that others may begin with the port; 0:
+    no limit.
+    """
 
 
 @functools.lru_cache(maxsize=1 << 14)

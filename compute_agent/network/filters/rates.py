@@ -12,7 +12,7 @@ from compute_agent.network.filters.tables import Chain, Elements
 
 ASKS, FLOODS, FRAGMENTS = "asks", "floods", "fragments"
 LIMITS = {ASKS: (1_000, 2_000), FLOODS: (5_000, 10_000), FRAGMENTS: (2_000, 4_000)}
-"""Packets per second, and burst."""
+"""Kind of traffic → packets per second, and burst in packets."""
 METADATA_V4 = "169.254.169.254"
 NEIGHBOURS = "{ nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert }"
 

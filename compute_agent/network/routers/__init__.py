@@ -1,1 +1,1 @@
-"""Routers of this host: a namespace for each, and one for each external network that they are connected to."""
+"""Routers of this host: a namespace for each router, and one for each external network of a router."""

@@ -25,7 +25,7 @@ from compute_agent.virt.rights import OF_DNSMASQ
 MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-stateful": "static"}
 """Neutron's ``ipv6_ra_mode`` → dnsmasq's mode."""
 INTERVAL, LIFETIME = 60, 1800
-"""Seconds between advertisements, and lifetime of the gateway without one."""
+"""Seconds between two advertisements, and seconds for which a guest keeps its gateway without another advertisement."""
 
 
 class Advertiser:
@@ -87,8 +87,8 @@ def folder_of(network: Path) -> Path:
 
 
 def _is_here(pid: int) -> bool:
-    """Return whether a process is in the calling thread's network namespace: the router's namespace may have been
-    recreated.
+    """Return whether a process is in the calling thread's network namespace. It is not if the router's namespace was
+    recreated after the start of the process.
     """
     try:
         return Path(f"/proc/{pid}/ns/net").samefile("/proc/thread-self/ns/net")

@@ -70,7 +70,9 @@ class Announcements:
             self._left.setdefault((space, leg.name, leg.mac), {}).update(dict.fromkeys(addresses, TIMES - 1))
 
     def keep_only(self, space: str, interface: str, addresses: Collection[str]) -> None:
-        """Stop announcing all addresses on this interface except ``addresses``: they are no longer on this host."""
+        """Stop announcing all addresses on this interface except ``addresses``: other addresses are no longer on this
+        host.
+        """
         for (name, on, _), left in self._left.items():
             if (name, on) == (space, interface):
                 for gone in left.keys() - set(addresses):

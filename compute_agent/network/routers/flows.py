@@ -1,5 +1,5 @@
-"""Ends tracked connections through a floating IP that was moved. Otherwise they would use the old target until they
-end.
+"""Ends tracked connections through a floating IP whose target has changed. Otherwise the kernel would keep their old
+target until they end.
 """
 
 import errno

@@ -22,7 +22,7 @@ KEY = "ipv4_addr . inet_service"
 
 
 class RefusedForwardError(RetryableHostError):
-    """A part of a floating IP cannot be applied. Its traffic is dropped; all other parts are in place."""
+    """A part of a floating IP cannot be applied. The traffic of this part is dropped; all other parts are applied."""
 
 
 Answer = tuple[str, str, int, int]

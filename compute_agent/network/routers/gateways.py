@@ -1,9 +1,10 @@
-"""Translates frames of routers between hosts. A router has the same MAC address on all hosts, so it uses aliases there.
+"""Translates the MAC addresses of routers in frames between hosts.
 
-In frames to another host, this host's alias replaces the router's address as the source. An ARP request of the router
-for an unknown address is sent as an ARP probe (RFC 5227), so that no host learns a wrong location of the router. Frames
-to this host's alias are for its own router. Routers answer and advertise only on their own host. The same applies to
-DHCP servers, which also have the same address on all hosts.
+A router has the same MAC address on all hosts. In frames to another host, this host's alias replaces that address as
+the source. Frames to this host's alias are for the router on this host. An ARP request of the router for an unknown
+address is sent as an ARP probe (RFC 5227), so that no host learns a wrong location of the router. Other ARP messages,
+neighbour discovery and router advertisements of a router are not sent to other hosts. DHCP servers also have the same
+MAC address on all hosts; none of their frames is sent to another host.
 """
 
 from collections.abc import Iterable

@@ -52,7 +52,7 @@ SETTINGS = {
 
 @contextmanager
 def within(space: str, action: str) -> Iterator[Any]:
-    """Open netlink in a namespace, which the calling thread enters while the block runs. Errors as in
+    """Open netlink in a namespace, which the calling thread enters while the block runs. Errors are converted as in
     ``links.netlink``.
     """
     try:

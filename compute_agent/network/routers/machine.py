@@ -1,9 +1,9 @@
 """The physical network ``machine``: external networks that end at this machine itself.
 
-The machine has the external network's gateway address, on a bridge in its own namespace that all its agents share. It
-reaches floating IPs directly over this bridge, and masquerades guests' outgoing traffic; other incoming traffic is
-dropped. With an external interface, traffic from that interface's network is allowed. The machine answers there for
-guests' and routers' addresses (proxy ARP), so that no other host needs a route.
+The machine has the external network's gateway address, on a bridge in its own namespace that all its agents share. The
+machine reaches floating IPs directly over this bridge, and masquerades guests' outgoing traffic; other incoming traffic
+is dropped. If the settings name an external interface, traffic from that interface's network is allowed. On that
+interface the machine answers for guests' and routers' addresses (proxy ARP), so that no other host needs a route.
 """
 
 import ipaddress

@@ -48,7 +48,9 @@ class Leg:
     ranges: tuple[str, ...] = ()
     """All ranges of the network, also those without an address of the leg; empty on an external network."""
     beyond: tuple[str, ...] = ()
-    """Ranges of networks that other routers connect to the leg's network, except those that this router connects."""
+    """Ranges of networks that other routers connect to the leg's network, except networks that this router connects
+    itself.
+    """
     is_gateway: bool = False
     """Whether the leg has the gateway's address of one of the ranges."""
 
@@ -95,10 +97,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Detour:
-    """A detour of replies: a local guest's replies through a floating IP on another host are sent through that host."""
+    """A route for replies: replies of a guest on this host to connections through a floating IP on another host are
+    sent to that host.
+    """
 
     number: int
-    """The number of the mark, the rule and the routing table."""
+    """The number of the packet mark, the routing rule and the routing table."""
     leg: str
     mac: str
     """The alias of the other host's router."""
@@ -124,7 +128,9 @@ class RouterPlan:
     outside: tuple[str, ...] = ()
     """Ranges of the external network."""
     source: str | None = None
-    """The source IPv4 address of guests that reach a floating IP of this router."""
+    """The source IPv4 address of guests without a floating IP, for connections to floating IPs of this router, and to
+    the external network if this host has ``gateway``.
+    """
     routes: tuple[Way, ...] = ()
     neighbours: frozenset[tuple[str, str, str]] = frozenset()
     """Leg, address and hardware address of every known port."""
@@ -289,8 +295,8 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
 
 
 def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
-    """Return the networks that other routers connect to the network ``network_id``, except those that this router
-    connects.
+    """Return the networks that other routers connect to the network ``network_id``, except networks that this router
+    connects itself.
     """
     own = {each.network_id for each in router.interfaces}
     found: set[str] = set()

@@ -52,7 +52,7 @@ class Routing(Part):
         self._machine = MachineNetworks(self._folder / "machine", settings, underlay)
         self._reach = Reach()
         self._routers: dict[str, RouterPlan] = {}
-        """The state of the kernel, as far as this process knows."""
+        """The plans that this process has applied to the kernel."""
         self._externals: dict[str, ExternalPlan] = {}
         self._advertised: dict[str, str] = {}
         self._refused: dict[str, list[str]] = {}
@@ -288,7 +288,7 @@ class _Work:
 
     router: RouterDocument
     plan: RouterPlan | None = None
-    """Set once it is planned and there is something to change."""
+    """None until the router is planned, and if nothing has to be changed."""
 
 
 def _advertisements(plan: RouterPlan, wanted: Wanted) -> str:

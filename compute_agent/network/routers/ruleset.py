@@ -1,10 +1,11 @@
 """Filters and address translation of the namespaces of a router and an external network, as nftables rulesets.
 
 Outgoing traffic of a guest with a floating IP has that address as its source. Other guests share the router's external
-address, or this host's if the router's address is on another host. Incoming traffic must be for a floating IP, or a
-reply; without address translation (IPv6, and IPv4 if ``enable_snat`` is off) it may be for any guest. Guests can reach
-neither networks that the host blocks (``reach``), except the ranges of the external network, nor the internal addresses
-of this package. They cannot spoof addresses of another network of the router (``sources``), or of the external network.
+address, or this host's own external address if the router's is on another host. Incoming traffic must be for a floating
+IP, or a reply; without address translation (IPv6, and IPv4 if ``enable_snat`` is off) it may be for any guest. Guests
+can reach neither networks that the host blocks (``reach``), except the ranges of the external network, nor the internal
+addresses of this package. They cannot spoof addresses of another network of the router (``sources``), or of the
+external network.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

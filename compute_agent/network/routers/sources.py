@@ -2,14 +2,15 @@
 
 Security groups identify members by their addresses, even behind a router, so a router must not forward a source address
 that comes from an impossible direction. Addresses of one of the router's networks are accepted only from the interface
-on that network. Other routers may connect a network to additional networks; sources of those additional networks are
-not forwarded to it, because they use the other routers. All other sources pass: they may be behind guests that route.
+on that network. Other routers may connect a network to additional networks. A packet with a source in such an
+additional network is not forwarded to the network, because it should arrive through the other router. Packets with any
+other source are forwarded: the source may be behind a guest that routes.
 
-A network may have ranges in which the router has no address. They count as the network's as well, unless they overlap a
-range of another network of the router; the portal prevents overlaps only of ranges with an address of the router.
-Addresses of an overlapping range are not accepted as sources. A guest of the other network with an address in that
-range is not forwarded to networks where the router is not the gateway, because the address may belong to another guest
-there.
+A network may have ranges in which the router has no address. Such ranges also belong to the network, unless they
+overlap a range of another network of the router: the portal prevents overlaps only of ranges with an address of the
+router. Addresses of an overlapping range are not accepted as sources. A guest of the other network with an address in
+that range is not forwarded to networks where the router is not the gateway, because the address may belong to another
+guest there.
 """
 
 import ipaddress
@@ -35,7 +36,9 @@ class _Side:
     """The ranges in which these interfaces have addresses."""
     further: frozenset[Range]
     beyond: frozenset[Range]
-    """Ranges that other routers connect to the network, without this router's own if it is the gateway there."""
+    """Ranges that other routers connect to the network. If the router is the gateway of the network, ranges of its own
+    networks are excluded.
+    """
 
 
 def source_sets(plan: RouterPlan) -> Iterator[str]:
