@@ -27,7 +27,7 @@ class HostCertificates:
 
     @property
     def tls_hostname(self) -> str:
-        """The name in the host's server certificate; empty without one."""
+        """The name in the host's server certificate; empty if there is no certificate."""
         host_id = self._read(HOST_ID)
         return tls_hostname(host_id) if host_id else ""
 

@@ -119,8 +119,8 @@ def allow_first(child: socket.socket) -> None:
 
 
 def show(places: list[Path], uid: int, gid: int) -> None:
-    """Give the account access to the directories and files. If it may not enter a parent directory, that directory is
-    covered by one that contains only these.
+    """Give the account access to the directories and files. If the account may not enter a parent directory, mount a
+    directory over it that contains only these directories and files.
     """
     hidden = [each for each in places if each.exists() and obstacle(each, uid, gid) is not None]
     if not hidden:

@@ -17,7 +17,7 @@ from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]
-"""Called periodically by long operations: whether to stop early."""
+"""Called periodically by long operations. Returns whether to stop early."""
 
 
 def never() -> bool:
@@ -47,7 +47,7 @@ class HostCapacity:
     architecture: str = "x86_64"
     uptime: str = ""  # in the format of ``uptime``
     traits: tuple[str, ...] = ()
-    """Names of os-traits for features of guests on this host, sorted."""
+    """The features that this host offers to guests, as names of os-traits, sorted."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class ComputeDriver(abc.ABC):
 
         A guest that boots from a volume gets no root disk. For a CD (``is_cd``) the root disk is empty, and ``base`` is
         in the CD-ROM drive, even if the guest boots from a volume. The root disk has ``spec.flavor.root_gb`` GiB, or
-        the image's own size if that is 0. An existing disk of the instance is replaced, after its guest is powered off;
-        ``keep_ephemeral`` keeps existing empty disks. ``base`` is None for a driver with a fake image cache, and for a
-        guest that boots from a volume. Raises ImageUnacceptableError if the image is larger than the flavor's disk,
-        RetryableHostError if the host lacks space.
+        the image's own size if ``root_gb`` is 0. An existing disk of the instance is replaced, after its guest is
+        powered off; ``keep_ephemeral`` keeps existing empty disks. ``base`` is None for a driver with a fake image
+        cache, and for a guest that boots from a volume. Raises ImageUnacceptableError if the image is larger than the
+        flavor's disk, RetryableHostError if the host lacks space.
         """
 
     @abc.abstractmethod
@@ -295,7 +295,7 @@ class ComputeDriver(abc.ABC):
         """Detach the interface of ``port`` from the guest. A missing interface or guest is ignored.
 
         A running guest has to release the interface. If it does not, RetryableHostError is raised, or UnsupportedError
-        if it is paused; the guest then keeps the interface.
+        if the guest is paused; the guest then keeps the interface.
         """
 
     @abc.abstractmethod
@@ -311,8 +311,8 @@ class ComputeDriver(abc.ABC):
         """Detach the volume from the guest. A missing volume or guest is ignored.
 
         A running guest has to release the volume. If it does not, RetryableHostError is raised, or UnsupportedError if
-        it is paused or suspended; the guest then keeps the volume. With ``force`` the volume is closed in any case, and
-        the guest gets I/O errors; the saved memory of a suspended guest is lost.
+        the guest is paused or suspended; the guest then keeps the volume. With ``force`` the volume is closed in any
+        case, and the guest gets I/O errors; the saved memory of a suspended guest is lost.
         """
 
     @abc.abstractmethod

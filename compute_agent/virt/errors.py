@@ -81,7 +81,7 @@ class StoppedError(HostError):
 
 
 class ConsoleBusyError(HostError):
-    """The console is in use, or the host has too many open."""
+    """The console is in use, or too many consoles or tunnels of the host are open."""
 
     code = "busy"
 

@@ -82,7 +82,7 @@ class FakeDriver(FakeVolumes):
         self._lines = 0
         self._since = time.monotonic()
         self.traits: tuple[str, ...] = every_trait()
-        """The features that it offers to guests."""
+        """The traits of the host: the features that it offers to guests."""
 
     # ----- the host -------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class FakeDriver(FakeVolumes):
         self._ask_agent(uuid)
 
     def _ask_agent(self, uuid: str) -> None:
-        """Check that the guest agent answers, which it does while the guest runs. Raises UnsupportedError."""
+        """Raise UnsupportedError if the guest does not run, because its guest agent does not answer."""
         with self._changed:
             if self._guest(uuid).power != PowerState.RUNNING:
                 raise UnsupportedError("The guest's agent does not answer.")

@@ -23,13 +23,13 @@ LONGEST_PATH = 100
 _PIXELS = struct.pack("!BBBBHHHBBBxxx", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
 _RAW, _RRE = 0, 2
 _REST = {0: 19, 3: 9, 4: 7, 5: 5}
-"""Message type of a client → bytes after the first (RFC 6143, section 7.5)."""
+"""Type of a client's message → length of the rest of the message in bytes (RFC 6143, section 7.5)."""
 
 Serve = Callable[[socket.socket, str], None]
 
 
 class FakeConsoles:
-    """The consoles of one simulated host: a UNIX socket and a thread for each open one."""
+    """The consoles of one simulated host: a UNIX socket and a thread for each open console."""
 
     def __init__(self, state_dir: Path | None) -> None:
         """The sockets are in ``state_dir`` (if None or too long: in a temporary directory)."""

@@ -22,10 +22,10 @@ SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 class Reaper:
     """Reaps ended daemons that this process started, immediately.
 
-    Daemons detach from their parent: the machine's init would inherit them and might reap them late. Until then they
-    seem to run, for example to libvirt after it ended a guest or a probe. Therefore this process becomes their
-    subreaper. It does not reap children that other code waits for. Such children belong to this session, or started a
-    session but have not executed one of the daemons' programs (libvirt's own intermediate processes).
+    Daemons detach from their parent: the machine's init would inherit them and might reap them late. Until a daemon is
+    reaped, it seems to run, for example to libvirt after it ended a guest or a probe. Therefore this process becomes
+    their subreaper. It does not reap children that other code waits for. Such children belong to this session, or
+    started a session but have not executed one of the daemons' programs (libvirt's own intermediate processes).
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ class Rights:
     """The rights of a program: its account, a system call filter, and no execution of other programs."""
 
     account: StorageAccount | None = None
-    """None: the agent's own."""
+    """None: the agent's own account."""
     places: Sequence[Path] = ()
     """Directories of pools and single files that the account can reach, wherever they are."""
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -60,8 +60,8 @@ OF_DNSMASQ = Rights(
 def lent(account: StorageAccount | None, *files: Path, read: Sequence[Path] = ()) -> Iterator[Rights]:
     """Yield the rights of a program to read and write ``files``, and to read the files ``read``, while the block runs.
 
-    Meanwhile the account owns ``files``, and the files ``read`` are world-readable. If root cannot change owners (NFS),
-    the program runs as root.
+    During the block, the account owns ``files``, and the files ``read`` are world-readable. If root cannot change
+    owners (NFS), the program runs as root.
     """
     if account is None:
         yield Rights()

@@ -50,7 +50,7 @@ class StorageAccount:
 
 
 def choose(wanted: str) -> StorageAccount | None:
-    """Return the configured account; None to run storage daemons as the agent itself.
+    """Return the configured account; None to run storage daemons under the agent's account.
 
     Raises ValueError for an unknown user.
     """

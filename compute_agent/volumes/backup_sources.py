@@ -27,7 +27,7 @@ class BackupSource:
     """In ascending order: the whole disk for a full copy, else the changes since the parent."""
     read: Read
     full: bool = True
-    """Whether it is independent of the parent."""
+    """Whether the backup is independent of its parent."""
     reason: str = ""
     """The reason for a full copy although changes were requested."""
 

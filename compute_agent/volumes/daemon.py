@@ -231,8 +231,8 @@ class Daemons:
         return self._connection(after)
 
     def mend(self, driver: VolumeDriver, description: Description) -> bool:
-        """Start the daemon again if it has died. Return whether it had died. Raises VolumeInUseError if the volume has
-        been assigned to another host meanwhile.
+        """Start the daemon again if it has died. Return whether it had died. Raises VolumeInUseError if the volume was
+        assigned to another host in the meantime.
         """
         if self.runs(description.volume.id):
             return False
@@ -264,7 +264,7 @@ class Daemons:
     @contextlib.contextmanager
     def serving(self, name: str, opening: Opening, held: Sequence[int] = (), *, read_only: bool) -> Iterator[Path]:
         """Export ``opening`` under the name ``name`` while the block runs, for copies by programs of this host. Yields
-        the path of the unix socket. The export ends with the agent's command.
+        the path of the unix socket. The daemon ends after the block.
         """
         folder = self._folder(f"copy-{name}")
         daemon_process.end(folder)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 PROGRAM = "qemu-storage-daemon"
 QMP_SOCKET, NBD_SOCKET, PID_FILE, LOG = "qmp.sock", "nbd.sock", "pid", "log"
 READY = "ready"
-"""The file that exists when the daemon has all its exports: an agent may be killed before."""
+"""The file that is created when the daemon has all its exports. It does not exist if the agent was killed before."""
 START_SECONDS = 20.0
 STARTS, ANSWER_SECONDS = 3, 5.0
 """The number of attempts to start a daemon, and the seconds in which it must answer."""

@@ -323,8 +323,8 @@ class VolumeDriver(abc.ABC):
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
         """Lock the volume for one daemon, and return file descriptors that the daemon inherits. The lock is released
-        when all copies of them are closed, however the daemon ends. Raises VolumeInUseError if the volume is locked
-        already.
+        when all copies of the descriptors are closed, however the daemon ends. Raises VolumeInUseError if the volume is
+        locked already.
 
         ``again``: the daemon has died and is started again without a command of the portal. Meanwhile the portal may
         have assigned the volume to another host.

@@ -19,7 +19,9 @@ from compute_agent.volumes.qmp import DaemonError
 JOB = "flatten-"
 """The prefix of the names of jobs; the number of the layer follows."""
 LONE = 2
-"""Minimum number of layers to copy. A single layer is only the data that the volume read from its source anyway."""
+"""Minimum number of layers to copy. A single layer contains only data that the volume reads from its source in any
+case.
+"""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ the layers that are its snapshots. It is replaced in one step; files that it doe
   daemon dies in between, the next daemon opens the new top, and nothing is lost.
 - The first layer of a clone is based on a layer of its source. A layer is needed while the state of any volume refers
   to it. The folder of a deleted volume is kept while its layers are needed, and is marked as ``gone``.
-- A state gets a reference to a layer of another volume only when a clone is created. Meanwhile the lock of the pool is
-  held shared. A thread that removes files holds this lock exclusively, from before it reads the states. Locks are
-  acquired in this order: volume, images, pool.
+- A state gets a reference to a layer of another volume only when a clone is created. While this happens, the agent
+  holds the lock of the pool shared. A thread that removes files holds this lock exclusively, from before it reads the
+  states. Locks are acquired in this order: volume, images, pool.
 - A live extension is a new, larger top. A layer that is not a snapshot is merged downwards (``block-commit``) once
   another layer is above it, unless clones need it. Only frozen layers are merged, so no crash can lose a write.
 - Layers of deleted volumes that only one layer reads are copied into that layer (``flattening``).

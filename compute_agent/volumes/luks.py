@@ -17,7 +17,9 @@ from compute_agent.volumes.errors import PoolUnavailableError
 ITERATIONS = 10
 """Milliseconds of key derivation. The key is random, so a slow derivation would protect nothing."""
 MEASURED_WITHIN, PAUSE = 60.0, 0.1
-"""Seconds for which QEMU is called again, and between calls, if it fails to measure the speed of a busy processor."""
+"""If QEMU fails to measure the speed of a busy processor: seconds for which it is called again, and seconds between two
+calls.
+"""
 _UNMEASURED = "accurate CPU usage"
 _FOLDER = "novella-key-"
 """The prefix of the names of keys' folders. It is followed by the agent's process id."""

@@ -30,7 +30,9 @@ class VolumeMemory:
         self._store = store
 
     def refuses(self, body: VolumeCommand) -> KnownVolume | None:
-        """Return the known state of the command's volume if the command is older than it; otherwise None."""
+        """Return the known state of the command's volume if the command is refused: it is older than the state, or has
+        the same version and omits a client of the state. Return None for all other commands.
+        """
         known = self._of(body.volume.id)
         if known is None or not body.volume.version or body.volume.version > known.version:
             return None

@@ -29,7 +29,9 @@ def merge(layers: Layers, volume_id: str, state: State, daemon: OpenVolume, stop
 
 
 def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
-    """Return three consecutive layers of the volume, from the top down. The second can be merged into the third."""
+    """Return three consecutive layers of the volume, from the top down, of which the second can be merged into the
+    third. None if there are none.
+    """
     needed, named = layers.needed(but=volume_id), state.named()
     own = [
         int(name.partition("/")[2])

@@ -199,7 +199,7 @@ class Volumes:
             driver.create(volume)
 
     def _clone(self, driver: VolumeDriver, volume: VolumeSpec, source_id: str, name: str, stopped: Stopped) -> None:
-        """Clone a snapshot. If the volume then reads from too many others, copy all of that data into it."""
+        """Clone a snapshot. If the volume then reads from too many other volumes, copy all of their data into it."""
         driver.create_from_snapshot(volume, source_id, name)
         if driver.depth(volume.id) > MOST_DEPTH:
             with self.daemons.locked(volume.id):
@@ -290,7 +290,6 @@ class Volumes:
             driver.snapshot(volume, snapshot_id, daemon)
 
     def delete_snapshot(self, volume: VolumeSpec, snapshot_id: str, stopped: Stopped) -> None:
-        """Remove a snapshot."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id), self._open.opened(driver, volume.id) as daemon:
             driver.delete_snapshot(volume, snapshot_id, daemon, stopped)
@@ -319,8 +318,8 @@ class Volumes:
                 copying.fetch(origin, certificates, target, driver.size(volume.id), stopped, account)
 
     def reimage(self, volume: VolumeSpec, image: ImageRef, subject_id: str, stopped: Stopped) -> None:
-        """Replace the data of an unused volume with an image. The portal permits its download because of a command for
-        ``subject_id``.
+        """Replace the data of an unused volume with an image. The portal permits the download of the image because of a
+        command for ``subject_id``.
         """
         driver, path = self.driver(volume.pool_id), self._outside.images.get(image, subject_id, stopped).path
         with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):

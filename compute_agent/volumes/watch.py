@@ -90,7 +90,7 @@ class PoolWatch:
         return self._silent or (self._measuring.busy and time.monotonic() - self._measuring.began > ANSWERS_WITHIN)
 
     def check(self) -> None:
-        """Raise PoolUnavailableError when the pool does not answer, or is known to be away."""
+        """Raise PoolUnavailableError when the pool does not answer, or is known to be unavailable."""
         if self.away:
             raise PoolUnavailableError(SILENT)
         self.driver.check()

@@ -30,7 +30,9 @@ class Account:
         return self.uid == 0
 
     def give(self, path: Path, mode: int) -> None:
-        """Change the owner of a file or directory to the account, in a place where only root can write."""
+        """Change the owner of a file or directory to the account. Only root may be able to write to the parent
+        directory.
+        """
         self._change(path, self.uid, mode)
 
     def show(self, path: Path, mode: int) -> None:
@@ -50,8 +52,8 @@ def choose(settings: AgentSettings, virt_type: str) -> Account:
     """Return the account for guests of the embedded driver. Raises ValueError for an unknown user.
 
     It is root only if root is configured, if there is no other account, or if the account may not use a working KVM;
-    the last two cases log a warning. Guests of another libvirt use the account in libvirt's settings; root is returned
-    then.
+    the last two cases log a warning. For a libvirt that is not embedded, root is returned: its guests use the account
+    in libvirt's settings.
     """
     if settings.libvirt_uri != "embed" or os.geteuid() != 0 or settings.guest_user == ROOT.name:
         return ROOT

@@ -11,9 +11,9 @@ from compute_agent.virt.processes import is_ours, kill, read_pid
 def remove_everything(settings: AgentSettings) -> list[str]:
     """Kill the guests of this agent's embedded libvirt and remove their files; return a line for each.
 
-    No agent may use the state directory meanwhile. A process is killed only if its pid file is below libvirt's root and
-    its command line contains that root. Guests of another libvirt (``libvirt_uri`` is not ``embed``) are left to the
-    agent. Idempotent.
+    No agent may use the state directory at the same time. A process is killed only if its pid file is below libvirt's
+    root and its command line contains that root. Guests of another libvirt (``libvirt_uri`` is not ``embed``) are not
+    removed. Idempotent.
     """
     paths = HostPaths(settings.state_dir.absolute())
     done = []

@@ -28,7 +28,7 @@ FORMATTERS = {
     "vfat": ("mkfs.vfat", "-n"),
     "swap": ("mkswap", "-L"),
 }
-"""File system → the program that creates it on an empty disk; label and file follow."""
+"""File system → the command that creates it on an empty disk. The last arguments, label and file, are omitted."""
 USUAL = "ext4"
 
 
@@ -47,7 +47,7 @@ class LocalFile:
 
     @property
     def format(self) -> str:
-        """Its file system."""
+        """The file system of the disk."""
         return "swap" if self.disk.swap else self.disk.format or USUAL
 
 

@@ -18,7 +18,9 @@ PREFIX = "novella"
 NAME_PREFIX = "novella-"
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 QUIESCE, TPM = "quiesce", "tpm"
-"""Attributes of the mark: copies need the guest agent, and the version of its TPM."""
+"""Attributes of the mark: whether copies of the guest's disk require frozen file systems, and the version of the
+guest's TPM.
+"""
 LINES = re.compile(r"[\t\n\r]+")
 
 VirtType = Literal["kvm", "qemu"]
@@ -31,9 +33,9 @@ class Mark:
     uuid: str
     attempt: int
     needs_quiesce: bool = False
-    """Copies of its disk fail unless its file systems are frozen."""
+    """Whether copies of the guest's disk fail unless its file systems are frozen."""
     tpm_version: str = ""
-    """Empty: without TPM."""
+    """The version of the guest's TPM; empty: no TPM."""
 
 
 def domain_name(uuid: str) -> str:

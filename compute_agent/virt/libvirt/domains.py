@@ -32,7 +32,7 @@ UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
 )
-"""Flags for undefining a domain; the variables of its firmware are kept, in its directory."""
+"""Flags for undefining a domain. The file with the variables of the guest's firmware is kept."""
 
 COPY_BEGIN_SECONDS = 60.0
 """Seconds that a copy waits for an earlier one that is starting or being cleaned up."""

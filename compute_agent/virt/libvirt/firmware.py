@@ -20,7 +20,9 @@ from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 log = logging.getLogger(__name__)
 
 FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
-"""Directories of descriptions: the distribution's, and the operator's, which override those of the same name."""
+"""Directories of descriptions: the distribution's, and the operator's. A description of the operator overrides the
+distribution's of the same name.
+"""
 ARCHITECTURE = "x86_64"
 _EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
 """Aliases of chipsets → chipsets, where descriptions distinguish them."""
@@ -36,9 +38,9 @@ class Firmware:
     machines: tuple[str, ...]
     """Patterns of supported chipsets."""
     secure_boot: bool = False
-    """It has Secure Boot, and its variables contain the keys of Microsoft, with which distributions sign."""
+    """Whether it has Secure Boot, and its variables contain the keys of Microsoft, with which distributions sign."""
     smm: bool = False
-    """It requires System Management Mode."""
+    """Whether it requires System Management Mode."""
 
     def fits(self, machine: str) -> bool:
         name = _EXAMPLES.get(machine, machine)

@@ -32,8 +32,8 @@ def prepare(settings: AgentSettings) -> VirtType:
 
     For the embedded driver, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and the
     guests' account gets access to guests' directories. Call it once, before the process has threads and after its
-    network namespace exists: later mounts stay in the private mount namespace. Without the right to mount, libvirt
-    starts guests slowly or not at all, and as root. Raises ValueError if the configured account does not exist.
+    network namespace exists: later mounts stay in the private mount namespace. If the agent may not mount, guests start
+    slowly or not at all, and run as root. Raises ValueError if the configured account does not exist.
     """
     virt_type = choose(settings.virt_type)
     if settings.libvirt_uri != "embed":

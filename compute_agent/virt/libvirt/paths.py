@@ -22,7 +22,7 @@ EXPORTS = "exports"
 VISIBLE = ("instances", "images", "outgoing", "libvirt", PKI, EXPORTS)
 """Directories of the state that QEMU uses; the others contain secrets of the host."""
 READ = frozenset({"seed.iso", "rescue.iso", "kernel", "ramdisk", "rescue.kernel", "rescue.ramdisk"})
-"""Files of a guest that QEMU only reads; kernels and ramdisks may be the image cache's own."""
+"""Files of a guest that QEMU only reads; kernels and ramdisks may be hard links to files of the image cache."""
 SOCKETS = "sockets"
 
 

@@ -14,7 +14,7 @@ CLONE_NEWNS = 0x00020000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE, MS_SHARED = 0x1, 0x20, 0x1000, 0x4000, 0x80000, 0x100000
 
 HIDDEN = (errno.ENOENT, errno.EINVAL)
-"""Errors for a mount covered by another."""
+"""Errors for a mount point that another mount covers."""
 NETWORK_NAMESPACES = Path("/run/netns")
 """Directory of ``ip netns``, with a mount for each namespace."""
 

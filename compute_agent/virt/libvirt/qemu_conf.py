@@ -40,7 +40,7 @@ def controllers(root: Path = CGROUPS) -> list[str]:
     """Return libvirt's names of the cgroup controllers available for guests; none without cgroup v2.
 
     Only controllers that are already enabled for children of the root count: in a container the root contains
-    processes, so others cannot be enabled.
+    processes, so no other controllers can be enabled.
     """
     try:
         handed_down = (root / "cgroup.subtree_control").read_text().split()

@@ -10,7 +10,7 @@ must find nodes with these names later. An export keeps its initial size, so an 
 4. switch the format node to the storage node;
 5. remove ``novella-N``.
 
-It may be interrupted at any step, and is then repeated from the current state.
+``move`` may be interrupted at any step. The next call continues from the current state.
 """
 
 import json

@@ -175,7 +175,7 @@ def _empty_disks(paths: InstancePaths) -> set[Path]:
 
 
 def _extra(disk: Path, wanted: LocalFile | None) -> None:
-    """Replace an ephemeral or swap disk by one of the wanted size, or remove it for None.
+    """Replace an ephemeral or swap disk by one of the wanted size, or remove it if ``wanted`` is None.
 
     The old file is renamed and kept for a revert.
     """

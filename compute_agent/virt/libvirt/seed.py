@@ -95,8 +95,8 @@ def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
 
 
 def _password(password: str) -> dict[str, Any]:
-    """Return the settings for the password of the image's default user. It is for the console; the image decides on
-    SSH.
+    """Return the settings for the password of the image's default user. The password is for the console; the image's
+    settings decide whether SSH accepts it.
     """
     return {"password": password, "chpasswd": {"expire": False}}
 
@@ -139,4 +139,4 @@ _BY_MODE = {
     "dhcpv6-stateless": {"accept-ra": True, "dhcp6": True},
     "dhcpv6-stateful": {"accept-ra": True, "dhcp6": True},
 }
-"""Address mode of a guest → settings of its interface."""
+"""IPv6 address mode of a subnet → settings of the interface."""

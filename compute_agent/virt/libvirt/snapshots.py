@@ -32,7 +32,7 @@ AGENT_SECONDS = 5
 """Seconds in which the guest agent has to freeze the file systems."""
 THAWS = 5
 ALONE = nullcontext()
-"""For callers without concurrent copies."""
+"""The argument ``begin`` of ``copy_disk`` for callers without concurrent copies."""
 _NOT_FROZEN = "The guest's image demands frozen file systems (os_require_quiesce), and"
 _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
@@ -51,7 +51,7 @@ def copy_disk(
 ) -> None:
     """Write ``disk``, with its backing files, to ``target``; see ``ComputeDriver.snapshot``.
 
-    ``account`` is that of QEMU. QEMU's job is started within the context manager ``begin``, which prevents other
+    ``account`` is the account of QEMU. QEMU's job is started within the context manager ``begin``, which prevents other
     copies. The copy of a running guest is consistent: if the guest has an agent, file systems are frozen when the copy
     starts. If the guest stops in the meantime, its final state is copied.
     """
@@ -170,7 +170,8 @@ def end_left_copy(domain: Any) -> None:
 
 @contextmanager
 def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterator[None]:
-    """Freeze the guest's file systems while the block runs, if it has a guest agent. They are always thawed.
+    """Freeze the guest's file systems while the block runs, if it has a guest agent. The file systems are always
+    thawed.
 
     Raises UnsupportedError if freezing is ``required`` and not possible.
     """
@@ -194,7 +195,9 @@ def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterato
 
 
 def _thaw(domain: Any) -> None:
-    """Thaw the file systems, even if they were frozen for a killed agent of the host, or by a late response."""
+    """Thaw the file systems, even if they were frozen for a killed agent of the host, or by a guest agent that answered
+    late.
+    """
     for _ in range(THAWS):
         try:
             domain.fsThaw()

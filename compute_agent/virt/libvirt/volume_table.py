@@ -18,7 +18,7 @@ from compute_agent.contract.build import GuestDisk
 NAMESPACE = "https://novella.example/xmlns/volumes/1"
 KEY = "novella-volumes"
 ALIAS = "ua-"
-"""libvirt's prefix of aliases that are not its own."""
+"""The prefix that libvirt requires for aliases that are not its own."""
 RUNS, DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
 
@@ -33,11 +33,11 @@ class Owner:
 
     @classmethod
     def of(cls, disk: GuestDisk) -> "Owner":
-        """Return the owner of a volume's disk."""
+        """Return the volume and the attachment of ``disk``."""
         return cls(disk.id, disk.attachment_id)
 
     def is_for(self, disk: GuestDisk) -> bool:
-        """Return whether this is the owner of the disk."""
+        """Return whether this is the attachment of ``disk``, or its volume if an attachment is unknown."""
         if self.attachment and disk.attachment_id:
             return self.attachment == disk.attachment_id
         return self.volume == disk.id

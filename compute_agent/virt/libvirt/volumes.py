@@ -28,7 +28,9 @@ log = logging.getLogger(__name__)
 FORCED_AFTER = 5.0
 """Seconds in which a guest has to release a volume before it is detached by force."""
 GOES_ON_TRIES, GOES_ON_PAUSE = 20, 0.1
-"""QEMU reopens a lost connection only on a request of the guest, which fails, so a guest is resumed several times."""
+"""Number of attempts to resume a guest after a storage error, and seconds between them. QEMU reopens a lost connection
+only when the guest sends a request, and this request fails, so that the guest is paused again.
+"""
 REACH_SECONDS = 2.0
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 LIMITS = (

@@ -36,7 +36,7 @@ TOTAL = 1000 * GIB
 
 
 class FakeDriver(VolumeDriver):
-    """Keeps names and sizes."""
+    """A simulated pool: stores names and sizes of volumes, but no data."""
 
     name = "fake"
     daemons_needed = False

@@ -52,7 +52,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Parent:
-    """The image that another one is a clone of."""
+    """The image from which another image was cloned."""
 
     image: str
     number: str
@@ -91,7 +91,7 @@ class CephImages:
     def pool_id(self) -> str:
         """Return the pool's UUID, derived from the cluster's UUID and the pool's number in it, which Ceph never reuses.
 
-        Every host that reaches the pool finds the same. Raises CephError.
+        Every host that reaches the pool derives the same UUID. Raises CephError.
         """
         fsid = self._ceph("fsid").decode().strip()
         for pool in json.loads(self._ceph("osd", "lspools", "--format", "json")):
@@ -110,7 +110,7 @@ class CephImages:
     # --- images -----------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """List the images."""
+        """List the names of the images."""
         found: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
         return found
 
@@ -251,7 +251,7 @@ class CephImages:
         return Parent(found["image"], found.get("id", ""), deleted=bool(found.get("trash")))
 
     def flatten(self, image: str, stopped: Stopped = never) -> None:
-        """Copy into the image all data that it reads from its parents. It may be in use. Raises StoppedError."""
+        """Copy into the image all data that it reads from its parents. The image may be in use. Raises StoppedError."""
         try:
             self._long(stopped, "flatten", "--no-progress", self._spec(image))
         except CephError as error:
