@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.quotas import drift, selectors
 from provisioning.quotas.models import QuotaUsage, Reservation
-from provisioning.quotas.services.ledger import commit, hold, hold_all, release, reserve
+from provisioning.quotas.services.ledger import check_room, commit, hold, hold_all, release, reserve
 from provisioning.quotas.services.limits import check_each, reset_limits, set_limit, set_limits
 from tests.support.clouds import stand
 
@@ -190,6 +190,16 @@ def test_limits_below_what_is_used_need_force() -> None:
     assert reset_limits(PROJECT)
     assert not reset_limits(PROJECT)
     assert selectors.projects_with_limits() == []
+
+
+def test_room_is_checked_and_nothing_held() -> None:
+    set_limits(PROJECT, {"cores": 3, "ram": -1})
+    hold(PROJECT, uuid.uuid4(), {"cores": 1, "ram": 512})
+    check_room(PROJECT, {"cores": 2, "ram": 1 << 30})
+    with pytest.raises(OverQuotaError) as caught:
+        check_room(PROJECT, {"cores": 3})
+    assert (caught.value.limit, caught.value.used, caught.value.asked) == (3, 1, 3)
+    assert held() == {"cores": 1, "ram": 512}
 
 
 def test_reserving_takes_few_queries(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:

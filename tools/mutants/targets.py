@@ -114,7 +114,7 @@ _TARGETS = (
         "compute_agent/disk_formats/qcow2.py",
         ("check", "backing_file", "_File.has_table", "_File.has_l2_tables", "_File.check_expansion",
          "_File.last_cluster"),
-        ("tests/image/test_formats.py", "tests/image/test_attacks.py"),
+        ("tests/agent/test_qcow2.py", "tests/image/test_formats.py", "tests/image/test_attacks.py"),
     ),
     Target(
         "ec2-signatures",
@@ -138,7 +138,7 @@ _TARGETS = (
         "launch-idempotency",
         "provisioning/compute/launch/idempotency.py",
         ("LaunchIdentity.instance_id", "LaunchIdentity.launched_before", "identity_of"),
-        ("tests/ec2_api/test_instances.py", "tests/compute_api/test_servers_create.py", "tests/core/test_launch.py"),
+        ("tests/core/test_launch_identity.py", "tests/dashboard/test_launch.py"),
     ),
 )  # fmt: skip
 TARGETS = {target.name: target for target in _TARGETS}

@@ -80,7 +80,9 @@ def account(place: CloudRegion) -> Account:
     if not images or len(sizes) < 2:
         raise BenchError("an image and two sizes are needed")
     names = (sizes[0]["InstanceType"], sizes[1]["InstanceType"])
-    disks = [each["Ebs"]["VolumeSize"] for each in images[0]["BlockDeviceMappings"] if "VolumeSize" in each.get("Ebs", {})]
+    disks = [
+        each["Ebs"]["VolumeSize"] for each in images[0]["BlockDeviceMappings"] if "VolumeSize" in each.get("Ebs", {})
+    ]
     return Account(url, region, made["access"], made["secret"], images[0]["Name"], max([2, *disks]), names)
 
 
