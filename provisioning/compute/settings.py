@@ -8,35 +8,35 @@ from provisioning.common.environment import flag, integer, seconds_by_name, text
 from provisioning.jobs.settings import RETENTION_DAYS
 
 CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
-"""Seconds that a step of a launch before the host (``scheduling``, ``networking``, ``block_device_mapping``) may take
-before its job is cast again; never more than a build.
+"""Seconds that ``scheduling`` or ``networking`` of a launch may take before its job is cast again; at most
+``NOVELLA_BUILD_TIMEOUT``.
 """
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds without progress after which the reaper ends or retries a launch."""
 POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)
-"""Seconds that a power action may take, and every other action that creates and sends no disk."""
+"""Seconds that a power action may take, or another action that neither creates nor sends a disk."""
 SNAPSHOT_TIMEOUT = integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
 """Seconds without progress that a host may take to send the disk of a server as an image."""
 DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 """Seconds that the host may take to delete a server."""
 TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
-"""Seconds for single task states, which override their setting, as ``rebuilding=900,deleting=60`` ([all of
+"""Seconds for single task states, which override the setting of each state: ``rebuilding=900,deleting=60`` ([all of
 them](operator-guide.md#deadlines)).
 """
 SHELVED_OFFLOAD_TIME = integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)
 """Seconds that a shelved server stays on its host before it is offloaded (0: immediately, -1: never)."""
 RECLAIM_INSTANCE_INTERVAL = integer("NOVELLA_RECLAIM_INSTANCE_INTERVAL", 0, 0, 31_536_000)
-"""Seconds for which a deleted server is only stopped and can be restored (``openstack server restore``). Until then the
-server keeps its allocation and quota, and clients that wait for the deletion wait as long; ``server delete --force``
-does not wait. 0: deleted immediately.
+"""Seconds for which a deleted server is only stopped and can be restored (``openstack server restore``). During this
+time the server keeps its allocation and quota, and clients wait for the end of the deletion; ``server delete --force``
+deletes it immediately. 0: servers are deleted immediately.
 """
 RESIZE_CONFIRM_WINDOW = integer("NOVELLA_RESIZE_CONFIRM_WINDOW", 0, 0, 31_536_000)
 """Seconds after which a resize is confirmed automatically if its owner has neither confirmed nor reverted it; until
-then the server counts with the larger of both sizes. 0: never.
+then the larger of both flavors counts. 0: never.
 """
 ENABLE_INSTANCE_PASSWORD = flag("NOVELLA_ENABLE_INSTANCE_PASSWORD", default=True)
-"""Whether a launch by the API without ``adminPass`` generates a password and returns it once; the guest gets it by its
-config drive, for its console: SSH accepts passwords only if the image allows it.
+"""Whether a launch by the API without ``adminPass`` generates a password and returns it once; the guest reads it from
+its config drive. It is valid on the guest's console; SSH accepts it only if the image allows passwords.
 """
 INSTANCE_USAGE_AUDIT_PERIOD = text("NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD", "month")
 """Period of ``os-instance_usage_audit_log``: ``hour``, ``day``, ``month`` or ``year``, with ``@`` and its start

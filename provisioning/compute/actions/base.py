@@ -62,14 +62,14 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A later task of an action, entered while the host still works: the transition into it."""
+    """The transition of an action into a later task, while the host still carries out the command."""
 
     transition: str
     task: TaskState
     doing: str
     """Label of the task on pages."""
     of_volume: bool = False
-    """Whether the task waits for a volume; no command of the server is open during it."""
+    """Whether the task waits for a volume; during it the server has no unfinished command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ServerAction(ABC, Generic[R]):
     record: ClassVar[str]
     """Nova's name of the action in instance action records."""
     done: ClassVar[str] = ""
-    """Label of the finished record on pages, such as ``Paused``; empty: another action with the same record has it."""
+    """Label of the finished record on pages, such as ``Paused``; empty: another action with this record has it."""
     api: ClassVar[str] = ""
     """Name in the body of ``POST /servers/{id}/action``; empty: not available there."""
     rule: ClassVar[str] = ""
@@ -150,8 +150,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
     """An action that the server's host carries out.
 
     It begins with a transition into ``task``, an action record and a durable command, in one transaction. The host's
-    report ends it, or its deadline. An action with ``task`` None changes no state and runs alongside the server's
-    tasks.
+    report or the deadline ends it. An action with ``task`` None changes no state and runs alongside the server's tasks.
     """
 
     from_states: ClassVar[tuple[VmState, ...]] = ()
@@ -171,8 +170,8 @@ class HostAction(ServerAction[R], Generic[R, B]):
     status: ClassVar[Mapping[VmState, str]] = {}
     """vm_state → ``status`` in the API during the action, where it differs from the default."""
     remakes_guest: ClassVar[bool] = False
-    """Whether the action changes the guest itself. The server's attempt is then raised, unless another command is
-    unfinished: after records are restored from a backup, the host's newer attempt shows that they have lost the change.
+    """Whether the action changes the guest itself. If so, it raises the server's attempt, unless another command is
+    unfinished. After a restore of the records, the host's newer attempt then shows that the records lack this change.
     """
     heeds_lock: ClassVar[bool] = True
     needs_agent: ClassVar[str] = ""
@@ -180,7 +179,7 @@ class HostAction(ServerAction[R], Generic[R, B]):
     keeps_image: ClassVar[bool] = True
     """Whether an image created by the action is kept when the action is aborted after the upload."""
     sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Transition → notifications, for actions that send other than ``<notification>.start`` and ``.end``."""
+    """Transition → notifications; empty: ``<notification>.start`` and ``<notification>.end`` are sent."""
 
     # ----- declarations and values derived from them ------------------------------------------------------------------
 
@@ -234,14 +233,14 @@ class HostAction(ServerAction[R], Generic[R, B]):
         """Build the command. ``instance`` is the server after the first transition."""
 
     def finished(self, instance: Instance, body: B, outcome: Outcome) -> Ending:
-        """Return how the task ends, after the host's report or a timeout."""
+        """Return how the task ends; called after the host's report or a timeout."""
         return Ending()
 
     def progressed(self, instance: Instance, steps: set[str]) -> None:
-        """Called with the steps that have ended on the host, for actions with stages."""
+        """Process progress on the host; ``steps`` are the steps that have ended. Only for actions with stages."""
 
     def abandoned(self, instance: Instance, body: B) -> None:
-        """Called when a command ends for which no task waits."""
+        """Process the end of a command that no task waits for."""
 
     # ----- beginning --------------------------------------------------------------------------------------------------
 
@@ -318,8 +317,8 @@ class HostAction(ServerAction[R], Generic[R, B]):
     def end(self, instance: Instance, body: B, outcome: Outcome) -> Instance | None:
         """End the task, in a transaction that has locked the server.
 
-        Also called when the deadline has passed (``outcome.silent``); the host may still carry out the command then.
-        Returns the updated server, or None when it has another task now.
+        Also called after a timeout (``outcome.silent``), when the host may still carry out the command. Returns the
+        updated server, or None when the server no longer has the task.
         """
         ending = self.finished(instance, body, outcome)
         ordinary = next(iter(self.ends)) if outcome.well else self.badly
@@ -360,11 +359,11 @@ class HostAction(ServerAction[R], Generic[R, B]):
         state.announce_all(instance, [{"step": instance_actions.shown(step)}])
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
-        """Close the action record, and older ones of the same action that were left open."""
+        """Close the action record, and older open records of the same action."""
         instance_actions.finish(row.instance_id, self.record, message=failure)
 
     def overdue(self, instance: Instance) -> None:
-        """End a task whose host has not reported in time; later reports about it are ignored."""
+        """End a task whose host has not reported in time, and withdraw its command: later reports are ignored."""
         command = host_commands.of_task(instance.id, instance.attempt)
         silent = silent_since(command.created_at if command is not None else instance.updated_at)
         body = decode_command_body(command.body) if command is not None else None
@@ -385,11 +384,11 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
 
     task = None
     one_at_a_time: ClassVar[bool] = False
-    """Whether a second one is rejected until the host has ended the first; there is no task state that would prevent
-    it.
-    """
+    """Whether another action of this class is rejected until the host has ended the first one."""
     ends_by_report: ClassVar[bool] = False
-    """Whether only the host's report ends the action, because a timeout does not show which state the guest has."""
+    """Whether only the host's report ends the action; a timeout extends the deadline, because it does not show which
+    state the guest has.
+    """
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
         """Check, notify, write the action record and send the command, inside the caller's transaction."""
@@ -435,7 +434,7 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         return instance
 
     def close(self, row: InstanceAction, failure: str | None) -> None:
-        """Close only this action record: others of the same action may be in progress."""
+        """Close only this action record: other records of the same action may be in progress."""
         instance_actions.close(row, failure)
 
     def row_of(self, instance: Instance, body: B) -> InstanceAction | None:

@@ -95,13 +95,13 @@ class Delete(HostAction[bool, DestroyRequest]):
         raise ConflictError("The server is changing too quickly; try again.")
 
     def _delete(self, context: RequestContext, instance: Instance, started: datetime) -> bool:
-        """Delete the instance as it was read. Returns False, with nothing written, when it has changed since.
+        """Delete the instance, unless it has changed since it was read; then return False, with nothing written.
 
         1. The attempt is raised, so that older commands and reports about the server are ignored.
         2. Without an allocation on a host the server is deleted immediately.
         3. Otherwise a destroy command is sent, and the server is deleted when the host has carried it out.
-        4. When the host is down, the server is deleted immediately for its owner. Its allocation and addresses are kept
-           until the host is back and confirms.
+        4. When the host is down, the server is deleted for its owner immediately. Its allocation and addresses are kept
+           until the host is up again and confirms the removal.
         """
         holder = host_holding(instance)
         raised, before = instance.attempt + 1, copy(instance)

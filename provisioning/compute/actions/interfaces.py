@@ -49,7 +49,7 @@ _NOT_HANDED_OVER = {
     VmState.BUILDING: set(TaskState) - {TaskState.SPAWNING},
     VmState.SHELVED_OFFLOADED: {None, *TaskState} - {TaskState.SPAWNING},
 }
-"""vm_state → tasks during which no host has the server."""
+"""vm_state → tasks (None: no task) during which no host has received a command to build the server."""
 
 
 class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
@@ -76,7 +76,7 @@ class InterfaceAction(TasklessAction[R, B], Generic[R, B]):
 class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
     """Attach an interface to a server.
 
-    The port belongs to the server from the request on and is released when the host cannot plug it in. Also raises
+    The request assigns the port to the server; the port is released if the host cannot plug it in. Also raises
     InvalidInputError, ConflictError for a network or port that is not available, and OverQuotaError.
     """
 
@@ -137,7 +137,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
     body = DetachInterfaceRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin, unless the interface is already being detached."""
+        """Begin, unless the interface is already being detached; the server is then returned unchanged."""
         wanted = str(read_id(request) or "")
         if self.offered(instance) and any(
             str(row.id) == wanted and row.leaving for row in network_selectors.interfaces_of(instance.id)
@@ -147,7 +147,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         return super().start(context, instance, request, started)
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Mark the interface as leaving, so that later commands omit it. Raises NotFoundError."""
+        """Mark the interface as being detached (``leaving``), so that later commands omit it. Raises NotFoundError."""
         port = _interface_of(instance, request)
         network.set_interface_leaving(port.id, leaving=True)
         return Prepared(value=port, detail={"port_id": port.id})
@@ -183,8 +183,8 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
         return RefreshPortsRequest(instance=guest_spec(instance))
 
     def end(self, instance: Instance, body: RefreshPortsRequest, outcome: Outcome) -> Instance | None:
-        """Record a failure as a fault of the server. Sends another refresh when the guest's description changed
-        concurrently.
+        """Record a failure as a fault of the server. If the specification of the guest has changed in the meantime,
+        send another refresh.
         """
         if not outcome.well:
             log.warning("The filters of instance %s were not updated: %s", instance.id, outcome.message)
@@ -204,7 +204,7 @@ def attach_interface(context: RequestContext, instance_id: uuid.UUID | str, want
 
 
 def detach_interface(context: RequestContext, instance_id: uuid.UUID | str, port_id: str) -> None:
-    """Detach an interface from a server; its port is removed when the host has done so. Raises the errors of host
+    """Detach an interface from a server; its port is removed when the host has unplugged it. Raises the errors of host
     actions.
     """
     DetachInterface.begin(context, instance_id, port_id)
@@ -266,7 +266,8 @@ def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> In
 def send_refresh(instance: Instance) -> None:
     """Send a refresh of the interfaces to the server's host, unless a later command will contain them.
 
-    At most one refresh is queued: while the host carries one out, its end sends the next.
+    At most one refresh is queued. While the host carries one out, none is sent; the end of that refresh sends the next
+    if it is needed.
     """
     tasks = _NOT_HANDED_OVER.get(VmState(instance.vm_state), set())
     if instance.host is None or instance.task_state in {*tasks, TaskState.DELETING}:

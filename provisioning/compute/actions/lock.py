@@ -49,7 +49,7 @@ class _LockAction(ServerAction[str | None]):
 
 @action
 class Lock(_LockAction):
-    """Lock a server; only operators can act on it until it is unlocked. The request is the reason that is shown."""
+    """Lock a server; until it is unlocked, only operators can act on it. The request is the reason shown to users."""
 
     key = record = api = notification = "lock"
     done = "Locked"

@@ -1,7 +1,6 @@
-"""Migration and evacuation of servers: the checks of the API reference, followed by an error, because there is no
-migration between hosts.
+"""Migration and evacuation of servers: requests are validated as in the API reference and then rejected.
 
-Also with root disks in shared pools, no command transfers the ownership of a disk to another host.
+There is no migration between hosts. Even with root disks in shared pools, no command transfers a disk to another host.
 """
 
 import uuid

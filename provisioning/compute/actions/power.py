@@ -22,7 +22,7 @@ class PowerAction(HostAction[None, PowerRequest]):
     body = PowerRequest
 
     def awaits(self, body: CommandBody) -> bool:
-        """Whether the command is the one of this action."""
+        """Whether the command is the power command of this action."""
         return isinstance(body, PowerRequest) and body.action == self.power
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:

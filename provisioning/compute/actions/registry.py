@@ -79,7 +79,7 @@ def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | No
 
 
 def abandoned(instance: Instance, body: CommandBody) -> bool:
-    """Notify the action with this command type that a command ended for which no task waits; False: there is no such
+    """Call ``abandoned`` of the action with this type of command, because no task waits for its end; False: no such
     action.
     """
     senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]
@@ -89,7 +89,7 @@ def abandoned(instance: Instance, body: CommandBody) -> bool:
 
 
 def commanded_tasks() -> list[TaskState]:
-    """Return the tasks with one command to a host. Deletion is left out, because its command is sent repeatedly."""
+    """Return the tasks that wait for one command to a host; not deletions, whose command is sent repeatedly."""
     of_volumes = {stage.task for action in of_task.values() for stage in action.stages if stage.of_volume}
     return [task for task, action in of_task.items() if action.body is not DestroyRequest and task not in of_volumes]
 

@@ -24,8 +24,8 @@ from provisioning.images.selectors.companions import companions
 FIELD = "rescue_image_ref"
 DEVICES = frozenset({"disk", "cdrom"})
 BUSES = frozenset({"scsi", "virtio", "ide", "usb"})
-"""Allowed values of ``hw_rescue_device`` and ``hw_rescue_bus`` of a rescue image; with them the other disks keep their
-names.
+"""Allowed values of ``hw_rescue_bus``, as ``DEVICES`` of ``hw_rescue_device``. With one of these properties on the
+rescue image, the server's other disks keep their device names.
 """
 
 

@@ -27,10 +27,10 @@ BY_HAND = "An administrator has reset the server's state."
 
 @action
 class ResetState(ServerAction[Literal["active", "error"]]):
-    """Set a server to ``active`` or ``error``, whatever its task is; reports of its host about the task are ignored.
+    """Set a server to ``active`` or ``error``, whatever its task is; later reports of the host about the task are
+    ignored.
 
-    No command is sent to the host. A server that has not reached its host, or is being offloaded from it, is left
-    without a host.
+    No command is sent to the host. A server that is not yet on its host, or is being offloaded from it, loses its host.
     """
 
     key, record, api = "reset_state", "resetState", "os-resetState"

@@ -1,8 +1,8 @@
 """Resize a server on its own host, then confirm or revert the resize.
 
-From the request until the confirmation or revert the server holds the larger of both flavors, in its project's quota
-and on its host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor until the
-host has resized the guest, and the previous one afterwards.
+From the request until the confirmation or revert, the larger of both flavors counts in the project's quota and is
+allocated on the host, so that a revert cannot fail for lack of resources. ``Instance.old_flavor`` is the new flavor
+until the host has resized the guest, and the previous one afterwards.
 """
 
 import uuid
@@ -95,7 +95,7 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
         return moved
 
     def has_one_size(self, outcome: Outcome) -> bool:
-        """Whether the server needs only its current flavor from now on."""
+        """Whether only the server's current flavor counts after the end of the task."""
         return outcome.well
 
 
@@ -288,7 +288,9 @@ def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id
 
 @transaction.atomic
 def start_after_resize(instance: Instance) -> bool:
-    """Start a server after its running ``change_type``; False when it has none."""
+    """Request a start of the server after its ``change_type`` in progress; False when no ``change_type`` is in
+    progress.
+    """
     state.lock([instance.id])
     asked = given.value_of(instance.id, given.AFTER_RESIZE)
     if asked == STOP:

@@ -65,9 +65,9 @@ def _disk(reason: str) -> InvalidInputError:
 
 
 def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> SchedulingAttempt:
-    """Ask the scheduler whether the flavor fits on the server's host, not counting what the server itself holds.
+    """Ask the scheduler whether the flavor fits on the server's host, not counting the server's current allocation.
 
-    Only growing resources are requested, and a disabled host is accepted when none grows. Zone, hints, server group and
+    Only resources that grow are requested; if none grows, a disabled host is accepted. Zone, hints, server group and
     excluded hosts of the launch are ignored.
     """
     room = larger_room(instance.flavor, flavor)

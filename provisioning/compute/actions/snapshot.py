@@ -83,7 +83,7 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         remove_image(body.image_id, unless_ready=True)
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task. An image with its data is kept, whatever the host reported; otherwise it is removed."""
+        """End the task: successfully if the image has its data, whatever the host reported; else remove the image."""
         ready = is_ready(body.image_id)
         if ready and VARIABLES in outcome.detail:
             keep_variables(body.image_id, outcome.detail[VARIABLES])
@@ -205,8 +205,8 @@ def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dic
 def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
     """Remove the image that a host is creating from a server that is being deleted or reset.
 
-    Call it before the command is withdrawn; ``before`` is the server at that time. With ``keep_whole``, an image that
-    has its data is kept for every action.
+    Call it before the command is withdrawn; ``before`` is the server at that time. An image with complete data is kept
+    if the action keeps it (``keeps_image``), or always with ``keep_whole``.
     """
     command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":
@@ -218,7 +218,9 @@ def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
 
 
 def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:
-    """Return the outcome to record, with a reason if the host gave none."""
+    """Return the outcome to record: success if ``well``; otherwise a failure with the host's reason. If the host gave
+    none and the image lacks its data (``ready`` False), that is the reason.
+    """
     if well:
         return replace(outcome, well=True, message="")
     message = outcome.message or ("" if ready else NO_BITS)

@@ -140,7 +140,11 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
             attachments.release(device.swap_attachment_id)
 
     def gone_over(self, instance: Instance, device: BlockDevice, new: uuid.UUID) -> None:
-        """End a swap that the host has completed without a known command; the server is locked."""
+        """End a swap, or a move of the volume's data, that the host has completed although the records contain no
+        command of it.
+
+        The server is locked.
+        """
         row = instance_actions.of_volume(instance.id, self.record, str(device.volume_id))
         if device.swap_volume_id is not None:
             _exchange(device)
@@ -155,7 +159,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         """Release the old volume after success, or the replacement after a failure.
 
         If the replacement was detached concurrently, a guest that has switched to it gets the old volume back. If the
-        data of one volume moves to another pool, the volume is notified which copy the guest uses.
+        action moves one volume's data to another pool, Block Storage is notified which copy the guest uses.
         """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
         there = Attachment.objects.filter(id=body.new.attachment_id).exists()

@@ -78,7 +78,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         yield Transition(FAILED, (away, TaskState.SPAWNING), (away, None))
 
     def notified_tasks(self) -> tuple[TaskState, ...]:
-        """Include the task of the build, whose failure is a failure of the unshelving."""
+        """Include the task of the build, because a failed build is also a failed unshelve."""
         return TaskState.UNSHELVING, TaskState.SPAWNING
 
     def start(
@@ -86,8 +86,8 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
     ) -> Instance:
         """Start the guest on its host, or schedule it.
 
-        Raises InvalidInputError for an unknown zone or host, ForbiddenError for a host requested by other users than
-        operators, ConflictError for a destination of a server that is not offloaded, and for a host outside the zone.
+        Raises InvalidInputError for an unknown zone or host, ForbiddenError if another user than an operator requests a
+        host, ConflictError for a destination of a server that is not offloaded, and for a host outside the zone.
         """
         to = request or ANYWHERE
         check_demands(instance.image_properties, instance.flavor)
@@ -121,7 +121,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
     def _schedule(
         self, context: RequestContext, instance: Instance, wanted: dict[str, Any], started: datetime
     ) -> Instance:
-        """Schedule the server. Destroy commands of earlier attempts stay valid."""
+        """Schedule the server in a new attempt; destroy commands of earlier attempts are not withdrawn."""
         moved = self.enter(
             context, instance, Prepared({**wanted, "attempt": instance.attempt + 1, "excluded_hosts": []})
         )

@@ -1,8 +1,8 @@
 """Attach, detach and refresh volumes of an existing server.
 
-As with interfaces, the server has no task state during these actions. A volume is reserved for the server from the
-request on. It is first connected to the server's host, which can take a storage host some time, and then plugged into
-the guest (continued by ``volume_user``).
+As with interfaces, the server has no task state during these actions. The request reserves the volume for the server
+and asks a storage host to connect it to the server's host, which takes some time. When it is connected, ``volume_user``
+continues, and the server's host plugs it into the guest.
 """
 
 import logging
@@ -207,7 +207,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
 
 @action
 class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
-    """Detach a volume from a server; the request is the volume's id. One that is already being detached stays
+    """Detach a volume from a server; the request is the volume's id. A volume that is already being detached stays
     unchanged.
     """
 
@@ -218,7 +218,9 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
     body = DetachVolumeRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin; without a command when the server is offloaded, or when its guest has already closed the volume."""
+        """Begin. If the server is offloaded, or its guest has already closed the volume, detach the volume without a
+        command.
+        """
         device = find_device(instance, request)
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -235,7 +237,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
         return instance
 
     def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
-        """Mark the volume as leaving, so that later commands omit it."""
+        """Mark the volume as being detached (``leaving``), so that later commands omit it."""
         device = find_device(instance, request)
         attachment = Attachment.objects.select_related("volume").get(id=_key(device))
         if not device.plugged or attachment.status != AttachStatus.ATTACHED or device.swap_attachment_id is not None:

@@ -29,7 +29,7 @@ class Failure:
 def record(action: InstanceAction, failure: Failure, instance: Instance, finished: datetime | None = None) -> None:
     """Record the failure of an attempt with the step that was running, and notify the project; idempotent.
 
-    If no step was running, it is the one after the last finished step.
+    If no step was running, the failed step is the one after the last finished step.
     """
     rows = {row.name: row for row in InstanceActionEvent.objects.filter(action=action, attempt=failure.attempt)}
     if any(row.result == instance_actions.ERROR for row in rows.values()):

@@ -20,17 +20,18 @@ from provisioning.scheduler import HostState, explain
 __all__ = ["find_place", "instance_waits", "spec_of"]
 
 ROUNDS = 8
-"""Number of times the hosts are read and ranked, if all ranked hosts are claimed concurrently."""
+"""Maximum number of rankings for one build; a new one is needed if all ranked hosts were claimed concurrently."""
 NO_VALID_HOST = "No valid host was found. "
 ALL_TAKEN = "All suitable hosts were claimed by other servers concurrently."
 
 
 def find_place(instance: Instance, action: InstanceAction) -> HostState | None:
-    """Rank the hosts and claim resources on the best one that has them free; the instance is then ``networking`` on it.
+    """Rank the hosts, and claim resources on the best host that still has them; the instance is then ``networking``
+    there.
 
-    The hosts are read outside a transaction; claim, transition, decision and steps are written in one. If the resources
-    of all ranked hosts were claimed concurrently, the hosts are read again. Returns None when there is no valid host
-    (the instance is set to ERROR), or when the instance has changed concurrently.
+    The hosts are read outside a transaction; claim, transition, decision and steps are written in one transaction. If
+    other builds have claimed the resources of all ranked hosts, the hosts are read again. Returns None when there is no
+    valid host (the instance is set to ERROR), or when the instance has changed concurrently.
     """
     for _ in range(ROUNDS):
         found = rank_for_build(spec_of(instance))
@@ -90,7 +91,7 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
 def _looked(
     instance: Instance, found: SchedulingAttempt, action: InstanceAction, failure: str = ""
 ) -> InstanceActionEvent:
-    """Return the step ``schedule``."""
+    """Return the step ``schedule`` to write; ``failure`` is the reason of a failure."""
     if failure:
         return instance_actions.step(action, "schedule", found.span, attempt=instance.attempt, failure=failure)
     seen = {"hosts": str(len(found.hosts)), "suitable": str(found.decision.suitable)}

@@ -44,8 +44,8 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     4. the records, the action and the first event are written;
     5. the schedule job is cast.
 
-    A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns the servers of that
-    one. Raises InvalidInputError, ConflictError or ForbiddenError with the ``field``, and OverQuotaError.
+    A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns the servers of the
+    earlier request. Raises InvalidInputError, ConflictError or ForbiddenError with the ``field``, and OverQuotaError.
     """
     identity = identity_of(context, request)
     try:

@@ -24,7 +24,7 @@ _WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "sec
 class SchedulingAttempt:
     """One ranking of the hosts: the request, the hosts, the decision, and times.
 
-    ``failed_before``: only hosts that already failed the request remain, and they are used again.
+    ``failed_before``: only hosts remained on which the request has failed, so they were ranked again.
     """
 
     spec: RequestSpec
@@ -48,7 +48,7 @@ def rank_hosts(spec: RequestSpec) -> SchedulingAttempt:
 
 
 def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
-    """Rank the hosts for a build; hosts that already failed the request are included if no other host remains."""
+    """Rank the hosts for a build; hosts on which it has failed are ranked only if no other host remains."""
     found = rank_hosts(spec)
     if found.decision.ranked or not spec.excluded_hosts:
         return found

@@ -69,7 +69,7 @@ class Fit:
     decision: Decision
     """Decision of the first server that does not fit, or of the first server if all fit."""
     sentence: str
-    """For the caller, without host names."""
+    """Summary for the caller, without host names."""
     hosts: list[tuple[str, int]]
     """Name of a host and number of servers on it, for users who may see hosts; otherwise empty."""
     allowed: int | None = None
@@ -112,9 +112,9 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
 
 
 def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: RequestSpec, decision: Decision) -> str:
-    """Return a sentence about the largest smaller flavor of the project that fits now, and how often.
+    """Return a sentence about the largest smaller flavor of the project that fits now, and how many servers of it fit.
 
-    Empty when none fits, or when the decision did not fail because of the flavor's size.
+    Empty when no smaller flavor fits, or when another reason than the flavor's size left no host.
     """
     if not decision.filters or decision.filters[-1].asked is None:
         return ""

@@ -78,8 +78,8 @@ def flavor_choices(
 def _counts(
     context: RequestContext, flavors: Sequence[Flavor], image: Image | None, wanted: Wanted
 ) -> Sequence[Count | None]:
-    """Return how many servers of each flavor would fit; all None when a custom part of the scheduler fails, because the
-    launch form is usable without the numbers.
+    """Return how many servers of each flavor would fit. If a custom part of the scheduler fails, return None for each,
+    because the launch form is usable without the numbers.
     """
     try:
         options, specs = options_now(), _specs(context, flavors, image, wanted)

@@ -31,7 +31,7 @@ REFUSED = "Invalid volume: {message}"
 
 
 def keep_volumes_still(devices: Iterable[BlockDevice]) -> None:
-    """Lock the existing volumes of a launch, before its quota (``provisioning.volumes.state``)."""
+    """Lock the existing volumes of a launch; called before its quota is reserved (``provisioning.volumes.state``)."""
     ids = [device.volume_id for device in devices if device.volume_id is not None]
     if ids:
         keep_still(Volume.objects.filter(id__in=ids))
@@ -56,7 +56,7 @@ def reserve_volumes(instance: Instance, devices: list[BlockDevice]) -> None:
 def begins_mapping(instance: Instance, action: InstanceAction, steps: list[InstanceActionEvent]) -> bool:
     """Move a launch to ``block_device_mapping`` and write ``steps``, inside the caller's transaction.
 
-    False when the launch is already there, or when the server is unshelved, which has no such task.
+    False when the launch already has this task, or when the build is an unshelve, which has no such task.
     """
     if build_kind_of(instance) is not LAUNCH or instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
         return False

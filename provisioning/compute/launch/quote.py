@@ -29,7 +29,7 @@ def quote(
     counts: tuple[int, int],
     room: Room,
 ) -> LaunchQuote:
-    """Return the quote for the number of servers that the quota allows. Raises OverQuotaError below the lower count."""
+    """Return the quote for the number of servers that the quota allows. Raises OverQuotaError below ``counts[0]``."""
     low, high = counts
     count = high
     for resource, amount in amounts.items():

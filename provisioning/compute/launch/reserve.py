@@ -28,8 +28,8 @@ def reserve_servers(
 ) -> list[Instance]:
     """Reserve the quota of each server, inside the caller's transaction; returns unsaved instances.
 
-    A full quota ends the list after ``min_count`` servers, and raises OverQuotaError before that. Raises ConflictError
-    when no floating IP is left for a server that gets one automatically.
+    When the quota is full, returns the servers reserved so far if they are at least ``min_count``; otherwise raises
+    OverQuotaError. Raises ConflictError when no floating IP is left for a server that gets one automatically.
     """
     count = checked.quote.count
     columns = _columns(context, request, checked, identity)

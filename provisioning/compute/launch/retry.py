@@ -25,10 +25,10 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
     ``shelved_offloaded`` with its ports.
 
-    As in Nova the server counts in the quota until it is deleted. If a host may have something of it (``clean`` False
-    and the command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are kept
-    until the host confirms; otherwise they are released immediately. ``message`` is for the owner and contains no host
-    names; ``details`` are for operators. The fault also has the reasons of earlier attempts. Returns None when the
+    As in Nova the server counts in the quota until it is deleted. If a host may have data of the server (``clean``
+    False and the command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are
+    kept until the host confirms; otherwise they are released immediately. ``message`` is for the owner and contains no
+    host names; ``details`` are for operators. The fault also has the reasons of earlier attempts. Returns None when the
     instance is not being built.
     """
     kind = build_kind_of(instance)
@@ -72,7 +72,7 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     Hosts that failed the build are used again only if no other host remains. ``clean``: the failed host has undone
     everything, so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent, and the
     next attempt begins after the host has confirmed, so that a server never has two guests. For the same reason a build
-    waits while the server has an undecided newer guest.
+    waits while an operator has not decided about a newer guest of the server (``newer_guests``).
     """
     if newer_guests.open_of(instance.id):
         state.extend_deadline(instance)

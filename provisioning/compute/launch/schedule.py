@@ -28,7 +28,7 @@ UNEXPECTED = "An unexpected problem in the cloud stopped the build. Please repor
 
 
 def give_up(reason: str, *, instance_id: str, attempt: int) -> None:
-    """Fail the build when the queue has given up the job."""
+    """Fail the build when the queue no longer retries its job."""
     log.error("Gave up scheduling instance %s (attempt %s): %s", instance_id, attempt, reason)
     action = _waiting(instance_id, attempt)
     if action is not None:
@@ -45,8 +45,8 @@ def schedule(instance_id: str, attempt: int) -> None:
     3. In one transaction: ports and addresses → ``block_device_mapping``, the command to the host → ``spawning``.
 
     A server with volumes stays in ``block_device_mapping`` until they are connected; each change of them casts this job
-    again. The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while the
-    server has an undecided newer guest.
+    again. The job is idempotent: after a crash of a worker, a repeated job continues. No guest is built while an
+    operator has not decided about a newer guest of the server (``newer_guests``).
     """
     action = _waiting(instance_id, attempt)
     if action is None or (attempt > 1 and newer_guests.open_of(action.instance_id)):
@@ -88,7 +88,7 @@ _BEGUN = Prepared(
 
 
 def _as_read(instance: Instance) -> dict[str, object]:
-    """Return the columns that identify a server which has not changed since it was read."""
+    """Return column → value as read: conditions that the server's row meets while it is unchanged."""
     read = {"id": instance.id, "attempt": instance.attempt}
     return read | {"vm_state": instance.vm_state, "task_state": instance.task_state, "host_id": instance.host_id}
 
