@@ -50,7 +50,7 @@ def roots_among(attachment_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
 
 
 def boots_from_volume(instance: Instance) -> bool:
-    """Whether the root disk is a volume. Such a server has no image and allocates no disk space for it on its host."""
+    """Whether the root disk is a volume. Such a server has no image, and its root disk needs no space on the host."""
     return instance.image_id is None
 
 
@@ -111,7 +111,7 @@ def is_connected(attachment: Attachment, instance: Instance) -> bool:
 
 
 def local_disks(instance: Instance, devices: Iterable[BlockDevice]) -> list[LocalDisk] | None:
-    """Describe the ephemeral and swap disks of a launch with explicit ones; None: the flavor describes them."""
+    """Describe the ephemeral and swap disks, if the launch specified any; None: the flavor describes them."""
     local = [device for device in devices if not device.is_volume]
     if not local:
         return None
@@ -170,7 +170,7 @@ def take(device: BlockDevice) -> None:
 
 
 def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
-    """Detach a server's volumes once no host has anything of it, and delete those with ``delete_on_termination``.
+    """Detach a server's volumes after its removal from all hosts, and delete those with ``delete_on_termination``.
 
     A volume that was being detached is never deleted. ``failed``: the launch has failed; only volumes that the launch
     created are deleted, even if they are still being created.

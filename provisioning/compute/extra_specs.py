@@ -51,7 +51,7 @@ _RESOURCES = (
     "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC", "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC", r"CUSTOM_[A-Z0-9_]+",
 )  # fmt: skip
 _TRAITS = r"(CUSTOM|COMPUTE|HW|MISC|OWNER|STORAGE)_[A-Z0-9_]+"
-"""Prefixes of the standard traits, and of custom ones."""
+"""Pattern for the names of standard traits and of custom traits."""
 _CAPABILITIES = (
     "id", "uuid", "service_id", "host", "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used",
     "local_gb_used", "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "free_ram_mb", "free_disk_gb",

@@ -6,12 +6,12 @@ from provisioning.common.wired import Wired
 from provisioning.compute.models import Instance
 
 METADATA_OPTIONS = "metadata_options"
-"""Not a column: the server's options of the metadata service."""
+"""Stands for the server's options of the metadata service, which are not a column of the server."""
 READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password", METADATA_OPTIONS})
 """Columns of a server that the metadata service shows or uses."""
 
 NOTIFY = Wired[Callable[[Instance], None]]("The receivers of changes of guests")
-"""Called in the transaction of the change, with the server."""
+"""Functions that are called with the changed server, in the transaction of the change."""
 
 
 def changed(instance: Instance, columns: Collection[str]) -> None:

@@ -1,4 +1,6 @@
-"""Compute usage of projects and users, counted from the records, and the list of records without a limit."""
+"""Compute usage of projects and users, counted from the records; also lists the records that no quota limits, with
+reasons.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
 
     During a resize a server counts with the larger of both flavors. During a build everything is reserved: the
     requested number of ports, each with one address until the ports exist. Afterwards the existing ports and addresses
-    count; those of a deleted server whose host is down may remain for a while.
+    count; ports of a deleted server whose host is down may remain for a while.
     """
     being_built: dict[uuid.UUID, Holding] = {}
     for server, project, user, vm_state, flavor, other, interfaces in _SERVERS(scope_id):

@@ -94,7 +94,7 @@ def is_busy_with(instance_id: uuid.UUID) -> bool:
 def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
     """Withdraw the commands of older attempts, except destroy commands; returns how many were unfinished.
 
-    Destroy commands stay, because they may be for another host than that of the current attempt.
+    Destroy commands stay, because they may be for another host than the host of the current attempt.
     """
     older = unfinished(instance_id).filter(generation__lt=older_than_attempt)
     return commands.withdraw(older.exclude(kind="destroy_request"))
@@ -114,11 +114,11 @@ def withdraw_of_tasks(instance_id: uuid.UUID) -> int:
 def withdraw_unsent(host_id: uuid.UUID, instance_id: uuid.UUID, kind: str) -> int:
     """Withdraw the commands of this kind that the host has not acknowledged, because a newer one replaces them.
 
-    So at most one waits for a host that is down. Returns their number.
+    So at most one command of a kind waits for a host that is down. Returns their number.
     """
     return commands.withdraw(unfinished(instance_id).filter(host_id=host_id, kind=kind, acknowledged_at=None))
 
 
 def beside_overdue() -> QuerySet[HostCommand]:
-    """Return commands that no task waits for whose deadline has passed without a report."""
+    """Return the overdue commands that no task waits for."""
     return about_servers().filter(beside=True, finished_at=None, deadline__lt=timezone.now())

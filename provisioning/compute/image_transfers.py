@@ -18,8 +18,8 @@ SENDING = frozenset(
 
 
 def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image that the host may download: an unfinished command of the host needs it, and the server waits for
-    it.
+    """Return an image that the host may download: the server has a task, and an unfinished command to the host needs
+    the image.
 
     Raises NotFoundError otherwise.
     """
@@ -35,8 +35,8 @@ def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID
 
 
 def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return an image that the host may upload: an unfinished command of the host names it, and the server waits for
-    it.
+    """Return an image that the host may upload: the server's task uploads an image, and the host's unfinished command
+    specifies this one.
 
     Raises NotFoundError otherwise, and for a deleted image.
     """

@@ -101,7 +101,9 @@ def started(row: InstanceAction, name: str, attempt: int) -> datetime:
 
 
 def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
-    """Close the unfinished actions of an instance, of one kind or all; ``message`` is the reason of a failure."""
+    """Close an instance's unfinished records of ``action``, None: of all actions; ``message`` is the reason of a
+    failure.
+    """
     if action is not None:
         _FINISH(instance_id=instance_id, action=action, now=timezone.now(), message=message)
         return

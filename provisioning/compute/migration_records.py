@@ -10,7 +10,7 @@ from provisioning.compute.models import Flavor, Instance, Migration
 
 UNDER_WAY = ("pre-migrating", "migrating", "post-migrating")
 WAITING = ("finished", "confirming", "reverting")
-"""The resize is done, and can still be confirmed or reverted."""
+"""Statuses of a resize that the host has carried out and that can still be confirmed or reverted."""
 
 
 def open_migration(context: RequestContext, instance: Instance, kind: str, flavor: dict[str, Any]) -> Migration:

@@ -49,7 +49,7 @@ def create_and_attach(
 
 
 def attach_when_ready(volume_id: str) -> None:
-    """Attach a volume to the server for which it was created. There is one attempt only, successful or not."""
+    """Attach a volume to the server for which it was created. It is tried only once."""
     volume = Volume.objects.filter(id=volume_id, status=VolumeStatus.AVAILABLE).first()
     server = volume.admin_metadata.get(ATTACH_TO) if volume is not None else None
     if volume is None or server is None:

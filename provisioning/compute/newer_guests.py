@@ -1,8 +1,13 @@
-"""Guests that are newer than their records.
+"""Guests that are newer than their records, because the records lost changes (a restored backup, a database failover).
 
-An attempt is recorded before a host learns of it. So records were lost, by a restored backup or a database failover, if
-a guest's attempt is higher than its record's, if they are equal while the record has no host, or if the history assigns
-the guest's attempt to another host. Such a guest is never removed for this reason.
+An attempt is recorded before a host receives it. So a guest is newer if
+
+* its attempt is higher than the record's,
+* its attempt is the record's, but the record has no host, or
+* its attempt belongs to another host according to the history.
+
+A difference from the record never causes the removal of a newer guest. Unless the record follows the guest, the guest
+is undecided (``OPEN``) until an operator adopts or destroys it, or its server is deleted.
 """
 
 import uuid
@@ -35,7 +40,7 @@ def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Whether the history knows this attempt on other hosts only; the command to this host was then lost."""
+    """Whether the history contains this attempt on other hosts only; the record of its command to this host is lost."""
     if instance.host_id == host_id and instance.vm_state != VmState.DELETED:
         return False
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, attempt=attempt).exclude(host="")
@@ -57,10 +62,10 @@ def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def is_current(instance: Instance, attempt: int) -> bool:
-    """Whether an attempt is that of the recorded guest, on the recorded host.
+    """Whether a guest with this attempt on the recorded host is the recorded guest.
 
-    Attempts between the guest's last known one and the record's belong to failed commands that would have changed the
-    guest.
+    An attempt between ``guest_attempt`` and the record's belongs to a command that would have changed the guest, but
+    failed.
     """
     return (instance.guest_attempt or instance.attempt) <= attempt <= instance.attempt
 
@@ -81,8 +86,8 @@ def note(
     *,
     record_attempt: int | None = None,
 ) -> None:
-    """Record the guest for operators, in the caller's transaction. ``record_attempt``: the record's attempt before it
-    followed.
+    """Record the guest for operators, in the caller's transaction. ``record_attempt``: the record's attempt before the
+    record followed the guest.
     """
     now = timezone.now()
     values = {
@@ -129,7 +134,7 @@ def remove_all(instance: Instance) -> None:
 
 
 def hold_back(host_id: uuid.UUID, instance: Instance) -> None:
-    """Withdraw the host's unfinished commands about a server, which older records gave."""
+    """Withdraw the host's unfinished commands about a server, because they come from outdated records."""
     commands.withdraw(host_commands.unfinished(instance.id).filter(host_id=host_id))
 
 
@@ -142,8 +147,8 @@ def attested_since() -> datetime | None:
 def is_as_copied(instance: Instance) -> bool:
     """Whether the records were restored recently and the server has not changed since.
 
-    Only then a host's report suffices to assign the server to it; at other times there is no proof that records were
-    lost.
+    Only then is a host's report sufficient to assign the server to this host; otherwise nothing proves that records
+    were lost.
     """
     if attested_since() is None:
         return False
@@ -153,8 +158,8 @@ def is_as_copied(instance: Instance) -> bool:
 def may_be_followed(instance: Instance) -> bool:
     """Whether the record can follow a guest on another host.
 
-    It can if the server has run before and has no task except a build; or if it is being built and the command was sent
-    to a host, because its ports exist then.
+    It can if the server has run before and has no task other than a build, or if it is being built for the first time
+    and the command was sent to a host: its ports exist then.
     """
     if instance.vm_state == VmState.BUILDING:
         return instance.task_state == TaskState.SPAWNING

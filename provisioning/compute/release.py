@@ -1,8 +1,8 @@
 """Release of an instance's resources. Each step is idempotent, so that it can be repeated after a crash.
 
 Allocation and addresses are released only if no command was sent to a host, or after the host has confirmed that
-nothing is left. The quota is released as soon as the instance is deleted for its owner; that of ports and addresses
-together with the ports.
+nothing is left. The quota is released as soon as the instance is deleted for its owner; the quota of ports and
+addresses is released together with the ports.
 """
 
 import uuid
@@ -42,8 +42,8 @@ _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_
 
 
 def host_holding(instance: Instance) -> Host | None:
-    """Return the host that may have something of the instance; None if no command was sent to a host, or if the host
-    has confirmed the removal.
+    """Return the host that may have a guest or data of the instance; None if no command was sent to a host, or if the
+    host has confirmed the removal.
     """
     allocation = _HELD.first(instance_id=instance.id)
     if allocation is None:
@@ -135,8 +135,8 @@ def finish_offload(instance: Instance) -> Instance | None:
 def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
 
-    ``confirmed``: no host has anything of the server, so its allocation is released too; otherwise that waits for the
-    host's report. Returns None when the server is not being deleted.
+    ``confirmed``: no host has data of the server, so its allocation is released too; otherwise the release of the
+    allocation waits for the host's report. Returns None when the server is not being deleted.
     """
     now = timezone.now()
     state.lock_volumes([instance.id])

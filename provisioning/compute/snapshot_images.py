@@ -31,8 +31,8 @@ _NOT_INHERITED = frozenset(
     | {PROPERTY}
     | BASE
 )
-"""Properties that describe the data of one image. Nova does not inherit them either. Volumes have the image's
-attributes, too.
+"""Properties that describe the data of one image. Nova does not inherit them either. ``BASE``: an image's attributes,
+which are among the image properties of a volume.
 """
 READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
@@ -127,7 +127,7 @@ def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bo
     """Delete an image that was created from a server. Returns whether it was deleted.
 
     With ``unless_ready`` an image with its data is kept, even if its record does not show the data yet: the server may
-    have left its host, and the image be the only copy of its disk. Protected and deleted images are ignored.
+    have left its host, and the image may be the only copy of its disk. Protected and deleted images are ignored.
     """
     image = Image.objects.filter(id=image_id).first()
     if image is None or (unless_ready and image.status in READY):

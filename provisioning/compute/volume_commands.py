@@ -33,7 +33,7 @@ def goes_on(command: HostCommand, until: datetime) -> None:
 
 
 def _attachment_of(command: HostCommand) -> str:
-    """Return the attachment of a command; for a swap the new one."""
+    """Return the id of a command's attachment; for a swap, of the new volume's attachment."""
     body = decode_command_body(command.body)
     match body:
         case SwapVolumeRequest(new=disk) | RefreshVolumeRequest(disk=disk):

@@ -64,7 +64,7 @@ def _written(context: RequestContext, instance: Instance, root: BlockDevice | No
 def write(instance: Instance, image_id: str) -> None:
     """Start to write the image to the volume, inside the caller's transaction with the server locked.
 
-    Its end casts ``compute.volume_reimaged``. Raises the errors of ``reimage_of_server``.
+    The end of the write casts the job ``compute.volume_reimaged``. Raises the errors of ``reimage_of_server``.
     """
     volumes.reimage_of_server(_owner(instance), _volume_id(_root_of(instance)), image_id, instance.id)
 

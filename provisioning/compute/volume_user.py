@@ -123,7 +123,9 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
 
 @job(REFUSED, topic=TOPIC)
 def refused(attachment_id: str, message: str) -> None:
-    """Abort what waits for a connection that failed; reports about earlier connections are ignored."""
+    """Abort the build, attach or swap whose volume could not be connected; a report about an earlier connection is
+    ignored.
+    """
 
     def end(instance: Instance, device: BlockDevice) -> None:
         attachment = Attachment.objects.filter(id=attachment_id).first()

@@ -32,7 +32,7 @@ class BlockDevice(models.Model):
     guest_format = models.CharField(max_length=255, blank=True)  # swap ext4 …
     tag = models.CharField(max_length=60, blank=True)
     made = models.BooleanField(default=False)  # the launch created the volume
-    plugged = models.BooleanField(default=False)  # the guest has it
+    plugged = models.BooleanField(default=False)  # the guest has the disk
     leaving = models.BooleanField(default=False)  # being detached
     swap_volume_id = models.UUIDField(null=True)  # the replacement during a swap
     swap_attachment_id = models.UUIDField(null=True, unique=True)
@@ -58,5 +58,5 @@ class BlockDevice(models.Model):
 
     @property
     def is_root(self) -> bool:
-        """Whether the server boots from it."""
+        """Whether the server boots from this disk."""
         return self.boot_index == 0

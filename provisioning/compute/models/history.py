@@ -75,7 +75,7 @@ class SchedulingDecision(models.Model):
     asked = models.JSONField(default=dict)  # the request: vcpus, memory_mb, disk_gb, zone …
     losses = models.JSONField(default=dict)  # filter → names of the first rejected hosts, for operators
     seconds = models.FloatField()  # total
-    read_seconds = models.FloatField(default=0)  # thereof for reading the hosts
+    read_seconds = models.FloatField(default=0)  # part of ``seconds`` for reading the hosts
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -29,7 +29,7 @@ class Instance(models.Model):
     guest_attempt = models.PositiveIntegerField(null=True)  # the guest's attempt, if it differs
     lost_attempts = models.JSONField(
         default=list, db_default=[]
-    )  # [[above, below, host id|null]]: assigned after a restored backup
+    )  # [[above, below, host id|null]]: may have been used in records that a restore lost
     version = models.PositiveIntegerField(default=1)  # incremented by every change that pages show
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="instances")
     availability_zone = models.CharField(max_length=255, blank=True)  # as requested; empty: any
@@ -62,7 +62,7 @@ class Instance(models.Model):
     password = models.TextField(blank=True)  # encrypted by the guest with its key (os-server-password)
     requested_host = models.CharField(max_length=255, blank=True)  # requested by an operator
     previous_vm_state = models.CharField(max_length=20, blank=True)  # target of unrescue, restore and revert
-    old_flavor = models.JSONField(null=True)  # during a resize the new flavor, then the previous one until confirmed
+    old_flavor = models.JSONField(null=True)  # new one until the guest is resized, then the previous one
     resized_at = models.DateTimeField(null=True)  # begin of the wait for a confirmation
     rescue_image_id = models.UUIDField(null=True)
     snapshot_image_id = models.UUIDField(null=True)  # from which a shelved server is unshelved
@@ -120,7 +120,7 @@ class Allocation(models.Model):
 
 
 class NewerGuest(models.Model):
-    """A guest on a host that is newer than the instance's record, or only its attempt: the record lost changes.
+    """A guest, or only an attempt that its host has seen, that is newer than the instance's record (``newer_guests``).
 
     Kept until an operator acknowledges it.
     """
@@ -135,10 +135,10 @@ class NewerGuest(models.Model):
 
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="newer_guests")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="newer_guests")
-    attempt = models.PositiveIntegerField()  # of the host
-    record_attempt = models.PositiveIntegerField()  # of the record when the guest was seen
-    record_state = models.CharField(max_length=20)  # likewise
-    record_host = models.CharField(max_length=255, blank=True)  # likewise
+    attempt = models.PositiveIntegerField()  # of the guest, or seen by the host
+    record_attempt = models.PositiveIntegerField()  # the record's when the guest was first seen
+    record_state = models.CharField(max_length=20)  # the record's vm_state then
+    record_host = models.CharField(max_length=255, blank=True)  # name of the record's host then
     power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.OPEN)
     first_seen_at = models.DateTimeField()

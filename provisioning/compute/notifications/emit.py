@@ -27,9 +27,9 @@ UPDATE = "update"
 class Note:
     """Values of a notification that are not in the instance: the caller, the failure and others.
 
-    ``context`` None: the initiator of the action record. ``fault`` is a message for the owner, ``cause`` a code.
-    ``host`` is the name of the host if the instance's row does not have it. ``ports`` are the interfaces in the command
-    to the host, and ``devices`` its volumes. ``more`` are additional fields of the payload.
+    With ``context`` None, the initiator is read from the action record. ``fault`` is a message for the owner, ``cause``
+    a code. ``host`` is the name of the host if the instance's row does not have it. ``ports`` are the interfaces in the
+    command to the host, and ``devices`` its volumes. ``more`` are additional fields of the payload.
     """
 
     context: RequestContext | None = None

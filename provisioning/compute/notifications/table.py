@@ -12,11 +12,11 @@ OF_TRANSITION: dict[str, tuple[str, ...]] = {
 """Transition → notifications, in order; server actions add theirs."""
 
 ERROR_OF_TASK: dict[str, str] = {}
-"""Task → notification of its failure; a launch fails by its own transition."""
+"""Task → notification of its failure. A launch fails by a transition of its own."""
 
 FAILURES = frozenset({"action_failed", "action_broke"})
 ACTIONS: dict[str, tuple[str, ...]] = {}
-"""Nova's name → names of action records, where they differ."""
+"""Nova's name of a notification → names of action records, where they differ from it."""
 
 WITHOUT_TRANSITION: list[str] = [
     "instance.update",
@@ -46,7 +46,7 @@ PAYLOADS: dict[str, tuple[str, str]] = {
     "update": ("InstanceUpdatePayload", "2.0"),
     "exists": ("InstanceExistsPayload", "2.0"),
 }
-"""Payloads with more fields than ``InstanceActionPayload`` 1.8."""
+"""Notification → name and version of its payload, where it has more fields than ``InstanceActionPayload`` 1.8."""
 ORDINARY = ("InstanceActionPayload", "1.8")
 
 

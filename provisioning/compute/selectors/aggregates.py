@@ -7,7 +7,7 @@ from provisioning.compute.models import Aggregate
 from provisioning.identity import policy
 
 SEEING_AGGREGATES = ("os_compute_api:os-aggregates:index", "os_compute_api:os-aggregates:show")
-"""Policy rules for aggregates; the API checks that of its operation."""
+"""Policy rules for reading aggregates; the API checks the rule of its operation."""
 
 
 def aggregates_for(context: RequestContext) -> list[Aggregate]:

@@ -22,6 +22,6 @@ def volumes_shown(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, list[BlockDe
 
 
 def have_volumes(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of the servers that have volumes, or will have them."""
+    """Return the ids of those servers that have volumes or will have them after their launch."""
     rows = BlockDevice.objects.filter(instance_id__in=list(ids), destination_type="volume")
     return set(rows.values_list("instance_id", flat=True))

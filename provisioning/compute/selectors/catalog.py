@@ -48,9 +48,9 @@ def flavors_for(
 ) -> list[Flavor]:
     """Return the flavors that the caller may use, smallest first; ``marker`` is a flavor's id.
 
-    ``is_public`` filters for operators, who see all flavors: True returns public ones and those of the caller's
-    project. ``min_ram`` is in MiB, ``min_disk`` in GiB. ``disabled`` includes disabled flavors. ``sort`` must end with
-    ``id``. Raises InvalidInputError for an unknown marker.
+    ``is_public`` filters for operators, who see all flavors: True returns public flavors and private flavors of the
+    caller's project. ``min_ram`` is in MiB, ``min_disk`` in GiB. ``disabled`` includes disabled flavors. ``sort`` must
+    end with ``id``. Raises InvalidInputError for an unknown marker.
     """
     visible = _visible(context, disabled=disabled)
     rows = visible
@@ -153,7 +153,7 @@ def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str)
 def limits_for(context: RequestContext, *, own: bool = True) -> Limits:
     """Return the limits and the usage of the caller's project; ``key_pairs`` are the caller's own.
 
-    ``own``: where the caller's own limit leaves less than the project's, that limit and the caller's usage.
+    With ``own``, the caller's own limit and usage replace the project's for each resource of which they leave less.
     """
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")

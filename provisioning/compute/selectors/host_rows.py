@@ -1,4 +1,4 @@
-"""Hosts as rows for the scheduler, read with one statement, and only those additional facts that a decision needs.
+"""Hosts as rows for the scheduler, read with one statement, and the additional facts that a decision needs.
 
 Every decision reads up to ten thousand hosts. So no model instances are created, ids keep the driver's type, and the
 database calculates the sums.
@@ -32,7 +32,7 @@ _COLUMNS = (
     "aggregate_max_instances", "aggregate_max_io_ops",
 )  # fmt: skip
 _HARDWARE = ("architecture", "hypervisor_type", "hypervisor_version")
-"""Fields of ``HostState``, together with ``_COLUMNS``, up to its facts."""
+"""Columns that are read only with the fact ``hardware``; in ``HostState`` they follow ``_COLUMNS``."""
 _UNREAD = ("", "", 0)
 
 

@@ -34,7 +34,7 @@ class Filters(TypedDict, total=False):
     flavor_id: str | None
     """A flavor's id as in ``flavorRef``."""
     host: str | None
-    """Name of a host. Like ``node``, ``project_id`` and ``deleted`` it is ignored for other callers than operators."""
+    """Name of a host. Like ``node``, ``project_id`` and ``deleted`` it is ignored unless the caller is an operator."""
     node: str | None
     availability_zone: str | None
     """Availability zone of its host; the requested zone for a server without a host."""
@@ -67,11 +67,13 @@ class Filters(TypedDict, total=False):
     kernel_id: str | None
     ramdisk_id: str | None
     created_at: datetime | None
-    """With a precision of a second, as are ``launched_at`` and ``terminated_at``."""
+    """Servers with a time in the same second; the same applies to ``launched_at`` and ``terminated_at``."""
     launched_at: datetime | None
     terminated_at: datetime | None
     tags: Sequence[str] | None
-    """Servers with all tags; ``tags_any`` with any of them; ``not_tags`` and ``not_tags_any`` exclude these servers."""
+    """Servers with all tags; ``tags_any`` with any of them; ``not_tags`` and ``not_tags_any`` exclude the servers that
+    ``tags`` and ``tags_any`` would return.
+    """
     tags_any: Sequence[str] | None
     not_tags: Sequence[str] | None
     not_tags_any: Sequence[str] | None
@@ -246,4 +248,4 @@ INSTANCES = Listing[Instance](
     },
     no_marker="marker [{marker}] not found",
 )
-"""Lists of servers; other filters compare the column with their name."""
+"""Lists of servers. A filter without an entry is compared with the column of the same name."""

@@ -14,7 +14,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.patterns import as_in_postgresql
 
 LONGEST = 255
-"""Maximum number of characters of a pattern, that of a name."""
+"""Maximum number of characters of a pattern, as of a name."""
 MOST_REPETITIONS = 2
 
 _PLAIN = re.compile(r"(\^?)([^\\^$.|?*+()\[\]{}]*)(\$?)")
@@ -32,7 +32,8 @@ _PIECE = re.compile(
 
 
 def matching(column: str, pattern: str, field: str) -> Q:
-    """Match the rows whose column contains the pattern. Raises InvalidInputError for ``field`` outside the limits."""
+    """Match the rows whose column contains the pattern. Raises InvalidInputError (``field``) for a disallowed pattern.
+    """
     plain = _PLAIN.fullmatch(pattern)
     if plain is None:
         return Q(**{f"{column}__iregex": checked(pattern, field)})
@@ -44,7 +45,7 @@ def matching(column: str, pattern: str, field: str) -> Q:
 
 
 def checked(pattern: str, field: str) -> str:
-    """Return a pattern that all databases interpret alike, without redundant parts at its ends."""
+    """Return an equivalent pattern for all databases. Raises InvalidInputError (``field``) for a disallowed pattern."""
     if "\0" in pattern or len(pattern) > LONGEST:
         raise _wrong(pattern, field)
     text = re.sub(r"(?<!\\)\.\*\$?$", "", re.sub(r"^\^?\.\*", "", pattern)) if "|" not in pattern else pattern

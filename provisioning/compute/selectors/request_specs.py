@@ -18,7 +18,8 @@ def spec_of(
 ) -> RequestSpec:
     """Return the scheduler's request for a server in its current state, which may be unsaved.
 
-    ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those that failed the server.
+    ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of the
+    server has failed.
     """
     wanted = instance.flavor if flavor is None else flavor
     room, hints, specs = room_of(wanted), instance.scheduler_hints, wanted.get("extra_specs", {})

@@ -61,7 +61,7 @@ def group_of(instance: Instance) -> GroupSpec | None:
 
 
 def hosts_of_servers(project_id: uuid.UUID, servers: Iterable[object]) -> frozenset[uuid.UUID]:
-    """Return the hosts of those of these servers that belong to the project."""
+    """Return the hosts of these servers, ignoring servers outside the project."""
     ids = [found for found in map(read_id, servers) if found is not None]
     rows = Instance.objects.filter(id__in=ids, project_id=project_id, deleted_at=None, host__isnull=False)
     return frozenset(rows.values_list("host_id", flat=True))

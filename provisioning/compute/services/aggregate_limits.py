@@ -29,7 +29,7 @@ _BATCH = 500
 
 
 def check_limits(metadata: Mapping[str, str | None]) -> None:
-    """Raise InvalidInputError for an invalid value of one of these keys."""
+    """Raise InvalidInputError for an invalid value of a key in ``COLUMNS``."""
     for key, value in metadata.items():
         if key in COLUMNS and value is not None and number(key, value) is None:
             wanted = (
@@ -41,7 +41,7 @@ def check_limits(metadata: Mapping[str, str | None]) -> None:
 
 
 def number(key: str, value: object) -> float | None:
-    """Return the number of one of these keys; None for an invalid value."""
+    """Return the value of a key in ``COLUMNS`` as a number; None for an invalid value."""
     try:
         found = float(str(value))
     except ValueError:
@@ -54,7 +54,7 @@ def number(key: str, value: object) -> float | None:
 
 
 def write_limits(host_ids: Sequence[uuid.UUID]) -> None:
-    """Write the limits of their aggregates to these hosts, inside the caller's transaction.
+    """Write to each of these hosts the limits of its aggregates, inside the caller's transaction.
 
     The hosts are locked in order of id, so that of two concurrent changes the second one reads the result of the first.
     """

@@ -101,10 +101,10 @@ def delete_aggregate(context: RequestContext, aggregate_id: int) -> None:
 
 @when_broken_off
 def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
-    """Add a host to an aggregate; it moves to the aggregate's zone.
+    """Add a host to an aggregate; the host moves to the aggregate's availability zone, if it has one.
 
-    Raises ForbiddenError, NotFoundError, and ConflictError when it is already a member, is in another zone by another
-    aggregate, or has servers that would change their zone.
+    Raises ForbiddenError, NotFoundError, and ConflictError when the host is already a member, another of its aggregates
+    is in another zone, or its servers would change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:add_host")
     with transaction.atomic():
@@ -123,9 +123,10 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
 
 @when_broken_off
 def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
-    """Remove a host from an aggregate; without another aggregate with a zone it returns to the default zone.
+    """Remove a host from an aggregate; if none of its other aggregates has a zone, the host returns to the default
+    zone.
 
-    Raises ForbiddenError, NotFoundError, and ConflictError when it has servers that would change their zone.
+    Raises ForbiddenError, NotFoundError, and ConflictError when the host has servers that would change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:remove_host")
     with transaction.atomic():

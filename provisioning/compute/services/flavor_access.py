@@ -12,7 +12,7 @@ from provisioning.identity import policy
 
 
 def add_flavor_access(context: RequestContext, ref: str, project_id: uuid.UUID, *, private_only: bool = True) -> Flavor:
-    """Give a project access to a flavor; ``private_only`` rejects a public one, to which all projects have access.
+    """Give a project access to a flavor; ``private_only`` rejects a public flavor, to which all projects have access.
 
     Raises ForbiddenError, NotFoundError, ConflictError when the project has access, or the flavor is public.
     """

@@ -81,7 +81,8 @@ def write(
     columns: dict[str, Any] | Callable[[Instance], dict[str, Any]],
     after: Callable[[Instance], None] | None = None,
 ) -> Instance:
-    """Write columns of a server, calculated from its current state, in one transaction with ``after``.
+    """Write columns of a server, given or calculated from its current state, and call ``after`` in the same
+    transaction.
 
     Raises NotFoundError, the errors of ``columns``, and ConflictError for a server that keeps changing concurrently.
     """

@@ -32,7 +32,7 @@ EXCLUSIVE = frozenset({"serial"})
 MOST_UNUSED = 10
 """Maximum number of unused tokens of one user for one server; the oldest is deleted when it is exceeded."""
 LONGEST_VALUE = 128
-"""Maximum length of a token; no longer one is ever issued."""
+"""Maximum number of characters of a presented token; issued tokens are shorter."""
 _VOID = "This console URL was already used, has expired or is unknown. Request a new one."
 
 
@@ -62,7 +62,8 @@ class OpenConsole:
 def create_console(
     context: RequestContext, instance_id: uuid.UUID | str, protocol: str, console_type: str, asked_with: TokenData
 ) -> RemoteConsole:
-    """Issue a token for a console of a server; it ends together with the caller's token ``asked_with``.
+    """Issue a token for a console of a server. It becomes invalid, and the console closes, when the caller's token
+    ``asked_with`` ends.
 
     Raises NotFoundError, InvalidInputError for an unsupported console, ConflictError without a running guest.
     """

@@ -130,8 +130,8 @@ def delete_server_group(context: RequestContext, group_id: object) -> None:
 def group_for_launch(context: RequestContext, group_id: object, count: int = 1) -> ServerGroup:
     """Return the group that ``count`` new servers of the caller's project will join.
 
-    Inside a transaction the group is locked until its end, so that concurrent launches cannot exceed the quota
-    ``server_group_members``. Raises InvalidInputError for a group outside the project, and OverQuotaError.
+    Inside a transaction the group is locked until the transaction ends, so that concurrent launches cannot exceed the
+    quota ``server_group_members``. Raises InvalidInputError for a group outside the project, and OverQuotaError.
     """
     rows = ServerGroup.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY)
     if connection.in_atomic_block:

@@ -1,7 +1,7 @@
 """Tunnels to TCP ports of guests: permissions, targets and records.
 
-A browser opens many connections, so those of one user to one port within some minutes share an action record. Each
-connection has its own notifications.
+A browser opens many connections, so connections of one user to one port within some minutes share an action record.
+Each connection has its own notifications.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""Update records that are older than their guests: attempt, host and state follow the guest."""
+"""Updates records that are older than their guests: attempt, host and state of the record follow the guest."""
 
 import logging
 import uuid
@@ -56,7 +56,7 @@ _STATE_OF = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUS
 def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
     """Handle a guest whose attempt is higher than its record's, in the caller's transaction.
 
-    If the record names this host, the record is updated from the guest. Otherwise the guest is left unchanged and
+    If the guest's host is the record's, the record is updated from the guest. Otherwise the guest is left unchanged and
     recorded, and unfinished commands to this host from the outdated record are withdrawn. The record is then updated
     automatically only if an operator has restored the database recently and no other host can have a guest of the
     server.
@@ -151,8 +151,8 @@ def _locked(row: NewerGuest) -> Instance:
 
 
 def _is_ordered(instance: Instance, attempt: int) -> bool:
-    """Whether the server has a task since the records were restored whose command the guest, with its lower attempt,
-    will get.
+    """Whether the server has a task, begun after the records were restored, whose command will reach the guest: the
+    command's attempt is higher than the guest's.
     """
     return attempt < instance.attempt and instance.task_state not in (None, TaskState.SPAWNING)
 
@@ -200,8 +200,8 @@ def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
 
 
 def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
-    """Set a record to the state of its guest, and end the tasks of the old record. Returns False if the record has
-    changed concurrently.
+    """Set a record to the state of its guest, and end the task that the record contains. Returns False if the record
+    has changed concurrently.
     """
     target, image_id, before = _STATE_OF.get(power, VmState.STOPPED), instance.snapshot_image_id, instance.attempt
     was, columns = copy(instance), {**_AFTER, **changes, "power_state": int(power)}

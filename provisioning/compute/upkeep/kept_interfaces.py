@@ -62,7 +62,7 @@ _RECORDED = Prepared(
 
 
 def tell_guests() -> Iterable[str]:
-    """Send the interfaces to every host again, after the host has next reported the interfaces of its guests."""
+    """Mark every host, so that it gets the interfaces of its guests again after its next complete report."""
     many = Host.objects.update(guests_untold=True)
     yield f"Interfaces of guests: sent again to {many} hosts."
 
@@ -88,7 +88,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> set[uuid.UUID]:
     """Return the servers of a host with known differences, and delete entries of servers that have left the host.
 
-    ``there`` has the host's guests, if the report is complete.
+    ``there`` are the ids of all the host's guests; None if the report is not complete.
     """
     known, gone = set[uuid.UUID](), list[int]()
     rows = InterfaceDifference.objects.filter(host_id=host_id)
@@ -230,8 +230,8 @@ def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -
 
 
 def give_back(instance: Instance, said: GuestInterface) -> str:
-    """Add the guest's interface to a locked server, in the caller's transaction; return the reason of a failure, or
-    nothing.
+    """Add the guest's interface to a locked server, in the caller's transaction; return the reason of a failure, empty
+    on success.
 
     A port that the records assign to another server, whose guest does not have it, is removed from that server.
     """

@@ -1,8 +1,9 @@
-"""Guests that have switched to the new data of a volume, or to another volume, while records of that were lost.
+"""Follows guests that have switched to a volume's new data, or to another volume, while the records have lost the
+switch.
 
 A guest that has switched never returns to the old data, so the records follow the guest. A move or swap that the
-records still contain ends as if its host had reported it. One that they do not contain is recorded again after the host
-of the data has reported the attachment (``lost_moves``), if an operator has restored records recently.
+records still contain ends as if its host had reported it. A move that they have lost is recorded again, after the host
+of the new data has reported the attachment (``lost_moves``), if an operator has restored records recently.
 """
 
 import logging

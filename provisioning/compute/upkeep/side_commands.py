@@ -15,7 +15,7 @@ from provisioning.hosts.models import HostCommand
 
 
 def overdue(most: int) -> list[Instance]:
-    """Return at most ``most`` instances with an overdue command of this kind."""
+    """Return at most ``most`` instances with an overdue command that no task waits for."""
     ids = list(host_commands.beside_overdue().order_by("deadline").values_list("subject_id", flat=True)[:most])
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
