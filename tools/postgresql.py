@@ -124,7 +124,7 @@ class Server:
             self._process.wait(30)
 
     def kill(self) -> None:
-        """Send SIGKILL to all processes of the server at one moment, as if its machine failed."""
+        """Send SIGKILL to all processes of the server at the same time, as if its machine failed."""
         if self._process is not None:
             self.signal(signal.SIGKILL)
             self._process.wait(30)

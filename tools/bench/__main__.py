@@ -53,9 +53,9 @@ def spread(values: list[float]) -> str:
 
 
 def one_after_the_other(cloud: Cloud, count: int, *, keep: bool = True) -> list[float]:
-    """Return the seconds from 202 to ACTIVE of launches one at a time.
+    """Return the seconds from the 202 response to ACTIVE of each launch; the launches are sent one at a time.
 
-    Without ``keep`` each server is deleted before the next launch, so that its boot takes no processor from the next.
+    Without ``keep`` each server is deleted before the next launch, so that its boot does not slow down the next one.
     """
     client = Client(cloud)
     servers = Servers(cloud.port, client.token)
@@ -97,7 +97,8 @@ def _active(client: Client, servers: Servers, server: str) -> float:
 
 
 def push_delays(cloud: Cloud, count: int) -> list[float]:
-    """Return the seconds from the writing of each event to its frame on an open page, while servers are launched.
+    """Return the seconds from writing each event to the arrival of its frame on an open page, while servers are
+    launched.
 
     The figures are a little too high: an event is committed some milliseconds after it was written.
     """

@@ -28,7 +28,7 @@ PARTS = {
     "worker": ("manage.py qworker",),
     "agent": ("compute_agent",),
 }
-"""Service below bin/up → parts of its command line, one for each version of Novella."""
+"""Service that bin/up starts → texts in its command line; which of them depends on the version of Novella."""
 ACTIVE_WITHIN = 120.0
 
 
@@ -41,7 +41,7 @@ class Cloud:
 
     def __init__(self, folder: Path, simulate: int, checkout: Path = CHECKOUT, **settings: str) -> None:
         """Plan a cloud with ``simulate`` simulated hosts, or with this machine as host if that is 0. ``settings`` are
-        named as in the guide.
+        environment variables, named as in the operator guide.
         """
         self.data = folder
         self._checkout = checkout
@@ -154,7 +154,7 @@ class Cloud:
         self.manage("shell", "--verbosity", "0", "--command", code)
 
     def parts(self) -> dict[str, list[int]]:
-        """Return the process ids of each service, without guests and their helpers."""
+        """Return the ids of each service's Python processes, without guests and the programs that the agent starts."""
         assert self._process is not None  # noqa: S101 - called while it runs
         found = {"supervisor": [self._process.pid]}
         for child in children(self._process.pid):

@@ -70,7 +70,9 @@ def fill(begin: int, end: int) -> None:
 
 
 def _copy(cursor: Any, server: Instance, times: int, names: tuple[str, str], which: str) -> None:
-    """Insert ``times`` copies of a server on each of these hosts."""
+    """Insert ``times`` copies of a server on each host from the first of ``names`` to before the second. ``which`` is
+    an additional SQL condition.
+    """
     new_id = "gen_random_uuid()" if connection.vendor == "postgresql" else "lower(hex(randomblob(16)))"
     other = {"id": new_id, "host_id": "h.id"}
     columns = [str(field.column) for field in Instance._meta.concrete_fields]
@@ -132,8 +134,9 @@ def decide(ids: list[str]) -> Iterator[tuple[float, float]]:
 
 
 def curve(*sizes: int, asked: int) -> None:
-    """Print as JSON the seconds of decisions and of their parts for each number of hosts; leave ``asked`` servers
-    waiting at the first of these sizes.
+    """Print as JSON the seconds of decisions and of their parts for each number of hosts.
+
+    Then insert ``asked`` servers that wait for a host, and print their ids.
     """
     there = Host.objects.count()
     points = {}
@@ -158,8 +161,8 @@ def curve(*sizes: int, asked: int) -> None:
 
 
 def work(ids: list[str], begin: float) -> None:
-    """Decide from the Unix time ``begin`` on; print as JSON when the decisions began and ended. A first decision before
-    ``begin`` fills caches.
+    """Decide from the Unix time ``begin`` on; print as JSON the times at which the decisions began and ended. One
+    decision before ``begin``, which is not counted, fills caches.
     """
     list(decide(ids[:1]))
     time.sleep(max(begin - time.time(), 0))

@@ -121,7 +121,7 @@ def lists(faces: Faces, times: int, servers: int) -> list[Row]:
 
 
 def launches(faces: Faces, times: int) -> list[Row]:
-    """Launch a server with each API in turn; each is deleted before the next launch."""
+    """Launch a server with each API in turn; each server is deleted before the next launch."""
     wanted = faces.client.wanted("bench")
     images = {each["Name"]: each["ImageId"] for each in faces.said("DescribeImages")["Images"]}
     image = faces.client.call("GET", f"/image/v2/images/{wanted['imageRef']}")["name"]

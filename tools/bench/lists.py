@@ -115,8 +115,8 @@ def _timed(query: str, token: str, expected: int) -> list[float]:
 
 
 def _unchanged(query: str, token: str) -> list[float]:
-    """Return the processor time of answers to clients that already have the page, as a fraction of the page's own
-    processor time.
+    """Measure the answers to clients that already have the page; return their processor time as a fraction of the
+    processor time of the page itself.
     """
     client = Client(headers={"X-Auth-Token": token, "OpenStack-API-Version": "compute 2.96"})
     ratios = []

@@ -63,8 +63,8 @@ class Servers:
             self._changed.notify_all()
 
     def end(self, server: str, within: float, *, state: str = "active") -> float | None:
-        """Return the Unix time at which the server was reported in ``state``; None if it is in ERROR or ``within``
-        seconds have passed.
+        """Return the Unix time at which the server was reported in ``state``; None if it is reported in ERROR or
+        ``within`` seconds have passed.
         """
         with self._changed:
             reached = {state, "error"}

@@ -23,7 +23,9 @@ START_WITHIN = 4.0
 
 @dataclass(frozen=True)
 class Point:
-    """Seconds of decisions for one number of hosts, including claim and records, and of their parts."""
+    """Seconds of decisions over ``hosts`` hosts: ``total`` includes the claim and the records; the others are its
+    parts.
+    """
 
     hosts: int
     servers: int

@@ -22,8 +22,8 @@ class Lists:
     many: list[float]
     """A page of 100 of 10,000."""
     same: list[float]
-    """The 1,000 for a client that already has them (``If-None-Match``), as a fraction of the processor time of the full
-    answer.
+    """1,000 servers for a client that already has them (``If-None-Match``), as a fraction of the processor time of the
+    full answer.
     """
     same_few: list[float]
     """The same for a page of 100."""

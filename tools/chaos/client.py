@@ -56,8 +56,8 @@ class Client:
         self._port, self._user, self._password, self._project = port, user, password, project
         self.token = ""
         self.patient = True
-        """Whether a request is repeated for a while after an answer of 503, with which a busy cloud does not carry it
-        out.
+        """Whether a request is repeated for a while after status 503: a busy cloud answers it without carrying out the
+        request.
         """
 
     def sign_in(self) -> None:

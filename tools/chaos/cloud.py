@@ -293,7 +293,7 @@ class Cloud:
         self.do(lambda: self._signal_master(name, signal.SIGKILL))
 
     def kill_everything(self) -> None:
-        """Send SIGKILL to the master processes of all programs at one moment."""
+        """Send SIGKILL to the master processes of all programs at the same time."""
 
         def all_of_them() -> None:
             for program in self._programs:

@@ -16,13 +16,15 @@ from tools.chaos.plan import Operation
 from tools.chaos.world import Outcome, World
 
 TRIES = 3
-"""How often a request with a client token is sent at most until there is an answer."""
+"""Maximum number of times that a request with a client token is sent until there is an answer."""
 PAUSE = 0.5
 DIGITS = 17
 """Number of digits of the UUID in an instance's EC2 id; the guest derives its id in the same way."""
 SHARED_NETWORK = "10.20.0.0/24"
 MOST_ADDRESSES, MOST_VOLUMES, MOST_INTERFACES = 4, 8, 1
-"""Maximum per project, regardless of the API that created them: at the limit, an operation changes or deletes one."""
+"""Maximum numbers of addresses, volumes and interfaces of a project, regardless of the API that created them: at the
+limit, an operation changes or deletes one.
+"""
 TAG = "step"
 VOLUME, INTERFACE = "-volume by token", "-interface by token"
 """Suffixes of the names of volumes and descriptions of interfaces that were requested with a client token, so that each
@@ -175,7 +177,9 @@ def _address(world: World, client: Client, operation: Operation, server: str) ->
 
 
 def _volume(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Create a volume, with requests that are repeated and create only one; or delete one if the project has enough."""
+    """Create a volume by repeated requests with one client token, which create a single volume; or delete a volume if
+    the project has ``MOST_VOLUMES``.
+    """
     face = world.by_ec2[operation.project]
     found = _volumes(world, face)
     if len(found) >= MOST_VOLUMES:
@@ -219,8 +223,8 @@ def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
 
 
 def _interface(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Create an interface, with requests that are repeated and create only one; or attach one, detach it,
-    or delete it.
+    """Create an interface by repeated requests with one client token, which create a single interface; or attach,
+    detach or delete an interface if the project has ``MOST_INTERFACES``.
     """
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])

@@ -67,14 +67,16 @@ class FaultRunner:
             self._threads.append(thread)
 
     def wait(self, working: Callable[[], bool], step: Callable[[], None]) -> None:
-        """Call ``step`` until every fault has ended; faults still queued when ``working`` turns false are left out."""
+        """Call ``step`` until every fault has ended. When ``working`` returns False, faults that are still queued are
+        cancelled.
+        """
         while any(thread.is_alive() for thread in self._threads):
             step()
             if not working():
                 self._leave_out()
 
     def _leave_out(self) -> None:
-        """Remove the waiting faults from the queue. Losses of records stay, because they are the purpose of a run."""
+        """Cancel the queued faults. Losses of records stay in the queue, because they are the purpose of a run."""
         kept = []
         with contextlib.suppress(queue.Empty):
             while True:

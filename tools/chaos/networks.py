@@ -22,7 +22,9 @@ PREFIX = "chaos-net-"
 ROUTER = "chaos"
 """The name of each project's router."""
 MOST_NETWORKS, MOST_FLOATING, MOST_RULES = 3, 4, 6
-"""Maximum per project: at the limit, an operation changes or deletes one instead of creating one."""
+"""Maximum numbers of networks, floating IPs and rules of a project: at the limit, an operation changes or deletes one
+instead of creating one.
+"""
 FIRST_PORT = 20_000
 """The lowest port that a rule of the run opens."""
 OURS = "chaos"

@@ -139,8 +139,8 @@ class Recovery:
         self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
 
     def _let_go(self, finding: Finding) -> None:
-        """Delete attachments that were created without a record and that no guest uses: the guest that used one was
-        removed before.
+        """Delete the attachments that hosts have reported without a record, if no guest uses them any longer because it
+        was removed before.
         """
         domains = self.hypervisors.seen().domains.values()
         used = {disk["attachment_id"] for _, domain in domains for disk in domain.get("volumes", [])}

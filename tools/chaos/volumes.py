@@ -12,7 +12,9 @@ from tools.chaos.world import World
 VOLUME = "/volume/v3"
 COMPUTE = "/compute/v2.1"
 MOST_VOLUMES, MOST_SNAPSHOTS, MOST_BACKUPS = 8, 5, 3
-"""Maximum per project: at the limit, an operation deletes one instead of creating one."""
+"""Maximum numbers of volumes, snapshots and backups of a project: at the limit, an operation deletes one instead of
+creating one.
+"""
 SHARED = "chaos-shared"
 """The volume type whose volumes can be attached to several servers."""
 

@@ -34,7 +34,7 @@ FLOORS = {
     "rows": Floor(0.05, 30.0),
     "disk": Floor(0.1, 8.0),
 }
-"""Kind of number → its limits for a flat result: memory and disk in MiB, the others as counts."""
+"""First word of a number's name → the rise that still counts as flat: memory and disk in MiB, the others as counts."""
 Samples = dict[str, list[tuple[float, float]]]
 
 

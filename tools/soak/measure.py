@@ -18,7 +18,7 @@ PARTS = ("portal/db.sqlite3", "portal/images", "portal/run", "hosts", "log", "ru
 
 
 def processes(supervisor: int) -> dict[str, list[int]]:
-    """Return service → ids of its Python processes, without guests and their helpers."""
+    """Return service → ids of its Python processes, without guests and the programs that the agent starts."""
     found = {"supervisor": [supervisor]}
     for child in children(supervisor):
         line = command_line(child)

@@ -28,7 +28,7 @@ from up.supervisor import Supervisor
 READY_WITHIN, READY_PER_HOST = 180.0, 6.0
 """Seconds within which the services must be ready on a slow machine, and additional seconds for each host."""
 MOST_ENDS = 5
-"""A service that ended this often before the cloud was ready will not become ready."""
+"""Number of times after which a service that keeps ending stops bin/up, if the cloud is not ready yet."""
 ASK_EVERY = 10.0
 """Seconds between two health checks of a cloud that is ready."""
 NO_WORKER_FOR = 90.0

@@ -140,7 +140,9 @@ class DataFolder:
         return True
 
     def acquire_within(self, seconds: float) -> bool:
-        """Wait for another process to unlock the folder."""
+        """Wait until this process can lock the folder. Returns False if another process still locks it after
+        ``seconds``.
+        """
         deadline = time.monotonic() + seconds
         while not self.try_acquire():
             if time.monotonic() > deadline:

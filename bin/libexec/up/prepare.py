@@ -1,5 +1,5 @@
-"""The steps before the services start: guest image, database, static files and seed data. Each is taken only if it is
-due.
+"""The steps before the services start: guest image, database, static files and seed data. A step does nothing if its
+result is up to date.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Preparation:
     """The range of floating IPs of a new cloud; None for one that this machine has no route to."""
 
     def run(self) -> None:
-        """Take the steps in order; the last one needs the other three."""
+        """Run the steps in order; the last one needs the results of the others."""
         self.progress.step("Guest image", self.guest_image)
         self.progress.step("Database", self.database)
         self.progress.step("Static files", self.static_files)

@@ -91,7 +91,9 @@ def programs(data: DataFolder, port: int, hosts: Hosts, run_as: RunAs) -> list[P
 
 
 def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
-    """Return the agent of this machine, one process for all simulated hosts, or an agent for each of several."""
+    """Return the agents of the hosts: one for this machine, one process for all simulated hosts, or one for each of
+    several real hosts.
+    """
     told = _agent_environment()
     if hosts.simulated:
         return [Program("agent", _simulation(data, port, len(hosts.names)), told, stop_within=15)]

@@ -1,13 +1,12 @@
-"""Run the services of one machine: start them, keep them running, write their logs, stop them in order.
+"""Runs the services of one machine: starts them, keeps them running, writes their logs, and stops them in order.
 
 Plain Python with one thread: small in memory, and safe to fork. It guarantees:
 
-* a service that ends is started again, after a pause that grows while it keeps ending, and only after its process
-
-group has ended, so that a service never runs twice;
-
-* when the supervisor itself ends, killed or not, the kernel asks every service to stop;
-* orphans become its children (subreaper), guests among them: it waits for their ends and never ends them;
+* A service that ends is started again, after a pause that grows while it keeps ending, and only after its process group
+  has ended, so that a service never runs twice.
+* When the supervisor itself ends, killed or not, the kernel asks every service to stop.
+* Orphans, including guests, become children of the supervisor (subreaper). It collects their exit statuses and never
+  ends them.
 * SIGINT, SIGTERM and SIGHUP stop the services one after the other, each within its time; a second signal kills them.
 """
 

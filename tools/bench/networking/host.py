@@ -107,7 +107,9 @@ def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
 
 
 def effects(network: LinuxNetwork, changes: int) -> list[float]:
-    """Return the seconds from a group's new spec to the first connection between two guests that it allows."""
+    """Apply a group's new spec, which allows connections, many times; return the seconds until two guests are
+    connected.
+    """
     net, group = document(50), str(uuid.uuid4())
     network.apply(net, 1)
     network.apply(SecurityGroupDocument(id=group, rules=[EGRESS]), 1)

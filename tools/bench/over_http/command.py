@@ -93,8 +93,8 @@ def counts(given: argparse.Namespace) -> Counts:
 
 
 def clouds(given: argparse.Namespace, folder: Path, say: Say) -> list[own.OwnCloud]:
-    """Return the clouds to start: for each database the one of the other checkout, if any, then the one of this
-    checkout.
+    """Return the clouds to start: for each database a cloud of the other checkout, if one is specified, and a cloud of
+    this checkout.
     """
     databases = given.databases or list(own.DATABASES)
     if not given.databases:

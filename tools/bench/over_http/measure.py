@@ -28,8 +28,8 @@ FLAVORS, IMAGES = "GET /flavors/detail", "GET /v2/images"
 PAGE, DETAIL, MANY = "GET /servers?limit=20", "GET /servers/detail?limit=50", "GET /servers/detail?limit=500"
 ACCEPTED, ACTIVE, GONE = "POST /servers, answered", "POST /servers → ACTIVE", "DELETE → gone"
 WHOLE, THERE = "POST → gone, network new there", "POST → gone, network there"
-"""Complete launches: with a network that the host receives only for this server, and while the listed servers use the
-network, too.
+"""Complete launches: ``WHOLE`` with a network that the host receives only for this server, ``THERE`` with a network
+that the listed servers use as well.
 """
 DELETED = "DELETE → gone, all at once"
 """Seconds for each server when all listed servers are deleted with one request after the other."""
@@ -45,7 +45,7 @@ class Series:
 
     values: list[float] = field(default_factory=list)
     count: int = 0
-    """Number of requests or servers for which ``used`` is the processor time."""
+    """Number of requests or servers that have used the processor time in ``used``."""
     used: dict[str, float] = field(default_factory=dict)
     """Part of the cloud → processor seconds."""
 
@@ -315,7 +315,7 @@ def _delete(caller: Caller, target: Target, server: str) -> float:
 
 
 def _wait_for_all(caller: Caller, target: Target) -> float:
-    """Return the time from which no server of this run is being built; a list with at most one entry shows that."""
+    """Return the time from which no server of this run is being built, by polling a list of at most one such server."""
     url = f"{target.endpoints.compute}/servers?status=BUILD&name={target.prefix}&limit=1"
     return _poll_url(caller, target, url, _is_empty)
 

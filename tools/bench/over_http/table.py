@@ -41,7 +41,7 @@ Rows = Mapping[tuple[str, int], Series]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two clouds to compare, by their numbers."""
+    """Two clouds to compare; ``before`` and ``after`` are their indexes in ``Found.labels``."""
 
     heading: str
     before: int

@@ -27,7 +27,7 @@ LOOK_EVERY = 0.2
 
 @dataclass(frozen=True)
 class Endpoints:
-    """URLs of the services without a trailing slash; those of identity, image and network are without a version."""
+    """URLs of the services without a trailing slash; only the URL of Compute contains a version."""
 
     identity: str
     compute: str

@@ -32,8 +32,8 @@ class Volumes:
         return self.client.call(method, self._base + path, body)
 
     def timed(self, what: str, method: str, path: str, body: Any, state: str, key: str = "") -> str:
-        """Send a request, and record the seconds until a record is in ``state``: the record ``key``, by default the one
-        in the answer.
+        """Send a request, and record the seconds until a record reaches ``state``. ``key`` is the id of the record; by
+        default the id in the answer.
 
         Returns the record's id. ``path`` is below the project's volumes, or complete if it begins with ``/compute``.
         """
@@ -95,10 +95,10 @@ class Volumes:
     # ----- what is measured -----------------------------------------------------------------------------------------
 
     def life_of_volumes(self, times: int, data: Path) -> float:
-        """Create, attach, snapshot, extend, detach and delete ``times`` volumes at a guest that writes to another
+        """Create, attach, snapshot, extend, detach and delete ``times`` volumes of a guest that writes to another
         volume.
 
-        Returns the longest time without output of the guest while its volume was extended.
+        Returns the longest time in seconds without output of the guest while that other volume was extended.
         """
         server = self.launch("writer", guest.WRITES)
         watched = self.create("other")
@@ -150,8 +150,8 @@ class Volumes:
         return found
 
     def clones(self, times: int, sizes: tuple[int, ...], volume_type: str) -> None:
-        """Create volumes from the image if that needs no copy. The first volume of each size is not measured: it
-        imports the image.
+        """Create volumes from the image, with a volume type that clones it instead of copying. The first volume of each
+        size is not measured: it imports the image.
         """
         image = self.client.wanted("")["imageRef"]
         for number in range(times + 1):

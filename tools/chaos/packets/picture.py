@@ -89,7 +89,9 @@ class Picture:
     # ----- ways -----------------------------------------------------------------------------------------------------
 
     def way_out(self, end: End) -> Row | None:
-        """Return the router that forwards an end's packets to other networks, None if there is none or it is down."""
+        """Return the router that forwards an end's packets to other networks; None if there is none, or if it
+        is down.
+        """
         gateway = self.subnet(end)["gateway_ip"]
         for leg in self.ports.values():
             here = leg["device_owner"] == INTERFACE and leg["network_id"] == end.network
@@ -196,8 +198,8 @@ class Picture:
         return prefix in ANYWHERE or ipaddress.ip_address(remote) in ipaddress.ip_network(prefix)
 
     def members(self, group: str, end: End) -> set[str]:
-        """Return the addresses of a group's members, as far as a rule of ``end`` matches them: only members on its
-        network and on networks connected to it.
+        """Return the addresses of a group's members that a rule of ``end`` can match: only members on the end's network
+        and on networks that are connected to it.
         """
         near = self.joined(end.network)
         return {

@@ -175,8 +175,8 @@ class Traffic:
         return _in_turn([kinds[kind] for kind in sorted(kinds)], MOST_PAIRS)
 
     def _ports_of(self, guest: Guest) -> list[int]:
-        """Return the TCP ports that a guest listens on: a closed one, SSH, ports of its port forwardings, and ports
-        that its rules open.
+        """Return the TCP ports that a guest listens on: ``CLOSED``, SSH, the ports of its port forwardings, and some of
+        the ports that its rules open.
         """
         rules = [rule for group in guest.end.port["security_groups"] for rule in self._picture.rules[group]]
         opened = {int(rule["port_range_max"]) for rule in rules if rule["protocol"] == "tcp" and rule["port_range_max"]}
