@@ -18,7 +18,10 @@ TYPES = (
 
 
 def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
-    """Record an event for a changed volume. ``tell``: notifications to send, without ``volume.`` (``create.start``)."""
+    """Record an event for a changed volume, and send notifications.
+
+    ``tell``: the notifications' names without ``volume.``, such as ``create.start``; ``gone``: the volume was deleted.
+    """
     payload = {
         "id": str(volume.id),
         "record": "volume",
@@ -34,7 +37,10 @@ def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
 
 
 def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> None:
-    """Record an event for a changed snapshot. ``tell``: notifications to send, without ``snapshot.``."""
+    """Record an event for a changed snapshot, and send notifications.
+
+    ``tell``: the notifications' names without ``snapshot.``; ``gone``: the snapshot was deleted.
+    """
     payload = {
         "id": str(snapshot.id),
         "record": "snapshot",
@@ -57,7 +63,7 @@ def _write(topic: str, payload: dict[str, Any], tell: Sequence[str], row: Volume
 
 
 def _data(row: Volume | Snapshot) -> dict[str, Any]:
-    """Return the payload of the notification, with the names of Cinder."""
+    """Return the payload of a notification, with Cinder's field names."""
     data: dict[str, Any] = {
         "tenant_id": row.project_id.hex,
         "user_id": row.user_id.hex if row.user_id else None,

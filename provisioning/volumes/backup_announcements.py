@@ -13,7 +13,10 @@ TYPES = tuple(f"backup.{verb}.{moment}" for verb in ("create", "delete", "restor
 
 
 def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
-    """Record an event for a changed backup. ``tell``: notifications to send, without ``backup.`` (``create.start``)."""
+    """Record an event for a changed backup, and send notifications.
+
+    ``tell``: the notifications' names without ``backup.``, such as ``create.start``; ``gone``: the backup was deleted.
+    """
     payload = {
         "id": str(backup.id),
         "record": "backup",
@@ -34,7 +37,7 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
 
 
 def _data(backup: Backup) -> dict[str, Any]:
-    """Return the payload of the notification, with the names of Cinder."""
+    """Return the payload of a notification, with Cinder's field names."""
     data = {
         "tenant_id": backup.project_id.hex,
         "user_id": backup.user_id.hex if backup.user_id else None,

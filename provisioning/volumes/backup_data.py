@@ -19,7 +19,8 @@ MANIFEST = "manifest.json"
 LEVEL = 1
 """Compression level of zlib. It is low because hosts wait while their data is compressed."""
 SAMPLE, WORTH_IT = 32_768, 0.95
-"""Size of a sample in bytes, and the maximum ratio of its compressed size at which a chunk is compressed."""
+"""Size of a sample in bytes. A chunk is stored compressed if its samples shrink to at most this fraction of their size.
+"""
 _PLAIN, _ZLIB, _SEALED = b"\0", b"\1", b"\2"
 NONCE = 12
 
@@ -43,7 +44,9 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def object_name(number: int, digest: str) -> str:
-    """Return the name of a chunk. The digest distinguishes it from a chunk of an earlier run with the same number."""
+    """Return the name of a chunk. The digest distinguishes the chunk from one that an earlier run stored with its
+    number.
+    """
     return f"{number:08d}-{digest}"
 
 
@@ -139,7 +142,7 @@ def seal(store: ObjectStore, manifest: Manifest) -> tuple[str, int]:
 def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> tuple[Manifest, str]:
     """Return the manifest and its SHA-256.
 
-    Raises GoneError if the manifest is missing or damaged, or if ``digest`` is given and is not its SHA-256.
+    Raises GoneError if the manifest is missing or damaged, or if ``digest`` is given and the SHA-256 differs from it.
     """
     try:
         text = store.get(str(backup_id), MANIFEST)
@@ -153,7 +156,7 @@ def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> t
 
 
 def discard(store: ObjectStore, backup_id: uuid.UUID) -> int:
-    """Remove all objects of a backup, the manifest first; return how many."""
+    """Remove all objects of a backup, the manifest first; return the number of objects."""
     names: Sequence[str] = [each.name for each in store.objects(str(backup_id))]
     store.remove(str(backup_id), sorted(names, key=lambda name: name != MANIFEST))
     return len(names)

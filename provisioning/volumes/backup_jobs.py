@@ -26,11 +26,11 @@ from provisioning.volumes.tasks import SILENT
 log = logging.getLogger(__name__)
 
 ABANDONED = timedelta(days=1)
-"""Age after which unfinished data without a record is removed."""
+"""Age of the newest object after which incomplete data is removed if the database has no record of the backup."""
 
 
 def give_up_removal(reason: str, backup_id: str) -> None:
-    """Report to the owner that the backup's data could not be removed."""
+    """Set a backup to ``error_deleting`` after ``remove_backup`` was given up, and write a message to its owner."""
     with transaction.atomic():
         backup = Backup.objects.select_for_update().filter(id=backup_id, status=BackupStatus.DELETING).first()
         if backup is not None:
@@ -65,9 +65,10 @@ def discard_backup_data(backup_id: str) -> None:
 
 @periodic("volumes.overdue_backups", every=15.0)
 def end_overdue() -> int:
-    """End backups whose deadline has passed, and set backups to ``available`` whose restore is no longer running.
+    """Complete or fail overdue backups, and end restores that are no longer running.
 
-    An overdue backup with a manifest in the store is completed; another one fails. Returns the number of backups.
+    An overdue backup is completed if its manifest is in the store; otherwise it fails. A backup in ``restoring``
+    becomes ``available`` if its volume is no longer being restored. Returns the number of changed backups.
     """
     gap = absence("volumes.overdue_backups")
     if gap is not None:
@@ -90,15 +91,16 @@ def end_overdue() -> int:
 
 
 def _waits(backup_id: uuid.UUID) -> datetime | None:
-    """Return the deadline of the host's command; None if no host works on the backup."""
+    """Return the deadline of the command that creates the backup; None if no host has an unfinished one."""
     return commands.awaited_until(commands.unfinished(VOLUME_COPY, backup_id))
 
 
 @periodic("volumes.sweep_backup_store", every=3600.0)
 def sweep() -> int:
-    """Remove incomplete data from the store if its backup is not in progress; return the number of backups.
+    """Remove the incomplete data of failed backups and of backups without a record from the store.
 
-    Complete data, with a manifest, may belong to another cloud. It is kept and reported by the doctor.
+    Returns the number of backups whose data was removed. Complete data, with a manifest, is kept even without a record,
+    because it may belong to another cloud; the doctor reports it.
     """
     store, swept = current(), 0
     try:

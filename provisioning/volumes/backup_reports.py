@@ -14,7 +14,7 @@ from provisioning.volumes.tasks import reason_of
 
 
 class BackupCopy(copies.Copy):
-    """A backup that a host creates. Reports about a backup in another status are ignored."""
+    """A backup that a host creates. The host's reports are ignored unless the backup is ``creating``."""
 
     def __init__(self, backup: Backup) -> None:
         self._backup = backup

@@ -1,4 +1,4 @@
-"""Transfers of backup data from and to hosts. A host may only transfer backups that its open commands refer to."""
+"""Transfers of backup data from and to hosts. A host may only transfer the backups of its unfinished commands."""
 
 import hashlib
 import uuid
@@ -29,7 +29,7 @@ SPARE = 16 << 20
 
 
 class SentManifest(msgspec.Struct, frozen=True):
-    """The message that a host sends after all chunks, which are listed in order."""
+    """The message that a host sends after all chunks of a backup. It lists the chunks in order."""
 
     digests: list[str]  # SHA-256 of each chunk, hex
     disk_bytes: int
@@ -45,7 +45,11 @@ class Place(NamedTuple):
 
 
 def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[int, int]) -> None:
-    """Store a chunk for a backup command of the host. ``progress``: bytes of the disk processed, and in total."""
+    """Store a chunk that a host sends for its backup command.
+
+    ``progress``: the bytes of the disk that the host has processed, and their total. Raises NotFoundError if the host
+    has no such command, and InvalidInputError for an invalid chunk.
+    """
     backup = _being_made(host_id, place.backup_id)
     if hashlib.sha256(chunk).hexdigest() != place.digest:
         raise InvalidInputError("The part does not match its digest.")
@@ -57,7 +61,11 @@ def take_chunk(host_id: uuid.UUID, place: Place, chunk: bytes, progress: tuple[i
 
 
 def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) -> None:
-    """Write the backup's manifest. The backup becomes ``available`` when the host reports the end of its command."""
+    """Write the manifest of a backup that the host has sent completely.
+
+    The backup becomes ``available`` when the host reports the end of its command. Raises NotFoundError if the host has
+    no such command, InvalidInputError for a wrong disk size, and ConflictError if chunks are missing.
+    """
     backup = _being_made(host_id, backup_id)
     if not (backup.size_gb << 30) <= sent.disk_bytes <= (backup.size_gb << 30) + SPARE:
         raise InvalidInputError("The disk does not have the volume's size.")
@@ -71,13 +79,16 @@ def take_manifest(host_id: uuid.UUID, backup_id: uuid.UUID, sent: SentManifest) 
 
 
 def manifest_to_get(host_id: uuid.UUID, backup_id: uuid.UUID) -> Manifest:
-    """Return the manifest of a backup for a restore command of the host."""
+    """Return the manifest of a backup that a restore command of the host refers to; otherwise raise NotFoundError."""
     backup, _ = _being_restored(host_id, backup_id)
     return backup_data.manifest_of(store_named(backup.service), backup_id, backup.digest)[0]
 
 
 def chunk_to_get(host_id: uuid.UUID, place: Place, progress: tuple[int, int]) -> bytes:
-    """Return a chunk of a backup for a restore command of the host."""
+    """Return a chunk of a backup that a restore command of the host refers to; otherwise raise NotFoundError.
+
+    ``progress``: the bytes that the host has restored to the volume, and their total.
+    """
     backup, volume_id = _being_restored(host_id, place.backup_id)
     chunk = backup_data.chunk_of(_place_of(backup), place.number, place.digest)
     _restored(volume_id, *progress)
@@ -100,7 +111,11 @@ def _being_made(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
 
 
 def _being_restored(host_id: uuid.UUID, backup_id: uuid.UUID) -> tuple[Backup, uuid.UUID]:
-    """Return a backup that an unfinished restore command of the host refers to, and the volume that it writes."""
+    """Return a backup that an unfinished restore command of the host refers to, and the id of the volume to be
+    restored.
+
+    Raises NotFoundError if there is no such command.
+    """
     rows = HostCommand.objects.filter(kind="restore_volume_request", host_id=host_id, finished_at=None)
     for row in rows:
         body = decode_command_body(row.body)

@@ -1,9 +1,9 @@
 """Connections of clients to exported volumes, derived from the report of the storage host.
 
 A storage host must not give clients access to other volumes, and programs on the client's host open the connection that
-the storage host reports. Therefore only the port and the export name are used from the report. The address is the one
-in the database, the TLS certificate must contain the storage host's id, and the export must belong to the volume. A
-socket is only used by clients on the storage host itself.
+the storage host reports. Therefore only the port and the export name are used from the report. The address is read from
+the database, the TLS certificate must contain the storage host's id, and the export must belong to the volume. Only
+clients on the storage host itself use its Unix socket.
 """
 
 import logging
@@ -70,7 +70,9 @@ def _is_export_of(data_id: str, export: str) -> bool:
 
 
 def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the connection to a daemon that listens on its host's address."""
+    """Return the TLS connection to a daemon that listens on a port; None for an invalid port or a host without an
+    address.
+    """
     address = addresses.seen_from(client, host)
     if said.port not in PORTS or not address:
         return None
@@ -79,7 +81,10 @@ def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnect
 
 
 def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the connection to a daemon on the client's own host. That host checks the path of the socket again."""
+    """Return the connection to a daemon on the client's own host; None if the socket's path is invalid.
+
+    The host checks the path again when it opens the socket.
+    """
     socket = PurePosixPath(said.socket)
     if not socket.is_absolute() or ".." in socket.parts or socket.name != f"{data_id}.sock":
         return None

@@ -1,4 +1,7 @@
-"""Copies of a volume's data that run independently of its other tasks. Each kind of copy registers a loader."""
+"""Copies of a volume's data to images and backups. They run independently of the volume's tasks.
+
+Each kind of copy registers a loader.
+"""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -19,11 +22,11 @@ class Copy(ABC):
 
     @abstractmethod
     def take_progress(self, done: int, total: int) -> None:
-        """Handle the number of bytes copied; ``total`` 0: unknown."""
+        """Handle the host's report of the bytes copied so far; ``total`` 0: unknown."""
 
     @abstractmethod
     def take_end(self, event: AgentEvent, body: Any) -> None:
-        """Handle the end of the command."""
+        """Handle the host's report that the copy command has finished or failed."""
 
 
 Load = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, Copy]]

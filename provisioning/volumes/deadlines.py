@@ -23,13 +23,13 @@ def of_tasks() -> frozenset[str]:
 
 
 def seconds_of(status: str) -> int | None:
-    """Return the timeout of a status in seconds; None: no task."""
+    """Return the timeout of a volume's status in seconds; None if the volume has no task in this status."""
     own: int | None = settings.VOLUME_TIMEOUTS.get(str(status))
     return own or TIMEOUTS.get(status)
 
 
 def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
-    """Return the time by which the next report about a volume's task is due; None: no task."""
+    """Return the time by which a host must report about a volume's task again; None for a status without a task."""
     seconds = seconds_of(status) if status != AttachStatus.ATTACHING else None
     return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
 

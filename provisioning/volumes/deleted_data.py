@@ -1,7 +1,8 @@
-"""Data of deleted volumes that clones still need. It is counted in its pool and in the quotas of its former project.
+"""Data of deleted volumes that clones still need. It counts in its pool and in the quotas of its volume's project.
 
-Hosts measure it when a volume is deleted and in every audit. A row has its own usage in the quota ledger. The usage is
-counted even if it exceeds the limit; the project then cannot create volumes until the usage is below the limit again.
+Hosts measure the data when the volume is deleted and in every audit. Each ``DeletedData`` row has its own usage in the
+quota ledger. The usage is counted even if it exceeds the limit; the project then cannot create volumes until the usage
+is below the limit again.
 """
 
 import uuid
@@ -35,10 +36,10 @@ class Measured:
 
 
 def begin(volume: Volume, event: AgentEvent) -> int:
-    """Count the data that a deleted volume leaves in its pool in the project's quota.
+    """Count, in the project's quota, the data that a deleted volume leaves in its pool.
 
-    Its host reports the size in bytes (``event.detail["kept"]``). Returns the GiB that the caller must count in the
-    pool after the quotas.
+    The volume's host reports the size in bytes (``event.detail["kept"]``). Returns the GiB by which the caller must
+    change the pool's allocation after all quotas.
     """
     said = event.detail.get("kept", "")
     if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
@@ -52,12 +53,11 @@ def begin(volume: Volume, event: AgentEvent) -> int:
 
 
 def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> Measured:
-    """Return the rows of a pool with the sizes that a host has measured, for ``count``. Runs in the caller's
-    transaction.
+    """Match the sizes that a host has measured with the pool's rows. Runs in the caller's transaction.
 
-    ``said``: id of the data → bytes; None if the host does not report sizes. Data without a row gets one without a
-    project, and is only counted in the pool. A report of maximum length may be incomplete, so its missing data is
-    ignored.
+    ``said``: id of the data → bytes; None if the host does not report sizes. For data without a row, a row without a
+    project is created, which only counts in the pool. A report of maximum length may be incomplete, so data that it
+    omits still counts. The caller passes the result to ``count``.
     """
     measured = Measured(pool)
     if said is None:
@@ -100,7 +100,10 @@ def count(measured: Sequence[Measured]) -> None:
 
 
 def _count_row(pool: StoragePool, row: DeletedData, asked: int) -> int:
-    """Update a row's size, at most the size of its pool, and its project's quota usage. Returns the additional GiB."""
+    """Update the row's size and its project's quota usage. Returns the additional GiB.
+
+    ``asked``: the reported bytes; the stored size is at most the size of the pool.
+    """
     size = min(max(asked, 0), int(pool.total_gb) * GIB)
     size_gb, before = -(-size // GIB), row.size_gb
     if (size, size_gb) == (row.bytes, before):
@@ -125,12 +128,14 @@ def _hold(row: DeletedData, size_gb: int) -> None:
 
 
 def disown(project_ids: Sequence[uuid.UUID]) -> None:
-    """Count the data of deleted projects only in the pools, no longer in a quota."""
+    """Stop counting the data of deleted projects in quotas; it still counts in its pools."""
     DeletedData.objects.filter(project_id__in=project_ids).update(project_id=None)
 
 
 def forget_type(volume_type: VolumeType) -> None:
-    """Count data of a volume type that is being deleted only in the total quotas of its projects."""
+    """Stop counting data in the quotas of a volume type that is being deleted; it still counts in the projects' total
+    quotas.
+    """
     for row in DeletedData.objects.filter(volume_type=volume_type).order_by("project_id", "id"):
         release(row.id, keep=quota.of_deleted(None, 0))
     DeletedData.objects.filter(volume_type=volume_type).update(volume_type=None)

@@ -1,4 +1,4 @@
-"""Limits of guests' disks as in QoS specs: their names, their values and valid combinations."""
+"""The names, values and valid combinations of disk limits in QoS specs."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ SIZE = "size_iops_sec"
 IOTUNE = frozenset(
     f"{kind}_{limit}{burst}" for kind in KINDS for limit in LIMITS for burst in ("", "_max", "_max_length")
 ) | {SIZE}
-"""Names of libvirt, which Cinder's QoS specs also use."""
+"""The names of disk limits in libvirt, which Cinder's QoS specs also use."""
 PER_GB = frozenset(f"{kind}_{limit}_per_gb" for kind in KINDS for limit in LIMITS)
 NAMES = IOTUNE | PER_GB | {f"{name}_min" for name in PER_GB}
 LARGEST = 10**15
@@ -38,9 +38,10 @@ def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
 
 
 def kept(limits: Mapping[str, int]) -> dict[str, int]:
-    """Return the limits that QEMU accepts together. QEMU would apply none of the limits of an invalid combination.
+    """Return the limits without those that make their combination invalid, because QEMU would then apply none of them.
 
-    A total replaces its read and write parts. A burst requires its limit, and a burst length its burst.
+    A total limit replaces read and write limits. A burst requires a limit that is not above it, and a burst length
+    requires a burst.
     """
     found = dict(limits)
     for limit in LIMITS:

@@ -1,4 +1,4 @@
-"""Quota usage of Block Storage by projects, counted from the records, and the models without a limit."""
+"""Quota usage of Block Storage by projects, counted from the records, and the models that have no quota."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ from provisioning.volumes.quota import of_deleted, of_type
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield the usage of each volume, snapshot, backup, group and data of deleted volumes, with its GiB.
+    """Yield the quota usage of volumes, snapshots, backups, groups, and data of deleted volumes.
 
-    The hidden volume of a migration only counts in the quota of its type, if its type differs from the volume's type.
+    ``scope_id``: a project; None: all projects. The hidden volume of a migration only counts in the quotas of its type,
+    and only if the volume has another type.
     """
     for each in _MOVING(scope_id):
         volume = (

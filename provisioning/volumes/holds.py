@@ -26,7 +26,7 @@ HELD_BY = "held_by"
 NUMBER = "held_at"
 """Key of the connector: the newest version of the volume that the host has reported."""
 GUEST_HOST = "guest_host"
-"""Key of the connector if the database has the attachment on another host: the guest's host in the report."""
+"""Key of the connector: the guest's host in the report; only set if the database has the attachment on another host."""
 HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
 ELSEWHERE = "Host {} has volume {} open without a record: records were lost. Detach it there, or delete the attachment."
 UNHEARD = (
@@ -46,18 +46,20 @@ def holder(attachment: Attachment) -> uuid.UUID | None:
 
 
 def number(attachment: Attachment) -> int:
-    """Return the version of the volume that the host of a hold had; 0: unknown."""
+    """Return the newest version of the volume that the host of a hold has reported; 0: unknown."""
     return int(attachment.connector.get(NUMBER, 0))
 
 
 def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
-    """Return the holds of this host on volumes of shared pools, and holds of other hosts on volumes that it serves."""
+    """Return the holds on volumes of shared pools that this host has reported, or whose volume it serves."""
     held = Attachment.objects.filter(connector__has_key=HELD_BY, volume__pool__shared=True)
     return held.filter(Q(connector__held_by=str(host_id)) | Q(volume__daemon_host_id=host_id)).select_related("volume")
 
 
 def unknown_connection(volume: Volume) -> dict[str, Any]:
-    """Return the placeholder for the unknown connection by which an attachment's guest has the volume open."""
+    """Return the value of ``Attachment.connection`` while it is unknown by which connection a guest has the volume
+    open.
+    """
     return {"export": str(volume.data_id or volume.id)}
 
 
@@ -67,7 +69,7 @@ def needs_proof(volume: Volume) -> bool:
 
 
 def elsewhere(volume: Volume) -> list[Attachment]:
-    """Return the holds that prevent commands about a volume's clients, the newest last.
+    """Return the holds that prevent commands about a volume's clients, in ascending order of their versions.
 
     Holds of hosts that are no longer admitted to the pool are ignored, unless the volume is encrypted.
     """
@@ -86,10 +88,10 @@ def _is_elsewhere(volume: Volume, row: Attachment) -> bool:
 
 
 def successor(volume: Volume) -> Attachment | None:
-    """Return the newest attachment kept for a host that can replace the daemon host, which exports the volume.
+    """Return the newest hold whose host can replace the volume's daemon host.
 
     Returns None while the present daemon host has clients or has not reported since the restore, and for encrypted
-    volumes, whose daemon host is never changed because of a report.
+    volumes, because a report never changes their daemon host.
     """
     held = [] if needs_proof(volume) else elsewhere(volume)
     if not held:

@@ -72,8 +72,8 @@ def send(
 ) -> HostCommand:
     """Send a command about a volume in the caller's transaction.
 
-    ``status``: the status whose timeout applies (default: the volume's). ``beside``: the command does not belong to a
-    task of the volume.
+    ``status``: the command gets the timeout of this status; default: the volume's own. ``beside``: the command belongs
+    to no task of the volume and runs independently of it. Raises the errors of ``host_of`` unless ``host_id`` is given.
     """
     subject = Subject(VOLUME, volume.id, volume.generation)
     deadline = deadline_of(status or volume.status) or timezone.now() + connecting()
@@ -81,8 +81,9 @@ def send(
 
 
 def send_copy(volume: Volume, copy_id: uuid.UUID, body: CommandBody, *, status: str) -> HostCommand:
-    """Send a command that copies a volume's data, independent of its other commands. ``copy_id``: the id of the new
-    copy.
+    """Send a command that copies a volume's data, independently of the volume's other commands.
+
+    ``copy_id``: the id of the new image or backup; ``status``: the command gets the timeout of this status.
     """
     return commands.send(host_of(volume), Subject(VOLUME_COPY, copy_id, 1), body, deadline_of(status))
 
@@ -93,7 +94,7 @@ def open_commands(volume_id: uuid.UUID) -> QuerySet[HostCommand]:
 
 
 def plain(message: msgspec.Struct) -> Mapping[str, object]:
-    """Return a struct of the contract as plain JSON, for a column."""
+    """Return a message as plain JSON values, to be stored in a column."""
     found: Mapping[str, object] = msgspec.to_builtins(message)
     return found
 

@@ -2,7 +2,7 @@
 
 If the daemon host of a volume reports a guest whose attachment was lost, the guest gets a hold (``hold``). If another
 host of a shared pool reports clients and a newer version, its clients get holds (``claim``). Then no host gets commands
-about the clients until one of the hosts has none.
+about the volume's clients until the daemon host or the other host has no clients.
 """
 
 import contextlib
@@ -29,15 +29,16 @@ from provisioning.volumes.tasks import task_of
 log = logging.getLogger(__name__)
 
 MOST_SAID = 20
-"""Maximum number of differences that are stored for one volume."""
+"""Maximum number of sentences about differences in ``Volume.lost``."""
 REASON = "The host has newer changes of the volume than the records: records are lost. Check the volume, and try again."
 
 
 def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Create a hold for a client that has the volume open. ``seen``: the version that the host reports.
+    """Create a hold for a client that has the volume open; does nothing if the attachment ``key`` exists.
 
-    A multiattach volume can still be attached to other servers. While an encrypted volume of a shared pool has a hold,
-    hosts get no commands about its clients, because a report is not sufficient to get the key (``holds.needs_proof``).
+    ``seen``: the version that the host reports. A multiattach volume can still be attached to other servers. While an
+    encrypted volume of a shared pool has a hold, hosts get no commands about its clients, because a report is not
+    sufficient to get the key (``holds.needs_proof``).
     """
     host = Host.objects.filter(id=read_id(client.host_id) or host_id).first()
     if host is None or Attachment.objects.filter(id=key).exists():
@@ -90,7 +91,7 @@ def claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
 
 
 def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) -> None:
-    """Turn an attachment into a hold, because a host has the volume open for it that is not the one in the database."""
+    """Turn an attachment into a hold, because another host than the recorded one has the volume open for it."""
     mark: dict[str, Any] = {HELD_BY: str(host_id), NUMBER: seen}
     if row.connector.get(HELD_BY) != str(host_id) or GUEST_HOST in row.connector:
         mark[GUEST_HOST] = str(read_id(client.host_id) or host_id)
@@ -98,8 +99,9 @@ def _mark(row: Attachment, client: VolumeClient, host_id: uuid.UUID, seen: int) 
 
 
 def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
-    """Fail the unacknowledged commands of a host (None: of all hosts) about a volume, because they are based on
-    outdated records.
+    """Fail the unacknowledged commands about a volume, because they are based on outdated records.
+
+    ``host_id``: only commands to this host; None: commands to all hosts.
     """
     waiting = commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None)
     for command in waiting.filter(**({"host_id": host_id} if host_id else {})).order_by("created_at"):
@@ -117,7 +119,7 @@ def end_waiting(volume: Volume, host_id: uuid.UUID | None = None) -> None:
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
     """Return volume id → the hold of a guest on this host that must still be assigned to its server.
 
-    Holds that need more proof than the host's report are omitted.
+    Holds on encrypted volumes of shared pools are omitted, because a report is not sufficient to get their keys.
     """
     kept = Attachment.objects.filter(connector__has_key=HELD_BY)
     rows = kept.filter(host_id=host_id, instance_id=None) | kept.filter(connector__guest_host=str(host_id))

@@ -15,7 +15,7 @@ from provisioning.volumes.models import Backup, TypeEncryption, Volume
 CIPHER, KEY_SIZE = "aes-xts-plain64", 256
 CIPHERS = (CIPHER, "aes-cbc-essiv")
 KEY_SIZES = (128, 192, KEY_SIZE, 512)
-"""Bits."""
+"""Supported key sizes in bits."""
 PROVIDERS = ("luks", "nova.volume.encryptors.luks.LuksEncryptor", "LuksEncryptor")
 BYTES = 32
 """Random bytes of a passphrase, from which LUKS derives the data key. QEMU requires a passphrase that is text."""
@@ -24,8 +24,8 @@ BYTES = 32
 def new_columns(encryption: TypeEncryption | None) -> dict[str, str | int]:
     """Return the key columns of a new volume of a type with this encryption; empty without encryption.
 
-    A volume type accepts any encryption, as in Cinder. Raises InvalidInputError for one that storage daemons do not
-    support.
+    Volume types accept any encryption, as in Cinder. Raises InvalidInputError for an encryption that storage daemons do
+    not support.
     """
     if encryption is None:
         return {}
@@ -57,7 +57,10 @@ def columns_of(volume: Volume) -> dict[str, str | int]:
 
 
 def encryption_of(volume: Volume) -> VolumeEncryption | None:
-    """Return a volume's encryption with its decrypted key. Raises InvalidToken if no credential key decrypts it."""
+    """Return a volume's encryption with its decrypted key; None if the volume is not encrypted.
+
+    Raises InvalidToken if no credential key decrypts the volume's key.
+    """
     if not volume.encryption_key:
         return None
     key = keys.CREDENTIALS.current().decrypt(volume.encryption_key.encode()).decode()
@@ -65,9 +68,9 @@ def encryption_of(volume: Volume) -> VolumeEncryption | None:
 
 
 def data_key_of(backup: Backup) -> bytes:
-    """Return the 32-byte key of a backup's data; empty if its volume was not encrypted.
+    """Return the 32-byte key of a backup's data; empty if the volume was not encrypted.
 
-    Raises GoneError if no credential key decrypts the volume's key.
+    Raises GoneError if no credential key decrypts the backup's key.
     """
     if not backup.encryption_key:
         return b""
@@ -79,7 +82,7 @@ def data_key_of(backup: Backup) -> bytes:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the keys of all volumes and backups again with this credential key (``identity.encrypted``).
+    """Encrypt the keys of all volumes and backups again, with the credential key ``newest`` (``identity.encrypted``).
 
     Returns the number of changed rows, and the ids of rows whose key no credential key decrypts.
     """

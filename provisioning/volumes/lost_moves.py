@@ -40,8 +40,9 @@ FOLLOWED = (
 
 
 def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
-    """Record the unknown attachment by which a guest has a volume, in the caller's transaction. The
-    doctor reports it.
+    """Record that a guest uses a volume by an attachment that is not in the database; the doctor reports it.
+
+    Runs in the caller's transaction. ``host``: the name of the guest's host.
     """
     volume = state.lock([volume_id]).get(volume_id)
     if volume is not None and volume.lost.get(MOVED) != str(attachment_id):
@@ -49,10 +50,10 @@ def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
 
 
 def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
-    """Create the hidden volumes of lost migrations again, for data that a host reports as open.
+    """Create the hidden volumes of lost migrations again, if the host reports their data as open.
 
     Yields the locked volume, its hidden volume, and the report about the hidden volume's data. The caller claims the
-    size of the hidden volume in its pool.
+    capacity for the hidden volume in its pool. Encrypted volumes are skipped, because the key of the new data was lost.
     """
     clients = {
         client.attachment_id: key for key, each in known.items() if not each.gone for client in each.clients or ()
@@ -83,14 +84,14 @@ def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -
 
 
 def decide(volume_id: uuid.UUID) -> None:
-    """Allow the migration of a volume in ``error`` to be completed, although its host has deleted the old data."""
+    """Prepare a volume in ``error`` for the completion of its migration, although its host has deleted the old data."""
     if Volume.objects.filter(id=volume_id, status=VolumeStatus.ERROR).update(migration_status=FAILED):
         hidden = Volume.objects.filter(migration_of=volume_id)
         hidden.exclude(status=VolumeStatus.DELETING).update(migration_status=SWAPPING)
 
 
 def followed(volume_id: uuid.UUID, attachment_id: uuid.UUID) -> None:
-    """Record that the volume now has its guest's data, and ask the daemon for the guest's connection."""
+    """Record that the volume now has the data that its guest uses, and ask its daemon for the guest's connection."""
     volume = state.lock([volume_id]).get(volume_id)
     if volume is not None:
         lost = {name: value for name, value in volume.lost.items() if name != MOVED}

@@ -9,8 +9,9 @@ TASKS = frozenset({VolumeStatus.EXTENDING, VolumeStatus.RETYPING})
 
 
 def end(volume: Volume) -> None:
-    """Record the end of a volume's open request, if any. It has failed unless the volume has the requested size and
-    type.
+    """Record the end of a volume's unfinished request, if any.
+
+    The request has failed unless the volume has the requested size and type.
     """
     row = VolumeModification.objects.filter(volume_id=volume.id, ended_at=None).first()
     if row is None:

@@ -2,11 +2,11 @@
 
 Hosts have newer changes after an older copy of the database was restored, or a failover lost the last transactions.
 Nothing is detached, shrunk or deleted because the database is older. The host's version is adopted, so that the host
-accepts later commands, and so is a larger size. A client that has the volume open gets a hold, so that no other client
-can open the volume. Other differences are recorded for the doctor.
+accepts later commands. A larger size is adopted too. A client that has the volume open gets a hold, so that no other
+client can open the volume. Other differences are recorded for the doctor.
 
 These rules apply to reports of the recorded daemon host. If another host of a shared pool has the volume open with a
-newer version, the volume is left unchanged until one of the hosts has no clients (``kept_open.claim``).
+newer version, the volume is left unchanged until one of the two hosts has no clients (``kept_open.claim``).
 """
 
 import logging
@@ -43,8 +43,7 @@ GONE = "Its data was deleted on its host after the backup from which the records
 
 
 def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-    """Find volumes for which a host reports newer changes than the database has, and adopt them, in the caller's
-    transaction.
+    """Adopt the newer changes of volumes that a host reports, in the caller's transaction.
 
     In a host's first report after a restore, versions are also compared with those in the backup (``Volume.copied``).
     """
@@ -75,7 +74,9 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
 
 
 def known_of(event: AgentEvent) -> KnownVolume | None:
-    """Return the host's state of a volume from its refusal of a command; None if the report does not contain it."""
+    """Return the state of a volume that a host included when it refused a command; None if the report has no valid
+    state.
+    """
     try:
         return msgspec.json.decode(event.detail.get("known", ""), type=KnownVolume)
     except msgspec.MsgspecError:
@@ -85,7 +86,8 @@ def known_of(event: AgentEvent) -> KnownVolume | None:
 def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) -> bool:
     """Handle a host's refusal of a command of the volume's current generation; return whether the command has failed.
 
-    A list of clients that a newer one has overtaken on its way has not failed; the clients are sent to the host again.
+    The host also refuses a list of clients if it has already received a newer list. This is not a failure; the clients
+    are sent again.
     """
     newest, known = newest_of(event), known_of(event)
     if newest is not None and volume.generation <= newest < HIGHEST:
@@ -107,8 +109,9 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
 def _is_newer(volume: Volume, known: KnownVolume, *, first: bool) -> bool:
     """Return whether the host has a change of the volume that the database does not have.
 
-    This is so if its version is above the one in the database, if it has deleted the data, or if, in the ``first``
-    report after a restore, its version was assigned after the backup.
+    * The host's version is above the one in the database.
+    * The host has deleted the data of a volume without a task.
+    * In the ``first`` report after a restore: the host's version was assigned after the backup.
     """
     if known.version > volume.version:
         return True
@@ -142,11 +145,10 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
 
 
 def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
-    """Treat a volume of a shared pool as after a restore, because a host's report proves that the database lost
-    changes.
+    """Prepare a volume of a shared pool for lost changes, because a host's report proves that the database is older.
 
-    As ``restored`` does for all volumes: the version is increased above all versions that other hosts may have seen,
-    and the next reports of the other hosts are compared.
+    As ``restored`` does for all volumes: increase the version above all versions that other hosts may have seen, and
+    compare the next reports of the other hosts.
     """
     serving = PoolHost.objects.filter(pool_id=volume.pool_id)
     if volume.pool is None or not volume.pool.shared or not serving.filter(host_id=host_id).exists():
@@ -162,8 +164,9 @@ def _has_no_clients(known: KnownVolume) -> bool:
 
 
 def _claim(more: Claims) -> None:
-    """Claim the additional GiB of volumes in their pools, after all quotas: this is the locking order of volume
-    creation.
+    """Claim the additional GiB of volumes in their pools.
+
+    Runs after all quota updates: volume creation locks quotas and pools in the same order.
     """
     for pool_id, size_gb in sorted(more.items()):
         placement.claim_anyway(pool_id, size_gb)
@@ -171,9 +174,10 @@ def _claim(more: Claims) -> None:
 
 
 def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Adopt the hold of another host if the daemon host has no clients and no pending command.
+    """Adopt the daemon host's report, so that a host with a hold can become the daemon host (``holds.successor``).
 
-    The daemon host's version does not matter then; the one in the database may be newer.
+    Does nothing unless the daemon host has no clients and no unfinished command. The daemon host's version does not
+    matter, because the database may have a newer version in this case.
     """
     told = open_commands(volume.id).filter(host_id=host_id)
     if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
@@ -187,8 +191,9 @@ def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
 
 
 def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
-    """Adopt the newer state of a locked volume from its host without losing data, and fail the host's unacknowledged
-    commands.
+    """Adopt the newer state of a locked volume from its host without losing data.
+
+    Fails the host's unacknowledged commands.
     """
     daemons.raise_version(volume, known.version)
     said = [*_clients(volume, known, host_id)]  # first, because commands that fail send the host its clients again
@@ -217,7 +222,7 @@ def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:
 
 
 def _size(volume: Volume, known: KnownVolume, more: Claims) -> Iterable[str]:
-    """Adopt a larger size; the quota is updated even beyond its limit."""
+    """Adopt a larger size, even if the project's quota is exceeded; yield a sentence about the change."""
     size = known.size_gb
     if known.gone or size <= volume.size_gb or size > HIGHEST:
         return
@@ -253,7 +258,7 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
 
 
 def _is_of(row: Attachment, host_id: uuid.UUID) -> bool:
-    """Return whether a host's report about an attachment counts: the attachment is not a hold of another host."""
+    """Return whether a host may report that an attachment was closed: the attachment is not a hold of another host."""
     return holds.holder(row) in (None, host_id) or holds.GUEST_HOST in row.connector
 
 

@@ -129,7 +129,7 @@ def claim(pool_id: uuid.UUID, size_gb: int) -> bool:
 
 
 def claim_anyway(pool_id: uuid.UUID | None, size_gb: int) -> None:
-    """Claim capacity of a pool without a limit, for data that already exists."""
+    """Add to a pool's allocation for data that already exists, even if the pool has not enough capacity."""
     if pool_id is not None and size_gb > 0:
         StoragePool.objects.filter(id=pool_id).update(allocated_gb=F("allocated_gb") + size_gb)
 

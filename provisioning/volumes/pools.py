@@ -35,7 +35,7 @@ from provisioning.volumes.state import keep_still
 log = logging.getLogger(__name__)
 
 MOST_POOLS, MOST_UNSERVED = 100, 1000
-"""Maximum number of pools of a host, and of volumes of one pool that wait for their keys."""
+"""Maximum number of pools that a host may report, and of volumes per pool whose keys a restarted host may ask for."""
 DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
 TAKEN = "Its host now names it {}, which is the name of another pool."
 
@@ -43,7 +43,7 @@ TAKEN = "Its host now names it {}, which is the name of another pool."
 def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
     """Record the pools that a host serves now, in the caller's transaction.
 
-    Returns pool → the volumes for whose keys the host waits; pools without such volumes are omitted.
+    Returns pool → the volumes whose keys the host needs to serve them again; pools without such volumes are omitted.
     """
     now = timezone.now()
     served, claimed = set[uuid.UUID](), set[uuid.UUID]()
@@ -80,7 +80,7 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
 
 
 def keep_unserved_still(said: Sequence[PoolState]) -> None:
-    """Lock the volumes whose clients will be sent to a host again, before quotas and pools are locked."""
+    """Lock the volumes whose clients will be sent to a host again. Must run before quotas and pools are locked."""
     named = {each for pool in said[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
     if keys := {key for each in named if (key := read_id(each)) is not None}:
         keep_still(Volume.objects.filter(Q(id__in=keys, data_id=None) | Q(data_id__in=keys)))
@@ -89,7 +89,7 @@ def keep_unserved_still(said: Sequence[PoolState]) -> None:
 def _create(
     key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime, *, is_first: bool
 ) -> StoragePool | None:
-    """Create a new pool with its first host; None if the host has reached its maximum number of pools."""
+    """Create a new pool with its first host. Returns None if the host has reached its maximum number of pools."""
     if PoolHost.objects.filter(host_id=host_id).count() >= MOST_POOLS:
         log.warning("Host %s serves %s pools already; pool %s is ignored.", host_id, MOST_POOLS, key)
         return None
@@ -143,13 +143,16 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
 
 
 def has_copied(pool: StoragePool) -> bool:
-    """Return whether volumes of a pool wait for reports after a restore: a new host may have newer clients of them."""
+    """Return whether hosts must still report on volumes of a pool after a restore; a new host may have newer clients of
+    them.
+    """
     return pool.volumes.exclude(copied=None).exists()
 
 
 def _counts(pool: StoragePool, host_id: uuid.UUID, now: datetime) -> bool:
-    """Return whether a pool's data is taken from this host's reports: it is the first admitted host that is up and
-    serves it.
+    """Return whether the columns of a pool are updated from this host's reports.
+
+    This is so for the first admitted host that is up and serves the pool.
     """
     answering = PoolHost.objects.filter(alive(now, "host__"), pool=pool).filter(Q(serving=True) | Q(host_id=host_id))
     return host_id == answering.order_by("id").values_list("host_id", flat=True).first()

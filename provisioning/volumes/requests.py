@@ -26,4 +26,4 @@ class VolumeRequest:
     scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
     group_id: str = ""
     multiattach: bool = False
-    """The older request parameter. It has no effect, because the volume type determines ``Volume.multiattach``."""
+    """A parameter of older clients. It has no effect, because the volume type determines ``Volume.multiattach``."""

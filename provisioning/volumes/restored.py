@@ -1,7 +1,7 @@
 """Adapts volumes after the database was restored from a backup.
 
-Increases the volumes' version numbers, so that no number that a host has seen is used again, and shortens the deadlines
-of running tasks.
+Increases the volumes' versions, so that no version that a host has seen is used again, and shortens the deadlines of
+running tasks.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ from provisioning.volumes.services.checks import SWAPPING
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 HEARD_WITHIN = timedelta(minutes=2)
-"""Time for hosts to reconnect and report their running commands, which they do every few seconds."""
+"""Time within which hosts must reconnect and report their running commands. They report every few seconds."""
 
 
 def restore_volumes() -> Iterable[str]:
     """Increase the version of every volume, so that no version that a host may have seen is used again.
 
-    The deadlines of running tasks are shortened, because hosts have already reported the commands that ended after the
-    backup, and do not report them again.
+    Shortens the deadlines of running tasks: a host that has reported the end of a command since the backup does not
+    report it again. Yields sentences for the operator.
     """
     waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # not heard since an earlier restore
     Volume.objects.exclude(pool_id__in=waiting).update(copied=F("version"))
@@ -39,10 +39,10 @@ def restore_volumes() -> Iterable[str]:
 
 
 def _keep_moved_data() -> None:
-    """Keep migrations that fail from deleting the new data, because the migration may have succeeded after the backup.
+    """Mark the hidden volumes of migrations, so that a failed migration does not delete the new data.
 
-    In that case the old data is already deleted. The host would not refuse to delete the new data, because the new
-    data's version was increased too.
+    The migration may have succeeded after the backup, and the old data may already be deleted. A host would accept the
+    command to delete the new data, because the new data's version was increased too.
     """
     moved = Volume.objects.filter(migration_of__isnull=False)
     moved.exclude(status__in=(VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)).update(migration_status=SWAPPING)

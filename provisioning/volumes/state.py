@@ -37,7 +37,8 @@ _LOCKED = Prepared(_locked, ids=Ids())
 
 
 def keep_still(volumes: QuerySet[Volume]) -> None:
-    """Lock volumes that the caller's transaction changes later, before rows that follow them in the locking order.
+    """Lock volumes that the caller's transaction changes later, before it locks the rows that follow in the locking
+    order.
 
     Does nothing on databases without row locks.
     """
@@ -66,8 +67,9 @@ def move(
 
 
 def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
-    """Update columns and the version of a volume, and record its event.  Raises ConflictError if it has changed since
-    it was read.
+    """Update columns of a volume, increment its version, and record its event.
+
+    Raises ConflictError if the volume has changed since it was read.
     """
     values = {**columns, "version": volume.version + 1, "updated_at": timezone.now()}
     if not Volume.objects.filter(id=volume.id, status=volume.status, version=volume.version).update(**values):
@@ -128,7 +130,7 @@ RESTING = frozenset(
         VolumeStatus.IN_USE,
     }
 )
-"""Statuses that attachments imply; in other statuses the volume has a task, or a task has failed."""
+"""The statuses that attachments imply. In any other status the volume has a task, or its task has failed."""
 
 
 def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:

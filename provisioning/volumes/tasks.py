@@ -86,12 +86,12 @@ def task(cls: T) -> T:
 
 
 def task_of(body: object) -> Task[Any] | None:
-    """Return the task that a command belongs to; None for a command whose end changes nothing."""
+    """Return the task that a command belongs to; None if the end of the command changes nothing."""
     return _by_body.get(type(body))
 
 
 def task_in(status: str) -> Task[Any] | None:
-    """Return the task that runs while a volume has the status; None: it has no task."""
+    """Return the task that a volume with this status has; None: no task."""
     return _by_status.get(VolumeStatus(status))
 
 

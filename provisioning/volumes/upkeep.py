@@ -105,7 +105,9 @@ def _give_up_connecting(volume_id: object, late: datetime) -> None:
 @when_broken_off
 @transaction.atomic
 def _say_again(volume_id: object, late: datetime) -> None:
-    """Repeat the notification that a volume is connected, because it may have been lost."""
+    """Call ``VolumeUser.connected`` again for attachments that are still not complete: the first call may have had no
+    effect.
+    """
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)
         for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
@@ -131,10 +133,10 @@ def _delete_moved(hidden_id: object) -> None:
 
 @periodic("volumes.follow_dead_hosts", every=15.0)
 def follow_dead_hosts() -> None:
-    """Handle hosts that are forced down.
+    """Release volumes from hosts that are forced down.
 
-    Deletes their attachments that are being attached or detached, and unsets them as daemon hosts of volumes without
-    attachments.
+    Deletes attachments on these hosts that are being attached or detached. Unsets such a host as the daemon host of
+    volumes that have no attachments. Writes messages to the owners of volumes that no other host can serve.
     """
     for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
         with transaction.atomic():
@@ -150,7 +152,7 @@ def follow_dead_hosts() -> None:
 
 @periodic("volumes.ask_places", every=60.0)
 def ask_places() -> None:
-    """Ask daemons again for the connections of attachments that were recovered, if no valid answer arrived.
+    """Ask daemons again for the connections of recovered attachments whose connection is still unknown.
 
     Without a connection, a restarted guest would not find its disk.
     """

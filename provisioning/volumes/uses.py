@@ -20,7 +20,7 @@ class VolumeUser(Protocol):
         """
 
     def refused(self, attachment: Attachment, message: str) -> None:
-        """The connection failed; ``attachments.release`` deletes the attachment."""
+        """The volume could not be connected. The attachment remains until ``attachments.release`` deletes it."""
 
     def ready(self, volume: Volume) -> None:
         """A new volume has its data; a launch may be waiting for it."""
@@ -29,10 +29,10 @@ class VolumeUser(Protocol):
         """The creation of a volume failed."""
 
     def reimaged(self, volume: Volume, message: str = "") -> None:
-        """The data of an attached volume was replaced by an image, or (``message``) this failed."""
+        """The data of an attached volume was replaced by an image. ``message``: why this failed; "": it succeeded."""
 
     def progressed(self, volume: Volume) -> None:
-        """The progress of a volume that is being created or reimaged has changed; must not lock rows."""
+        """The progress of a volume that is being created or reimaged has changed. The callback must not lock rows."""
 
     def changed(self, volume: Volume) -> None:
         """The size, limits or connection of an attached volume have changed.
@@ -50,8 +50,9 @@ class VolumeUser(Protocol):
         """
 
     def is_building(self, attachment: Attachment) -> bool:
-        """Return whether a server is being built or unshelved with the volume; the end of that operation releases the
-        attachment.
+        """Return whether a server with this attachment is being built or unshelved.
+
+        The end of that operation releases the attachment.
         """
 
     def swap(self, old: Attachment, new: Attachment) -> None:
@@ -61,9 +62,7 @@ class VolumeUser(Protocol):
         """
 
     def working(self, attachment: Attachment) -> Sequence[HostCommand]:
-        """Return the unfinished commands of the guest's host about an attachment, if a task of its volume waits for
-        them.
-        """
+        """Return the guest's host's unfinished commands about an attachment that a task of the volume waits for."""
 
     def is_swapping(self, new: Attachment) -> bool:
         """Return whether a host has an unfinished command to switch a guest to ``new``.
@@ -82,8 +81,9 @@ class Moves(Protocol):
         """The hidden volume was created and is empty."""
 
     def exported(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
-        """The storage daemon of a volume has a new list of clients. Returns False if the hidden volume is not one of
-        the clients.
+        """The volume's storage daemon has received a list of clients, or has failed to apply it.
+
+        Returns False if the list is not for a migration.
         """
 
     def connected(self, new: Attachment, reason: str) -> None:

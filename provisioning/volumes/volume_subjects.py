@@ -25,9 +25,10 @@ class VolumeHandler(SubjectHandler[Volume]):
     kind = VOLUME
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
-        """Lock the volumes.
+        """Lock and return the volumes with these ids.
 
-        For hidden volumes, the volumes that are being migrated are also locked, because reports change them too.
+        If a volume is the hidden volume of a migration, the volume that is being migrated is also locked, because
+        reports about the hidden volume change it.
         """
         rows = Volume.objects.filter(id__in=ids, migration_of__isnull=False).values_list("migration_of", flat=True)
         return state.lock({*ids, *(key for key in rows if key is not None)})
@@ -42,7 +43,9 @@ class VolumeHandler(SubjectHandler[Volume]):
             migrate.goes_on(waiting, until)
 
     def take_life_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
-        """Handle heartbeats of other commands of a migration, such as the start of a daemon."""
+        """Handle heartbeats of commands that belong to no task, such as the start of a daemon, if they serve a
+        migration.
+        """
         if subject.status in migrate.MOVING or subject.migration_of is not None:
             self.take_life(subject, command, until)
 

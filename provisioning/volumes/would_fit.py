@@ -13,7 +13,7 @@ from provisioning.volumes import placement
 from provisioning.volumes.selectors.types import default_type, type_for
 
 MOST = 100
-"""Maximum number that is shown to callers who may not see pools."""
+"""Maximum number of volumes that is shown to callers who may not see pools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ def would_fit(
     zone: str = "",
     hints: Mapping[str, Any] | None = None,
 ) -> VolumeFit:
-    """Return how many volumes of this size would fit; without a type, the caller's default.
+    """Return how many volumes of this size would fit. Without ``volume_type``, the default type of the caller's project
+    is used.
 
     Raises InvalidInputError, NotFoundError for the type and VolumeNotFoundError for the hints.
     """

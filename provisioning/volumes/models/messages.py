@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Message(models.Model):
-    """The reason why a task failed, for its user; kept until ``expires_at``."""
+    """The reason why a task failed, for the users of the project; kept until ``expires_at``."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)

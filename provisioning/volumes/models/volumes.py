@@ -65,7 +65,7 @@ class Volume(Owned):
 class VolumeModification(models.Model):
     """The last request to change a volume's size and type together, and its result.
 
-    Types are stored by their names at that time.
+    Types are stored by the names that they had at the time of the request.
     """
 
     volume = models.OneToOneField(Volume, primary_key=True, on_delete=models.CASCADE, related_name="modification")
@@ -84,7 +84,7 @@ class VolumeModification(models.Model):
 
 
 class Snapshot(Owned):
-    """The data of a volume at one time."""
+    """The state of a volume's data at one time."""
 
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="snapshots")
     size_gb = models.PositiveIntegerField()  # of the volume at that time

@@ -46,12 +46,11 @@ def reserve(
     mountpoint: str = "",
     host: Host | None = None,
 ) -> Attachment:
-    """Reserve a volume for a server (None: an external client), in the caller's transaction. With ``host``, the volume
-    is also connected.
+    """Reserve a volume for a server, in the caller's transaction.
 
-    The mode of a read-only volume is ``ro``. Raises VolumeNotFoundError, InvalidInputError, InvalidVolumeError for a
-    volume that is in use or has a task, ConflictError for a volume that was reserved concurrently, and the errors of
-    ``connect``.
+    ``instance_id`` None: for an external client; ``host``: the volume is also exported to this host. The mode of a
+    read-only volume is ``ro``. Raises VolumeNotFoundError, InvalidInputError, InvalidVolumeError for a volume that is
+    in use or has a task, ConflictError for a volume that was reserved concurrently, and the errors of ``connect``.
     """
     if mode not in ("rw", "ro"):
         raise InvalidInputError("The mode of an attachment is rw or ro.", field="mode")
@@ -97,7 +96,8 @@ def check_attachable(volume: Volume) -> None:
 
 @transaction.atomic
 def connect(attachment: Attachment, host: Host) -> None:
-    """Export the volume to a guest on this host; ``VolumeUser.connected`` or ``refused`` is called later.
+    """Export the volume to a guest on this host; ``VolumeUser.connected`` or ``refused`` is called when the daemon
+    reports.
 
     Runs in the caller's transaction. Raises UnavailableError if no host serves the volume's pool, or another host may
     have the volume open.
@@ -121,7 +121,7 @@ def check_open(volume: Volume) -> None:
 
 @transaction.atomic
 def disconnect(attachment_id: uuid.UUID) -> None:
-    """End the export after the guest has left its host; the volume stays reserved for its server.
+    """End the export of a volume whose guest has left its host; the volume stays reserved for the guest's server.
 
     A deleted attachment is ignored.
     """
@@ -169,9 +169,7 @@ def begin_detaching(attachment_id: uuid.UUID) -> Attachment:
 
 @transaction.atomic
 def roll_detaching(attachment_id: uuid.UUID) -> Attachment | None:
-    """Set a ``detaching`` attachment back to ``attached``. Returns None and changes nothing if it was deleted in the
-    meantime.
-    """
+    """Set a ``detaching`` attachment back to ``attached``. Returns None if it was deleted in the meantime."""
     try:
         attachment, volume = _locked(attachment_id)
     except AttachmentNotFoundError:
@@ -213,7 +211,9 @@ def release_all_of(instance_id: uuid.UUID) -> int:
 
 @transaction.atomic
 def refreshed(attachment: Attachment | uuid.UUID) -> None:
-    """Record that the guest's host has applied the change that ``VolumeUser.changed`` announced."""
+    """Record that the guest's host has applied the new size, limits or connection that ``VolumeUser.changed``
+    announced.
+    """
     key = attachment.id if isinstance(attachment, Attachment) else attachment
     try:
         found, volume = _locked(key)
@@ -224,7 +224,9 @@ def refreshed(attachment: Attachment | uuid.UUID) -> None:
 
 
 def follow_refreshed(volume: Volume) -> None:
-    """End the older export and the extend task of a volume when all guests have the new size."""
+    """End the extend task of a volume, and the export of the previous size, when all guests have switched to the new
+    size.
+    """
     waiting = Attachment.objects.filter(volume_id=volume.id, refreshing=True, instance_id__isnull=False)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None and not waiting.exists():
         Attachment.objects.filter(volume_id=volume.id, refreshing=True).update(refreshing=False)
@@ -253,7 +255,9 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 
 @task
 class Connect(Task[ConnectVolumeRequest]):
-    """Set the list of clients that a volume's daemon admits. The attachments have the status of this task."""
+    """Set the list of clients that a volume's daemon admits. Its progress is the status of attachments, not of the
+    volume.
+    """
 
     body = ConnectVolumeRequest
 
@@ -304,7 +308,10 @@ def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest
 
 
 def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
-    """Mark an attachment whose volume could not be connected as failed, and notify its user."""
+    """Set an attachment to ``error_attaching`` because its volume could not be connected, and notify the volume's user.
+
+    If the attachment belongs to a migration, the migration is aborted instead.
+    """
     if volume.migration_of is not None:
         uses.MOVES.only().connected(attachment, reason)
         return

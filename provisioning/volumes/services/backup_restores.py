@@ -177,7 +177,7 @@ def _give_back(backup: Backup, volume: Volume) -> None:
 
 @transaction.atomic
 def give_back_lost() -> int:
-    """Set backups to ``available`` whose volume is no longer being restored; return how many."""
+    """Set backups whose volume is no longer being restored to ``available``; return the number of backups."""
     found = 0
     for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):
         volume = Volume.objects.filter(id=backup.restored_volume_id or NOBODY).first()

@@ -138,7 +138,7 @@ def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: dateti
 
 
 def _details(volume: Volume) -> dict[str, object]:
-    """Return the attributes of a volume that a volume restored from its backup gets."""
+    """Return the attributes of a volume that are stored in its backup, for a volume that is restored from it."""
     return {
         "name": volume.name,
         "description": volume.description,
@@ -165,9 +165,9 @@ def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str,
 
 @transaction.atomic
 def delete_backup(context: RequestContext, backup_id: str, *, force: bool = False) -> None:
-    """Start to delete a backup that has no incremental backups. ``force``: in any status, except while it is restored.
+    """Start to delete a backup that has no incremental backups; does nothing if it is already being deleted.
 
-    Raises BackupNotFoundError, InvalidBackupError.
+    ``force``: in any status, except while the backup is being restored. Raises BackupNotFoundError, InvalidBackupError.
     """
     backup = locked(backup_for(context, backup_id).id)
     if backup.status == BackupStatus.DELETING:
@@ -201,7 +201,7 @@ def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) ->
 
 
 def stop(backup: Backup) -> None:
-    """Withdraw the host's command, and restore the status of the volume or snapshot."""
+    """Withdraw the host's backup command, and restore the previous status of the volume or snapshot."""
     commands.withdraw(commands.unfinished(VOLUME_COPY, backup.id))
     let_go(backup)
 
@@ -246,7 +246,10 @@ def recover(backup: Backup) -> bool:
 
 
 def complete(backup: Backup, *, full: bool) -> None:
-    """Complete a backup after its host has sent all data; ``full``: it needs no data of its parent."""
+    """Complete a backup after its host has sent all data. The backup fails if the store has no manifest of it.
+
+    ``full``: the backup needs no data of its parent.
+    """
     if not backup.digest:
         fail(backup, "The host reported the end of the backup, but its data is incomplete.")
         return

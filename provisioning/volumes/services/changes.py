@@ -184,7 +184,7 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
 
 
 def _give_back(attachment: Attachment) -> None:
-    """Delete an attachment and notify its user, for an operator."""
+    """Delete an attachment for an operator, and notify the user of the volume."""
     attachments.release(attachment.id)
     uses.user().released(attachment)
 
@@ -209,10 +209,9 @@ def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
 def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     """Delete the attachments of a host that is forced down; returns how many.
 
-    ``only_moving``: only attachments that are being attached or detached. Attached ones are kept, because their servers
-    may be rebuilt on another host. Attachments of servers that are being built, and attachments that a guest is
-    switching to, are also kept. Even without ``only_moving``, an attachment of new data that a guest is switching to is
-    kept, because the guest may already write to it.
+    ``only_moving``: keep attached volumes, because their servers may be rebuilt on another host, and keep attachments
+    of servers that are being built and attachments that a guest is switching to. In any case, an attachment to the new
+    data of a migration is kept while a guest is switching to it, because the guest may already write to this data.
     """
     rows = Attachment.objects.filter(host_id=host_id).select_related("volume")
     if only_moving:

@@ -60,7 +60,7 @@ def check_size(project_id: uuid.UUID, size_gb: Any) -> int:
 
 
 def check_free(volume: Volume) -> None:
-    """Raise InvalidVolumeError if the volume has an attachment, whatever its status is."""
+    """Raise InvalidVolumeError if the volume has an attachment, even if its status is ``available``."""
     there = Attachment.objects.filter(volume_id=volume.id).first()
     if there is not None:
         user = f"server {there.instance_id}" if there.instance_id else "an external client"
@@ -88,7 +88,7 @@ def check_zone(zone: str) -> None:
 
 
 def check_not_moving(volume: Volume) -> None:
-    """Raise InvalidVolumeError while the data of a volume is being moved, whatever its status is."""
+    """Raise InvalidVolumeError while the volume's data is being moved, even if an operator has reset its status."""
     if volume.migration_status == MIGRATING:
         raise InvalidVolumeError(f"The data of volume {volume.id} is being moved.")
 
@@ -96,7 +96,7 @@ def check_not_moving(volume: Volume) -> None:
 def check_thawed(volume: Volume) -> None:
     """Raise InvalidVolumeError while a volume must not be changed.
 
-    The reason is that its pool is frozen, its data is being moved, or another host may have it open.
+    Its pool is frozen, its data is being moved, or another host may have it open.
     """
     check_not_moving(volume)
     if reason := holds.reason(volume):
@@ -108,7 +108,7 @@ def check_thawed(volume: Volume) -> None:
 def check_may_share(context: RequestContext, volume_type: VolumeType | None) -> None:
     """Raise ForbiddenError for a multiattach type that the caller may not use.
 
-    A context without roles is the control plane, which acts for a user that was already authorized.
+    A context without roles is accepted: the control plane acts for a user that it has already authorized.
     """
     if context.roles and placement.allows_multiattach(volume_type):
         policy.enforce(context, "volume:multiattach")

@@ -1,7 +1,7 @@
 """Creates volumes: validates the request, reserves the quota, chooses a pool and sends the command in one transaction.
 
-creating (from an image: downloading) → available; error with a message if no pool has room or its host fails. After a
-retryable failure the next pool is tried, at most three.
+creating (from an image: downloading) → available; error with a message if no pool has enough capacity or the host
+fails. After a retryable failure the next pool is tried, up to three pools in total.
 """
 
 import uuid
@@ -38,8 +38,8 @@ from provisioning.volumes.tasks import VolumeTask, reason_of, task
 def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id: uuid.UUID | None = None) -> Volume:
     """Create a volume.
 
-    If no pool has room for it, the volume has the status ``error`` and a message gives the reason, as in Cinder. Raises
-    NotFoundError for a source or type, InvalidInputError naming the field, ForbiddenError, OverQuotaError.
+    If no pool has enough capacity, the volume has the status ``error`` and a message gives the reason, as in Cinder.
+    Raises NotFoundError for a source or type, InvalidInputError naming the field, ForbiddenError, OverQuotaError.
     """
     if context.project_id is None:
         raise ForbiddenError("A volume needs a project.")
@@ -97,7 +97,7 @@ def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str)
 
 
 def _type(context: RequestContext, request: VolumeRequest, source: Source) -> VolumeType | None:
-    """Return the type of the request or its image, otherwise that of the source, otherwise the default.
+    """Return the type that the request or its image specifies, otherwise the source's type, otherwise the default type.
 
     Raises InvalidInputError if only the type or only the source is encrypted, because a copy has the key of its source.
     """
@@ -119,7 +119,7 @@ def _zone_of(source: Source) -> str:
 
 
 def _check_zone(volume_type: VolumeType | None, zone: str) -> None:
-    """Raise InvalidInputError for a zone in which the type has no volumes."""
+    """Raise InvalidInputError for a zone in which no volumes of the type may be created."""
     zones = zones_of(volume_type.extra_specs) if volume_type else frozenset()
     if zone and zones and zone not in zones:
         msg = f"Volumes of type {volume_type} are created in {', '.join(sorted(zones))}, not in {zone[:255]}."

@@ -1,7 +1,8 @@
 """The storage daemon of a volume: its host, and its list of clients.
 
 Each command contains the complete list of clients. A volume has one daemon at a time. The daemon runs on the pool's
-host; for a shared pool, on the host of a guest if that host is admitted to the pool.
+host. In a shared pool it runs on the host of a guest if that host is admitted to the pool, otherwise on one of the
+pool's hosts.
 """
 
 import contextlib
@@ -28,9 +29,9 @@ log = logging.getLogger(__name__)
 def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     """Send the list of clients to each host that runs or ran a daemon of a locked volume, in the caller's transaction.
 
-    ``left``: a host that gets an empty list if it has no clients. Nothing is sent while it is unknown which host has
-    the volume open. No host gets clients while another host may have the volume open. Raises UnavailableError if no
-    host serves the pool.
+    ``left``: a host that gets an empty list if it has no clients. Nothing is sent while a hold shows that another host
+    has the volume open. Clients are not sent while a host that has not reported since the restore may have it open.
+    Raises UnavailableError if no host serves the pool.
     """
     if volume.pool is None:
         return
@@ -56,10 +57,10 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
 
 
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
-    """Send a restarted host the clients of the volumes that it served before, according to its report.
+    """Send a restarted host the clients of the volumes that it served before the restart, according to its report.
 
-    A key is sent only to the recorded daemon host; a host without clients gets an empty list without a key. Volumes
-    that have an unfinished command, or that another host may have open, are skipped.
+    Only the recorded daemon host gets keys; a host without clients gets an empty list without a key. Volumes that have
+    an unfinished command, or that another host may have open, are skipped.
     """
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
@@ -83,7 +84,7 @@ def follow_hold(volume: Volume) -> None:
 
 
 def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
-    """End the holds of a host on a locked volume that the host no longer has open."""
+    """End the holds of a host on a locked volume, because the host no longer has the volume open."""
     for row in Attachment.objects.filter(volume_id=volume.id, connector__held_by=str(host_id)):
         raise_version(volume, holds.number(row))
         if holds.GUEST_HOST in row.connector:
@@ -116,10 +117,10 @@ def settle_hold(volume: Volume) -> None:
 
 
 def end_at_holder(volume: Volume, attachment: Attachment) -> None:
-    """Set the daemon host of a volume to the host of a deleted hold, because that host's daemon must end first.
+    """Set the daemon host of a volume to the host of a deleted hold, so that its daemon ends before another host opens
+    it.
 
-    Otherwise another host could open the volume before. Nothing is changed if the volume has other connected clients,
-    or if that host's report is not sufficient to get the volume's key.
+    Nothing is changed if the volume has other connected clients, or if a report is not sufficient to get its key.
     """
     host_id = holds.holder(attachment)
     if host_id is None:
@@ -133,7 +134,7 @@ def end_at_holder(volume: Volume, attachment: Attachment) -> None:
 
 
 def raise_version(volume: Volume, seen: int) -> None:
-    """Increase the volume's version to one that a host has seen, so that the next command has a newer version."""
+    """Increase the volume's version to the one that a host has seen, so that the next command has a newer version."""
     if seen > volume.version:
         Volume.objects.filter(id=volume.id).update(version=seen)
         volume.version = seen
@@ -145,7 +146,7 @@ def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
 
 
 def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Send the daemon's host an empty list; return whether the caller must wait for its answer."""
+    """Send the daemon's host an empty list of clients; return False if the host is forced down and not waited for."""
     if _is_dead(host_id):
         _forget_daemon(volume)
         return False
@@ -154,9 +155,9 @@ def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
 
 
 def _forget_daemon(volume: Volume) -> None:
-    """Unset the volume's daemon host, which is forced down.
+    """Unset the volume's daemon host, because it is forced down.
 
-    Nothing waits for that host; a queued command makes it end the daemon when it is up again.
+    The control plane does not wait for this host. A queued command makes it end the daemon when it is up again.
     """
     host_id = volume.daemon_host_id or NOBODY
     withdraw(open_commands(volume.id).filter(host_id=host_id))

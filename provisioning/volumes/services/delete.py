@@ -49,8 +49,8 @@ def delete_volume(
 ) -> None:
     """Delete a volume. A volume without data is deleted immediately.
 
-    ``cascade``: also its snapshots; ``force``: in any status, if it is not attached; ``after_snapshots``: also while
-    all its snapshots are being deleted. Raises VolumeNotFoundError, InvalidVolumeError.
+    ``cascade``: also delete its snapshots; ``force``: in any status, if it is not attached; ``after_snapshots``: accept
+    the request also while all its snapshots are being deleted. Raises VolumeNotFoundError, InvalidVolumeError.
     """
     volume = locked_volume(context, volume_id)
     statuses = set(Snapshot.objects.filter(volume_id=volume.id).values_list("status", flat=True))
@@ -61,7 +61,8 @@ def delete_volume(
 def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
     """Delete a locked volume in the caller's transaction, as ``delete_volume``.
 
-    ``deleting``: its snapshots are already being deleted; their commands are sent again.
+    ``deleting``: the snapshots are already being deleted, so their status is not checked. The commands to delete the
+    snapshots are sent again.
     """
     check_deletable(volume, cascade=cascade, force=force, deleting=deleting)
     _delete_open_data(volume)

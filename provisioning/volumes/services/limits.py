@@ -35,7 +35,6 @@ def call_followers(volume_type_ids: Collection[uuid.UUID]) -> None:
 
 @job(JOB, topic=TOPIC)
 def follow(volume_type_ids: list[str]) -> None:
-    """Run ``follow_limits`` as a job."""
     follow_limits([uuid.UUID(key) for key in volume_type_ids])
 
 

@@ -1,4 +1,4 @@
-"""Manage and unmanage, as in Cinder: a disk in a pool without a record becomes a volume, and vice versa."""
+"""Manage and unmanage, as in Cinder: a disk in a pool without a record becomes a volume, or the other way round."""
 
 import uuid
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 
 PATIENCE = 10.0
-"""Seconds for a host to list the contents of a pool."""
+"""Seconds to wait for a host's list of the contents of a pool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from provisioning.common.text import one_line
 from provisioning.volumes.models import Message, Snapshot, Volume
 
 KEPT = timedelta(days=30)
-"""As ``message_ttl`` in Cinder."""
+"""Time until a message expires, as ``message_ttl`` in Cinder."""
 MOST_OF_PROJECT = 1000
 """Maximum number of messages of one project, so that repeated failures do not fill the table."""
 REMOVED_AT_ONCE = 20
@@ -21,10 +21,10 @@ COPY_FROM_IMAGE, UNMANAGE, EXTEND, CREATE_FROM_BACKEND = "005", "006", "007", "0
 SNAPSHOT_CREATE, SNAPSHOT_DELETE, SNAPSHOT_UPDATE, METADATA_UPDATE = "009", "010", "011", "012"
 BACKUP_CREATE, BACKUP_DELETE, BACKUP_RESTORE, REIMAGE = "013", "014", "015", "016"
 DELETE, REVERT, RETYPE, MIGRATE, REACH = "017", "018", "019", "020", "021"
-"""Actions: up to 016 as in Cinder, then Novella's own."""
+"""Ids of actions: up to 016 as in Cinder, the other ids are Novella's own."""
 UNKNOWN, NO_HOST, NOT_CREATED, QUOTA = "001", "003", "002", "007"
 NOT_ENOUGH_SPACE, IMAGE_FROM_VOLUME_QUOTA, SIZE = "009", "010", "006"
-"""Details, as in Cinder."""
+"""Ids of details, as in Cinder."""
 ACTIONS = {
     SCHEDULE: "schedule allocate volume",
     ATTACH: "attach volume",

@@ -93,7 +93,10 @@ def check_movable(volume: Volume) -> None:
 
 
 def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, status: VolumeStatus) -> None:
-    """Start to migrate a locked volume to a pool and a type. The caller has claimed capacity in the pool."""
+    """Start to migrate a locked volume to a pool and a type. The caller has claimed the pool's capacity.
+
+    Raises UnavailableError if no host serves the new pool.
+    """
     hidden = Volume.objects.create(
         project_id=volume.project_id,
         user_id=volume.user_id,
@@ -123,7 +126,7 @@ def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, sta
 
 
 def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
-    """Have the new pool's host copy the exported data; return False if the command was not for a migration."""
+    """Send the new pool's host a FetchVolumeRequest; return False if ``body`` is not for a migration."""
     named = [client.attachment_id for client in body.clients]
     hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
     if hidden is None or volume.migration_status != MIGRATING:
@@ -153,7 +156,7 @@ class Move(Task[FetchVolumeRequest]):
     seconds = {VolumeStatus.MAINTENANCE: 60 * MINUTE, VolumeStatus.RETYPING: 60 * MINUTE}
 
     def end(self, volume: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report, which is about the hidden volume."""
+        """Handle the report. ``volume`` is the hidden volume."""
         hidden, moved = volume, _volume_of(volume)
         if moved is None:
             return
@@ -169,7 +172,10 @@ class Move(Task[FetchVolumeRequest]):
 
 
 def created(hidden: Volume, reason: str) -> None:
-    """Connect the new, empty hidden volume to the guest's host. ``reason``: its creation failed, so abort."""
+    """Connect the new, empty hidden volume to the guest's host.
+
+    ``reason``: why the hidden volume could not be created; then the migration is aborted.
+    """
     volume = _volume_of(hidden)
     old = Attachment.objects.filter(volume_id=volume.id).first() if volume else None
     if volume is None:
@@ -190,7 +196,10 @@ def created(hidden: Volume, reason: str) -> None:
 
 
 def connected(new: Attachment, reason: str) -> None:
-    """Start the swap, because the guest's host can open the hidden volume. ``reason``: it cannot, so abort."""
+    """Start the swap, because the guest's host can open the hidden volume.
+
+    ``reason``: why the host cannot open it; then the migration is aborted.
+    """
     volume = _volume_of(new.volume)
     old = Attachment.objects.select_related("volume").filter(volume_id=new.volume.migration_of or NOBODY).first()
     if volume is None:
@@ -209,10 +218,11 @@ def swap_sent(new_attachment_id: uuid.UUID | str) -> None:
 
 @transaction.atomic
 def swapped(new_attachment_id: uuid.UUID, *, failed: str = "", reported: bool = False) -> None:
-    """Complete the migration after the guest has switched to the new data, or abort it (``failed``: the reason).
+    """Complete the migration after the guest has switched to the new data.
 
-    Afterwards the new attachment belongs to the volume, and the old attachment is deleted. ``reported``: the host has
-    reported the failure, so the guest does not use the new data.
+    Afterwards the new attachment belongs to the volume, and the old attachment is deleted. ``failed``: why the switch
+    failed; then the migration is aborted. ``reported``: the failure comes from the host, so the guest does not use the
+    new data.
     """
     new = Attachment.objects.select_related("volume").filter(id=new_attachment_id).first()
     if new is None or new.volume.migration_of is None:
@@ -239,9 +249,9 @@ def is_swapping(volume: Volume) -> bool:
 
 
 def work_elsewhere(volume: Volume) -> list[HostCommand]:
-    """Return unfinished commands that a task of the volume waits for, other than the volume's own.
+    """Return the unfinished commands about the volume's hidden volume and about its guests' disks.
 
-    These are the commands about its hidden volume and about its guests' disks.
+    A task of the volume waits for these commands as well as for the volume's own.
     """
     hidden = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
     given = [command for key in hidden for command in open_commands(key)]
@@ -261,7 +271,7 @@ def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
 
 
 def goes_on(locked: Iterable[Volume], until: datetime) -> None:
-    """Extend the deadlines of locked volumes that have one."""
+    """Extend the deadlines of those locked volumes that have a task with a deadline."""
     for volume in locked:
         if volume.deadline is not None:
             volume.deadline = until + commands.MARGIN
@@ -269,7 +279,7 @@ def goes_on(locked: Iterable[Volume], until: datetime) -> None:
 
 
 def _volume_of(hidden: Volume) -> Volume | None:
-    """Return the volume that a hidden volume belongs to, locked; None if the migration has ended."""
+    """Return the volume that is migrated to a hidden volume, locked; None if the migration has ended."""
     if hidden.migration_of is None:
         return None
     found = state.lock([hidden.migration_of]).get(hidden.migration_of)
@@ -278,9 +288,9 @@ def _volume_of(hidden: Volume) -> Volume | None:
 
 
 def open_data(volume: Volume) -> Volume | None:
-    """Return the hidden volume of a volume, locked, if the result of the swap is unknown.
+    """Return the hidden volume of a volume, locked, if the result of the swap is unknown; otherwise None.
 
-    Then the hidden volume may have the volume's newest data.
+    The hidden volume may then have the newest data.
     """
     ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
     return next(iter(state.lock(ids).values()), None)
@@ -318,7 +328,7 @@ def exchange(volume: Volume, hidden: Volume) -> None:
 
 
 def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None) -> None:
-    """Release the quota of the volume's former type."""
+    """Release the quota usage of the volume's former type."""
     if old is not None and old != new:
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 

@@ -1,6 +1,6 @@
-"""The decision of an operator about the data of a volume if no host can report whether its guest has switched.
+"""The decision of an operator about the data of a volume if no host can report whether the guest has switched.
 
-Until then both copies are kept, and the volume is in ``error``.
+Until the operator decides, both copies are kept, and the volume is in ``error``.
 """
 
 import uuid

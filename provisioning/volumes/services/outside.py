@@ -1,6 +1,6 @@
 """Attachments by the Block Storage API itself, for clients other than servers of Compute.
 
-The old form is that of the volume actions ``os-reserve``, ``os-attach`` and so on.
+*Old form* means the volume actions without an attachment's id: ``os-reserve``, ``os-attach`` and so on.
 """
 
 import uuid
@@ -52,7 +52,7 @@ def reserve_in_old_form(context: RequestContext, volume_id: str) -> None:
 def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: Mapping[str, Any]) -> Attachment:
     """Export the volume to the host in a connector, which must be a host of this cloud.
 
-    An attachment that was ``attached`` in the old form without a host stays ``attached``.
+    An attachment that ``os-attach`` has set to ``attached`` without a host stays ``attached``.
     """
     found = _of_no_server(context, attachment_id)
     named = connector.get("host")
@@ -78,7 +78,7 @@ def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: 
 
 
 def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
-    """Set the host that may open the locked volume of an attachment; the attachment's status does not change."""
+    """Set the host that may open the locked volume of an attachment (None: no host); keep the attachment's status."""
     if host is not None:
         attachments.check_open(volume)
     Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
@@ -104,7 +104,7 @@ def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
 
 
 def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -> None:
-    """Detach a volume in the old form: its only attachment, or the specified one. Without attachments nothing happens.
+    """Detach a volume in the old form. Without ``attachment_id`` its only attachment is deleted, if there is one.
 
     Raises InvalidVolumeError, and the errors of ``release``.
     """
@@ -126,7 +126,7 @@ def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> At
 
 
 def unreserve(context: RequestContext, volume_id: str) -> None:
-    """Delete reservations of external clients."""
+    """Delete the volume's reservations that belong to no server."""
     volume = volume_for(context, volume_id)
     waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.RESERVED, instance_id=None)
     for attachment in waiting:
@@ -135,7 +135,7 @@ def unreserve(context: RequestContext, volume_id: str) -> None:
 
 @transaction.atomic
 def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, Any]) -> Attachment:
-    """Connect a host in the old form, by the volume's only attachment or by a new one.
+    """Export a volume to a host in the old form. Uses the volume's only attachment, or reserves a new one.
 
     Raises InvalidVolumeError if the volume has several attachments, and the errors of ``connect``.
     """
@@ -160,7 +160,7 @@ def terminate(context: RequestContext, volume_id: str) -> None:
 def attach(
     context: RequestContext, volume_id: str, instance_id: str | None, mountpoint: str, mode: str = "rw"
 ) -> Attachment:
-    """Complete the waiting attachment of a volume in the old form, or a new attachment."""
+    """Set the volume's reserved attachment, or a new one, to ``attached`` in the old form."""
     volume = locked_volume(context, volume_id)
     server = read_id(instance_id) if instance_id else None
     mode = "ro" if volume.read_only else mode
@@ -174,9 +174,9 @@ def attach(
 
 
 def only_attachment(context: RequestContext, volume_id: str, attachment_id: str | None = None) -> Attachment:
-    """Return the volume's only attachment, or the specified one.
+    """Return the specified attachment of the volume, or its only attachment.
 
-    Raises InvalidVolumeError if there is none, or if there are several.
+    Raises InvalidVolumeError if there is no such attachment, or if there are several and none is specified.
     """
     volume: Volume = volume_for(context, volume_id)
     found = list(Attachment.objects.filter(volume_id=volume.id))

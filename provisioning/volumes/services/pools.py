@@ -93,9 +93,9 @@ def _check_closed(pool: StoragePool, host: Host) -> None:
 
 @transaction.atomic
 def forget_pool(pool: StoragePool) -> None:
-    """Delete the record of an empty pool without hosts. It is created again if a host reports it.
+    """Delete the record of an empty pool that no host serves. It is created again if a host reports the pool.
 
-    Raises ConflictError if it has volumes or a host serves it.
+    Raises ConflictError if the pool has volumes or a host serves it.
     """
     if Volume.objects.filter(pool=pool).exists():
         raise ConflictError("It has volumes.")

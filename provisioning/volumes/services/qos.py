@@ -85,10 +85,10 @@ def disassociate(spec: QosSpec, volume_type: VolumeType | None = None) -> None:
 
 
 def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str]) -> None:
-    """Raise InvalidInputError for limits that hypervisors cannot apply. Other keys, and the consumer ``back-end``, are
-    not checked.
+    """Raise InvalidInputError for limits that hypervisors cannot apply.
 
-    ``specs``: the new keys; ``together``: all keys of the spec.
+    ``specs``: the new keys; ``together``: all keys of the spec. Keys that are not limits are not checked, and nothing
+    is checked for the consumer ``back-end``.
     """
     if consumer == "back-end":
         return
@@ -122,5 +122,5 @@ def _saved(spec: QosSpec) -> QosSpec:
 
 
 def _followed(spec: QosSpec) -> None:
-    """Queue the notification of guests that the limits of this spec's types have changed."""
+    """Queue a job that applies the changed limits to the guests of all volumes with this spec."""
     call_followers(list(VolumeType.objects.filter(qos_spec=spec).values_list("pk", flat=True)))

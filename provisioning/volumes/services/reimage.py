@@ -1,4 +1,4 @@
-"""Writing an image over an existing volume; its size, type, key and snapshots are kept.
+"""Writes an image over an existing volume, and keeps the volume's size, type, key and snapshots.
 
 available, error, reserved, or in-use by a stopped server → downloading → the status that its attachments imply; error
 with a message if the host fails.
@@ -30,7 +30,7 @@ from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, reason_of, task
 
 UNACCEPTABLE = "image_unacceptable"
-"""The host's error code for an image that it has not started to write."""
+"""The host's error code for an image that it refuses; the host has not written to the volume."""
 
 
 AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
@@ -39,7 +39,7 @@ AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
 @when_broken_off
 @transaction.atomic
 def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, *, reserved: bool = False) -> Volume:
-    """Write an image over a volume that is not attached; ``reserved``: also over a reserved one.
+    """Write an image over a volume that is not attached; ``reserved``: also over a reserved volume.
 
     Raises InvalidVolumeError for a volume in another status or without data, InvalidInputError for an image that cannot
     be written or is too large, NotFoundError.
@@ -102,15 +102,16 @@ def _write(volume: Volume, image: ImageRef) -> Volume:
 
 @task
 class Reimage(VolumeTask[ReimageVolumeRequest]):
-    """Write an image over the data of a volume. ``Create`` handles its timeouts, because it has the same status."""
+    """Write an image over the data of a volume. ``Create`` handles its timeouts, because both have the same status."""
 
     body = ReimageVolumeRequest
     awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
 
     def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report. If the host refused the image before it wrote data, the volume's data is unchanged.
+        """Handle the report. If the host refused the image before it wrote data, the volume gets its previous status
+        back.
 
-        Then the volume gets its previous status back, unless that was ``error``.
+        A volume whose previous status was ``error`` stays in ``error``.
         """
         unchanged = event.error_code == UNACCEPTABLE and volume.previous_status != VolumeStatus.ERROR
         if event.kind == "failed" and volume.status == VolumeStatus.DOWNLOADING and unchanged:

@@ -217,7 +217,7 @@ class _SnapshotTask(Task[S], Generic[S]):
     """A task of one snapshot. Its status and deadline are stored in the snapshot, not in the volume."""
 
     statuses: ClassVar[tuple[SnapshotStatus, ...]]
-    """Statuses of the snapshot in which a report is not ignored."""
+    """Statuses of the snapshot in which a report is handled, including late reports."""
 
     def end(self, volume: Volume, event: AgentEvent, body: S, host_id: uuid.UUID) -> None:
         key = read_id(body.snapshot_id) or NOBODY  # the doctor deletes snapshots without a record, too
@@ -260,7 +260,7 @@ class DeleteSnapshot(_SnapshotTask[DeleteSnapshotRequest]):
 
 
 def fail(snapshot: Snapshot, reason: str) -> None:
-    """Set a snapshot to an error after its creation or deletion failed."""
+    """Set a snapshot to ``error`` or ``error_deleting`` after its creation or deletion failed, and write a message."""
     if snapshot.status in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
         messages.of_snapshot(snapshot, messages.SNAPSHOT_DELETE, reason)
         _move(snapshot, SnapshotStatus.ERROR_DELETING)

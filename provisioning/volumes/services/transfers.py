@@ -1,6 +1,7 @@
 """Transfers volumes between projects.
 
-The recipient accepts a volume and its snapshots with a key. Their quota usage then counts for its project.
+The recipient accepts a volume and its snapshots with a key. The volume and the snapshots then count in the quotas of
+the recipient's project.
 """
 
 import hashlib
@@ -37,8 +38,8 @@ def create_transfer(
 ) -> tuple[Transfer, str]:
     """Offer an available volume for transfer; return the transfer and its key, which cannot be read again.
 
-    Raises VolumeNotFoundError, and InvalidVolumeError for a volume that is in use, in a group, or encrypted (without
-    ``encrypted_too``).
+    Raises VolumeNotFoundError, and InvalidVolumeError for a volume that is in use or in a group. An encrypted volume is
+    also refused, unless ``encrypted_too``.
     """
     check_texts(name)
     volume = locked_volume(context, volume_id)
@@ -83,7 +84,7 @@ def delete_transfer(context: RequestContext, transfer_id: str) -> None:
 @when_broken_off
 @transaction.atomic
 def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Transfer:
-    """Accept a volume with the key; it and its snapshots then count for the caller's project.
+    """Accept a volume with the key. The volume and its snapshots then count in the quotas of the caller's project.
 
     Raises NotFoundError, InvalidInputError for a wrong key, OverQuotaError.
     """

@@ -156,7 +156,7 @@ def unset_default_type(project_id: uuid.UUID) -> None:
 
 
 def default_type_of(project_id: uuid.UUID) -> VolumeType:
-    """Return the effective default type of a project.  Raises NotFoundError without one."""
+    """Return the effective default type of a project. Raises NotFoundError if there is none."""
     found = default_type(project_id)
     if found is None:
         raise NotFoundError("Default volume type can not be found.")

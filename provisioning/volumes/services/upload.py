@@ -34,7 +34,7 @@ from provisioning.volumes.tasks import VolumeTask, task
 
 FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
-"""Key of the admin metadata with the image's id during the upload."""
+"""Key of the volume's admin metadata during the upload; its value is the image's id."""
 _OF_THE_BITS = frozenset(
     {"image_id", "image_name", "checksum", "container_format", "disk_format", "min_disk", "min_ram", "size", FOUND}
 )
@@ -54,9 +54,10 @@ def upload_to_image(
     visibility: str = "private",
     protected: bool = False,
 ) -> tuple[Volume, Image]:
-    """Create an image from a volume; return the volume and the image.  ``force``: also while it is attached.
+    """Create an image from a volume; return the volume and the image. ``force``: also while the volume is attached.
 
-    Raises InvalidVolumeError, InvalidInputError, ForbiddenError as for images, TooLargeError for the image quota.
+    Raises InvalidVolumeError, InvalidInputError, ForbiddenError if the caller may not create such an image, and
+    TooLargeError for the image quota.
     """
     check_texts(image_name)
     if disk_format not in FORMATS:
@@ -87,7 +88,7 @@ def upload_to_image(
 
 @dataclass
 class Upload(copies.Copy):
-    """A volume that is being copied to an image."""
+    """The copy of a volume to an image, while the volume is ``uploading``."""
 
     volume: Volume
 
@@ -131,7 +132,7 @@ class UploadToImage(VolumeTask[UploadVolumeRequest]):
         _end(volume)
 
     def failed(self, volume: Volume, reason: str) -> None:
-        """Delete the image, unless it already has data."""
+        """Write a message and delete the image, unless the image already has data."""
         messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
         image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
         if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
