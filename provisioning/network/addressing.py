@@ -32,7 +32,7 @@ class Range:
 
 
 def read_address(text: object) -> netaddr.IPAddress:
-    """Parse one address in full notation; raises ValueError otherwise, also for a zone index (``fe80::1%eth0``).
+    """Parse one address in full notation. Raises ValueError otherwise, also for a zone index (``fe80::1%eth0``).
 
     Every address in a request must be parsed here, and every range by ``read_prefix``, because the parsed value is
     stored and sent to hosts.
@@ -44,7 +44,7 @@ def read_address(text: object) -> netaddr.IPAddress:
 
 
 def usual_form(text: str) -> str:
-    """Return an address in the form of the records (IPv6 by RFC 5952); other text, such as part of one, unchanged."""
+    """Return an address in the form in which records store it (IPv6 by RFC 5952); other text is returned unchanged."""
     try:
         return str(read_address(text))
     except ValueError:
@@ -52,7 +52,7 @@ def usual_form(text: str) -> str:
 
 
 def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
-    """Parse a range such as 10.20.0.0/24, in which host bits may be set; raises ValueError for everything else.
+    """Parse a range such as 10.20.0.0/24, in which host bits may be set. Raises ValueError for everything else.
 
     ``loose``: also accept a single address, and a netmask instead of the prefix length.
     """
@@ -75,7 +75,7 @@ def network_of(text: str) -> str:
 
 
 def parse_address(text: object, *, field: str, version: int | None = None) -> netaddr.IPAddress:
-    """Parse one address; InvalidInputError for ``field`` for other text and for another IP version."""
+    """Parse one address. Raises InvalidInputError for ``field`` for other text and for another IP version."""
     try:
         found = read_address(text)
     except ValueError:
@@ -87,7 +87,7 @@ def parse_address(text: object, *, field: str, version: int | None = None) -> ne
 
 
 def parse_range(text: object, *, field: str) -> netaddr.IPNetwork:
-    """Parse a range, in which host bits may be set; InvalidInputError for ``field`` if it is not one."""
+    """Parse a range, in which host bits may be set. Raises InvalidInputError for ``field`` if it is not one."""
     try:
         return read_prefix(text)
     except ValueError:
@@ -106,9 +106,10 @@ def _overlap(one: netaddr.IPNetwork, other: netaddr.IPNetwork) -> bool:
 
 
 def parse_cidr(text: str) -> netaddr.IPNetwork:
-    """Parse the range of a subnet, with room for a gateway and a guest: IPv4 from /8 to /30, IPv6 from /64 to /126.
+    """Parse the range of a subnet: IPv4 from /8 to /30, IPv6 from /64 to /126.
 
-    Host bits are cleared, as in Neutron.  Raises InvalidInputError for ``cidr``.
+    Host bits are cleared, as in Neutron. Raises InvalidInputError for ``cidr``, also for loopback, link-local,
+    multicast and reserved addresses.
     """
     try:
         network = read_prefix(text).cidr
@@ -125,14 +126,16 @@ def parse_cidr(text: str) -> netaddr.IPNetwork:
 
 
 def hosts_of(network: netaddr.IPNetwork) -> Range:
-    """Return the addresses that interfaces may have: all except the first (the network address, or the routers' anycast
-    address of IPv6) and the broadcast address of IPv4.
+    """Return the addresses of a range that interfaces may have.
+
+    The first address is excluded (in IPv4 the network address, in IPv6 the routers' anycast address), and in IPv4 the
+    broadcast address.
     """
     return Range(int(network.first) + 1, int(network.last) - (1 if network.version == 4 else 0))
 
 
 def number_of(subnet: Subnet, address: str) -> int:
-    """Return the number of an address as ``FixedIP.number`` stores it: in the order of addresses, without gaps."""
+    """Return the number that ``FixedIP.number`` stores for an address; the next address has the next number."""
     return int(netaddr.IPAddress(address)) - _base(subnet.cidr)
 
 
@@ -200,8 +203,8 @@ def is_reserved(subnet: Subnet, address: str) -> bool:
 def lowest_free(subnet: Subnet) -> str | None:
     """Return the lowest free address of the allocation pools, or None; one query for each pool.
 
-    Released addresses that are still held are not free.  The result is a proposal: the insert, guarded by the
-    constraint ``one_fixed_ip``, decides.
+    Released addresses that are still held are not free. A concurrent request may get the same address; the constraint
+    ``one_fixed_ip`` rejects the second insert.
     """
     base = _base(subnet.cidr)
     for part in without(read_pools(subnet.allocation_pools), reserved_numbers(subnet)):
@@ -229,8 +232,8 @@ def highest_free(subnet: Subnet) -> str | None:
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
-    """Return a query for whether the first address of a range is in use, and for the lowest free address after a used
-    one.
+    """Return a query with one row: whether the first address of a range is in use, and the lowest free address after an
+    address in use.
     """
     used = FixedIP.every.filter(subnet_id=subnet)
     behind = (
@@ -249,7 +252,7 @@ _GAP = Prepared(_gap, subnet=UUIDField(), first=BigIntegerField(), last=BigInteg
 def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, str]:
     """Return the subnet that contains a requested address, and the address in the form of the records.
 
-    Raises InvalidInputError for ``networks`` if no subnet contains it or if it is reserved.
+    Raises InvalidInputError for ``networks`` if no subnet contains the address or if the address is reserved.
     """
     wanted = parse_address(text, field="networks")
     for subnet in subnets:

@@ -62,7 +62,7 @@ NAMES: dict[type[Any], str] = {
 """Neutron's resource names in event types."""
 TYPES = tuple(f"{name}.{verb}.end" for name in NAMES.values() for verb in ("create", "update", "delete"))
 SHOWN_TO_OTHERS = ("network", "security_group", "address_group")
-"""Records that the pages of other projects show, by Neutron's names."""
+"""Kinds of records, by Neutron's names, that the pages of other projects show."""
 _HIDDEN = frozenset({"project_id", "bridge", "host", "binding_profile", "error", "with_instance", "dhcp_address"})
 """Internal columns, left out of notifications."""
 
@@ -72,7 +72,7 @@ def announce(
 ) -> None:
     """Record the event of a record that was created or updated, or is about to be deleted, and send its notification.
 
-    ``ports``: ports whose guests it concerns; ``before``: the ``topics_of`` the record before the change.
+    ``ports``: ports whose guests are affected; ``before``: the result of ``topics_of`` before the change.
     """
     of_guests = (*ports, row) if isinstance(row, Port) else ports
     guests = {str(port.device_id) for port in of_guests if port and port.device_owner.startswith(COMPUTE)}
@@ -86,7 +86,10 @@ def announce(
 
 
 def topics_of(row: Row) -> set[str]:
-    """Return the topics of the projects that see a record: its owner, those it is shared with, or the topic of all."""
+    """Return the event topics of the projects that see a record: its owner, and the projects that it is shared with.
+
+    If the record is shared with all projects, ``EVERYBODY`` is one of the topics.
+    """
     topics, targets = {f"project:{row.project_id}"}, []
     shown = row.network if isinstance(row, Subnet) else row
     kind = NAMES[type(shown)]
@@ -109,7 +112,7 @@ _TARGETS = Prepared(
 
 
 def _payload(row: Row) -> Payload:
-    """Return a record's columns under their own names, which are mostly those of the API."""
+    """Return a record's columns by their names, which are mostly the names of the API's attributes."""
     data: dict[str, Any] = {"tenant_id": row.project_id.hex, "resource_type": NAMES[type(row)]}
     for column in row._meta.concrete_fields:
         if column.name not in _HIDDEN:

@@ -23,23 +23,23 @@ class ExternalNetworkAttachForbiddenError(ForbiddenError):
 
 
 class NetworkNotFoundError(NotFoundError):
-    """No such network, or not the caller's."""
+    """The network does not exist or is not visible to the caller."""
 
 
 class SubnetNotFoundError(NotFoundError):
-    """No such subnet, or not the caller's."""
+    """The subnet does not exist or is not visible to the caller."""
 
 
 class PortNotFoundError(NotFoundError):
-    """No such port, or not the caller's."""
+    """The port does not exist or is not visible to the caller."""
 
 
 class SecurityGroupNotFoundError(NotFoundError):
-    """No such security group, or not the caller's."""
+    """The security group does not exist or is not visible to the caller."""
 
 
 class SecurityGroupRuleNotFoundError(NotFoundError):
-    """No such rule, or not the caller's."""
+    """The rule does not exist or is not visible to the caller."""
 
 
 class RecordNotFoundError(NotFoundError):

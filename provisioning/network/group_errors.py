@@ -88,7 +88,7 @@ class SecurityGroupNotSingleGroupRulesError(InvalidInputError):
 
 
 class AddressGroupNotFoundError(NotFoundError):
-    """No such address group, or not the caller's."""
+    """The address group does not exist or is not visible to the caller."""
 
 
 class AddressGroupInUseError(ConflictError):

@@ -9,7 +9,11 @@ from provisioning.common.wired import Wired
 
 @dataclass(frozen=True, slots=True)
 class Guests:
-    """Called with a port's ``device_id`` in the transaction of a change: ``lock`` before it, ``notify`` at its end."""
+    """Callbacks of the guests' owner. Each is called with a port's ``device_id`` in the transaction that changes the
+    port.
+
+    ``lock`` is called before the change, ``notify`` after it.
+    """
 
     lock: Callable[[uuid.UUID], None]
     notify: Callable[[uuid.UUID], None]
@@ -19,14 +23,14 @@ OWNERS = Wired[Guests]("The owners of guests")
 
 
 def lock(device_id: uuid.UUID | None) -> None:
-    """Lock the guest.  Every caller does this before it locks one of the guest's ports."""
+    """Lock the guest. Callers must do this before they lock one of the guest's ports."""
     if device_id:
         for each in OWNERS:
             each.lock(device_id)
 
 
 def changed(device_id: uuid.UUID | None) -> None:
-    """Notify the guest's owner that one of its ports was written."""
+    """Notify the guest's owner (Compute) that one of the guest's ports has changed."""
     if device_id:
         for each in OWNERS:
             each.notify(device_id)

@@ -1,4 +1,4 @@
-"""Usage of networking by project and user, counted from the records, and the records that need no limit."""
+"""Quota usage of networking by project, counted from the records, and the records that need no limit."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ from provisioning.quotas.registry import Holding, InLedger
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     """Yield the usage of networks, subnets, groups, rules and so on, and of standalone ports with their addresses.
 
-    Ports that a launch created count for the instance; ports of routers, DHCP and floating IPs count for no project,
-    and neither do RBAC policies for all projects: operators write these, at most two for each record.
+    Ports that a launch created count for the instance. Ports of routers, DHCP and floating IPs count for no project.
+    RBAC policies for all projects do not count either, because operators write them, at most two for each record.
     """
     for resource, rows in _ROWS.items():
         for scope, owner in rows(scope_id):

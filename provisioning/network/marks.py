@@ -22,9 +22,9 @@ from provisioning.network.models import Delivery, DeliveryMark, Port
 TOPIC = "conductor"
 JOB = "network.deliver"
 HOST = "host"
-"""A kind of mark beside those of subjects: a host that may need other subjects than it has received."""
+"""Kind of the mark of a host that may need other subjects than it has received."""
 PORTS = "ports"
-"""Likewise: a network on which only ports have changed, so that only these ports' hosts may need other subjects."""
+"""Kind of the mark of a network on which only ports have changed, so that only their hosts may need other subjects."""
 OF_ONE_JOB = 20
 
 Marked = tuple[str, uuid.UUID]
@@ -55,7 +55,8 @@ def deliver(marked: Sequence[Marked]) -> None:
 def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
     """Mark what must be sent after guests' ports were bound or changed, or before they are unbound (``left``).
 
-    A single host knows its own guests: it is marked only if a port is unbound or if it lacks a network or group.
+    If the cloud has only one host, no other host has to learn of the change: the host is marked only if a port is
+    unbound or if it lacks a network or group of the ports.
     """
     hosts = _HOSTS() if any(port.host for port in ports) else []
     if not hosts:

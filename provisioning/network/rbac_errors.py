@@ -4,7 +4,7 @@ from provisioning.common.errors import ConflictError, NotFoundError
 
 
 class RbacPolicyNotFoundError(NotFoundError):
-    """No such policy, or not the caller's."""
+    """The policy does not exist or is not visible to the caller."""
 
 
 class RbacPolicyInUseError(ConflictError):

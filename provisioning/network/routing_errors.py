@@ -8,7 +8,7 @@ class BadRequestError(InvalidInputError):
 
 
 class RouterNotFoundError(NotFoundError):
-    """No such router, or not the caller's."""
+    """The router does not exist or is not visible to the caller."""
 
 
 class RouterInUseError(ConflictError):
@@ -52,7 +52,7 @@ class IpAddressInUseError(ConflictError):
 
 
 class FloatingIPNotFoundError(NotFoundError):
-    """No such floating IP, or not the caller's."""
+    """The floating IP does not exist or is not visible to the caller."""
 
 
 class ExternalGatewayForFloatingIPNotFoundError(NotFoundError):

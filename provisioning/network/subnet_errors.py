@@ -4,11 +4,11 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 
 
 class SubnetPoolNotFoundError(NotFoundError):
-    """No such subnet pool, or not the caller's."""
+    """The subnet pool does not exist or is not visible to the caller."""
 
 
 class AddressScopeNotFoundError(NotFoundError):
-    """No such address scope, or not the caller's."""
+    """The address scope does not exist or is not visible to the caller."""
 
 
 class SubnetInUseError(ConflictError):

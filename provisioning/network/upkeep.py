@@ -31,13 +31,16 @@ def forget_released() -> None:
 
 @periodic("network.follow_subnets", every=60.0)
 def follow_subnets() -> None:
-    """Give ports their self-configured addresses of a subnet that was created at the same time as the ports."""
+    """Give ports the addresses that their guests derive on a subnet that was created at the same time as the ports."""
     stateless.follow_lately()
 
 
 @periodic("network.forget_tags", every=600.0)
 def forget_tags() -> None:
-    """Delete tags of ports that were deleted with servers, routers and floating IPs; others go with their record."""
+    """Delete tags of records that no longer exist.
+
+    Ports of servers, routers and floating IPs are deleted without their tags; other records are deleted with them.
+    """
     gone = Tag.objects.all()
     for model in (AddressGroup, AddressScope, FloatingIP, Network, Port, Router, SecurityGroup, SecurityGroupRule,
                   Subnet, SubnetPool):  # fmt: skip

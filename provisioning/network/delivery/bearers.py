@@ -12,9 +12,10 @@ from provisioning.network.models import Router
 
 
 def bearer(router: Router, hosts: Sequence[Host]) -> str:
-    """Return the host's name: the previous one while it is in ``hosts`` and either is alive or no other host is.
+    """Choose the host that has a router's external address; return its name, or "" if there are no hosts.
 
-    A change is written to ``router.host``, and the router's floating IPs are marked.  Empty if there are no hosts.
+    The previous host is kept while it is in ``hosts``, unless it is down and another host is up. A change is written to
+    ``router.host``, and the router's floating IPs are marked.
     """
     now = timezone.now()
     alive = [host.name for host in hosts if is_alive(host, now)]

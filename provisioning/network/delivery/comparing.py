@@ -1,11 +1,11 @@
 """Compares the documents that a host has with the records.
 
-The records are authoritative.  A host that has a newer document than it was sent proves that records were lost (a
-backup was restored, or a failure took the last transactions).  Its generation is recorded, and the document of the
-records is sent again with a higher one.
+The records are authoritative. A host with a newer document than the records contain proves that records were lost (a
+backup was restored, or a failure took the last transactions). The host's generation is recorded, and the document of
+the records is sent again with a higher generation.
 
-A host is not trusted with other tenants' data: a document that it was never sent, or was commanded to forget, counts
-only with the control plane's signature (``proofs``).
+A host is not trusted with other tenants' data. A document that it was never sent, or was commanded to forget, counts
+only if the control plane has signed it (``proofs``).
 """
 
 import logging
@@ -27,9 +27,9 @@ from provisioning.network.models import Delivery
 log = logging.getLogger(__name__)
 
 MOST_UNKNOWN = 1_000
-"""The limit of documents of one kind that a host, which is not trusted, may report and no record knows."""
+"""Maximum number of documents of one kind that are accepted from a host, which is not trusted, without a record."""
 LOST_AFTER = timedelta(minutes=2)
-"""A missing result of a command is lost after this time; normally it arrives within seconds."""
+"""Time after which the missing result of a command counts as lost; normally it arrives within seconds."""
 KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)
 """Kinds of documents that a guest needs to keep its address and its rules.
 
@@ -40,7 +40,8 @@ A host always forgets routers and floating IPs without a record: their addresses
 def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
     """Reconcile the deliveries of one kind with the documents that a host reports, in the caller's transaction.
 
-    ``complete`` (a ``Hello``): the host has no others.  Otherwise the report may be older than the last delivery.
+    ``complete``: the report is a ``Hello``, which contains all documents of the host. Other reports may be older than
+    the last delivery.
     """
     rows = _locked(kind, host_id)
     unknown = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
@@ -73,8 +74,9 @@ def _locked(kind: str, host_id: uuid.UUID) -> list[Delivery]:
 
 
 def _is_used(row: Delivery, owned: Owned | None) -> bool:
-    """Return whether a guest of the host uses the spec of this delivery, and the host may still have the spec: it was
-    sent, and its deletion was not.
+    """Return whether a guest of the host uses the document of this delivery, and the host may still have the document.
+
+    The host may have it if it was sent and the host was not commanded to forget it.
     """
     if owned is None or not owned.in_use or row.kind not in KEPT_FOR_GUESTS:
         return False

@@ -50,7 +50,8 @@ Documents = Mapping[uuid.UUID, ApplyRequest]
 def of(kind: str, subject_id: uuid.UUID) -> Documents:
     """Return the command for each host that needs the subject; empty if it was deleted or no host needs it.
 
-    May write: allocates the hosts' own addresses on external networks, and chooses the host of a router's own.
+    May write: allocates each host's own address on an external network, and chooses the host of a router's external
+    address.
     """
     return _BY_KIND[kind](subject_id, Needs())
 

@@ -65,7 +65,7 @@ class DocumentHandler(SubjectHandler[Told]):
 
 
 class NetworkHandler(DocumentHandler):
-    """Networks.  A ``Hello`` also marks the host itself."""
+    """Handler of networks. A ``Hello`` also marks the host, so that the host gets everything that it needs."""
 
     kind = NETWORK
     model = Network
@@ -81,21 +81,21 @@ class NetworkHandler(DocumentHandler):
 
 
 class RouterHandler(DocumentHandler):
-    """Routers."""
+    """Handler of routers."""
 
     kind = ROUTER
     model = Router
 
 
 class FloatingIpHandler(DocumentHandler):
-    """Floating IPs."""
+    """Handler of floating IPs."""
 
     kind = FLOATING_IP
     model = FloatingIP
 
 
 class SecurityGroupHandler(DocumentHandler):
-    """Security groups."""
+    """Handler of security groups."""
 
     kind = SECURITY_GROUP
     model = SecurityGroup

@@ -23,7 +23,7 @@ from provisioning.network.models import Delivery, DeliveryMark, Router
 log = logging.getLogger(__name__)
 
 LOST_AFTER = timedelta(minutes=2)
-"""A mark of this age has lost its job."""
+"""Age at which the job of a mark counts as lost, so that another job is queued."""
 MOST_TRIES = 8
 
 
@@ -31,7 +31,8 @@ MOST_TRIES = 8
 def deliver(subjects: Sequence[tuple[str, str]]) -> None:
     """Send the documents of marked subjects, and everything that marked hosts need.
 
-    After a failure each of several marks gets its own job, so that none holds up the others.
+    If this fails for several marks together, each of them gets its own job, so that one of them cannot block the
+    others.
     """
     wanted = [(kind, uuid.UUID(key)) for kind, key in subjects]
     try:

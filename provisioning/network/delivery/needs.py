@@ -97,7 +97,7 @@ _FLOATING_IPS = Prepared(_floating_ips, host=CharField(), ports=Ids(), routers=I
 class Needs:
     """Finds the hosts that need a subject, and the subjects that a host needs; for one transaction.
 
-    ``kept``: include the subjects that hosts keep for guests that no record places there.
+    ``kept``: include the subjects that a host keeps for guests that the records do not place on the host.
     """
 
     def __init__(self, *, kept: bool = True) -> None:
@@ -114,7 +114,7 @@ class Needs:
 
     @cached_property
     def _kept(self) -> list[tuple[str, uuid.UUID, uuid.UUID]]:
-        """Return kind, subject and host of everything that hosts keep for guests without a placement."""
+        """Return the kind, subject id and host id of everything that hosts keep for guests without a placement."""
         if not self._with_kept:
             return []
         return _KEPT()
@@ -126,13 +126,13 @@ class Needs:
 
     @cached_property
     def _legs(self) -> list[tuple[uuid.UUID, uuid.UUID]]:
-        """Return router and network of each router interface."""
+        """Return the router id and network id of each router interface."""
         return [(router, network) for router, network in _LEGS() if router]
 
     def connected(self, network_ids: Iterable[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-        """Return the networks that routers connect to these, including these, and those routers.
+        """Return these networks with all networks that routers connect to them, and the routers.
 
-        Gateways connect nothing: an external network is outside the cloud.
+        Gateways are not followed: an external network is outside the cloud.
         """
         networks, routers = set(network_ids), set()
         joined: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
@@ -148,8 +148,9 @@ class Needs:
         return networks, routers
 
     def of_network(self, network: Network) -> list[Host]:
-        """Return the hosts of guests on the network and on networks connected to it; for an external network also the
-        hosts of the routers whose gateway is on it.
+        """Return the hosts of guests on the network and on networks connected to it.
+
+        For an external network, the hosts of the routers whose gateway is on it are added.
         """
         networks, _ = self.connected([network.id])
         hosts = self._with_guests(networks)
@@ -166,10 +167,10 @@ class Needs:
         return self._named({*_HOSTS_OF_GROUP(group=group_id), *self._kept_by(SECURITY_GROUP, [group_id])})
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
-        """Return the hosts that must know the floating IP, the one that holds it first.
+        """Return the hosts that need the floating IP; the first host serves its address.
 
-        The host of its port holds it.  If it only forwards ports, or if the fixed address may move between guests, the
-        host with the router's external address holds it, and the hosts of the guests follow.
+        This is the host of its port. If the floating IP only forwards ports, or if the fixed address may move between
+        guests, it is the host with the router's external address, followed by the hosts of the guests.
         """
         if floating.fixed_port_id is not None:
             ports = Port.objects.filter(id=floating.fixed_port_id)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def agent_gateways(network: Network, hosts: Sequence[Host]) -> Mapping[uuid.UUID, ServicePort]:
-    """Return each host's port on an external network; creates missing ports, and deletes those of other hosts.
+    """Return host id → the host's port on an external network. Creates missing ports, and deletes ports of other hosts.
 
     A host gets no port if no address is free: its guests then reach the network only by floating IPs.
     """

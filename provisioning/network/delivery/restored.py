@@ -13,9 +13,10 @@ from provisioning.network.models import Delivery
 
 
 def raise_numbers() -> Iterable[str]:
-    """Raise the generation of every document, so that each host accepts the version of the records.
+    """Increase the generation of every document, so that each host accepts the version of the records.
 
-    Commands of the backup are withdrawn: a host that has since finished one does not report its result again.
+    Unfinished commands are withdrawn: a host that has finished one of them since the backup does not report its result
+    again. Yields a sentence for the operator.
     """
     rows = Delivery.objects.all()
     many = rows.update(copied=Coalesce("copied", "generation"), generation=F("generation") + LEAP)

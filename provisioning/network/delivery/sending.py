@@ -37,7 +37,7 @@ from provisioning.network.models import Delivery, DeliveryMark
 log = logging.getLogger(__name__)
 
 UNKNOWN = "?"
-"""The digest of a delivery that no longer counts: its document is sent again."""
+"""Digest of a delivery whose document must be sent again; it equals no document's digest."""
 LEAP = 1_000
 """Added to the generation when a host rejects it as outdated without reporting its own."""
 HIGHEST = 2**62
@@ -50,8 +50,9 @@ ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 def take(subjects: Iterable[Marked]) -> None:
     """Delete marks, then send the documents of their subjects.
 
-    The order matters: a concurrent change marks the subject again.  A router's change also changes its networks, and
-    the hosts of its guests may need other networks.  Marked hosts come last, when they have most of what they need.
+    Marks are deleted first, so that a concurrent change marks its subject again. The documents of a changed router's
+    networks are also sent, and its guests' hosts get the networks that they need now. Marked hosts come last, when they
+    already have most documents.
     """
     wanted = list(subjects)
     for kind, key in wanted:
@@ -80,7 +81,7 @@ _TOLD = Prepared(
 
 
 def bring_host(host_id: uuid.UUID) -> None:
-    """Send a host everything that it needs and lacks, and let it forget everything that it no longer needs."""
+    """Send a host the documents that it needs and lacks, and the commands to forget those that it no longer needs."""
     host = _TOLD_HOST.first(host=host_id)
     if host is None:
         return

@@ -1,4 +1,4 @@
-"""RBAC policies, which share a project's records with others, and tags."""
+"""RBAC policies, which share a project's records with other projects, and tags."""
 
 import uuid
 

@@ -1,6 +1,6 @@
 """Neutron's view of hosts: agents, availability zones and service providers.
 
-One agent on each host does the work of four Neutron agents; each of its parts is shown as the Neutron agent.
+The agent of a host does the work of four Neutron agents, and the Networking API shows it as these four.
 """
 
 import uuid
@@ -26,7 +26,7 @@ _NAMES = uuid.UUID("0d3c6f0e-6b5f-4a5a-8d77-6f0a3d6f7c11")
 
 @dataclass(frozen=True, slots=True)
 class AgentType:
-    """One of Neutron's agents: its type, program and topic, and whether it belongs to a zone."""
+    """One of Neutron's agents: its type, program and topic, and whether it has an availability zone."""
 
     agent_type: str
     binary: str
@@ -44,7 +44,7 @@ TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A part of a host's agent; ``configurations`` counts the resources that were sent to the host."""
+    """One of the four Neutron agents of a host; ``configurations`` counts the resources that were sent to the host."""
 
     id: uuid.UUID
     agent_type: str
@@ -92,7 +92,7 @@ def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent
 
 
 def agent(context: RequestContext, identity: str, *, all_projects: bool = False) -> Agent:
-    """Return one agent; raises AgentNotFoundError."""
+    """Return one agent. Raises AgentNotFoundError."""
     wanted = read_id(identity)
     for each in agents(context):
         if each.id == wanted:

@@ -52,7 +52,7 @@ def availabilities(
 
 
 def availability(context: RequestContext, identity: str, *, all_projects: bool = False) -> Availability:
-    """Return the addresses of one network; raises NetworkNotFoundError."""
+    """Return the addresses of one network. Raises NetworkNotFoundError."""
     network = network_for(context, identity, all_projects=all_projects)
     return _of(network, _used([network.id]), (4, 6))
 

@@ -48,9 +48,10 @@ def dns_assignment(port: Port) -> list[dict[str, str]]:
 
 
 def project_domain(port: Port, network: Network, *, shared: bool) -> str:
-    """Return a project's domain on a network that is ``shared`` with other projects: a label of the project's id, which
-    no user can choose, before the network's domain.  Empty on other networks, which need no more than their own domain.
+    """Return the domain of a port's project on a network that is ``shared`` with other projects; empty on other
+    networks.
 
-    Twelve digits: with the whole id most guests' names would exceed the limit of Linux (64 characters).
+    The domain begins with the first twelve digits of the project's id, a label that no user can choose. With the whole
+    id, most guests' names would exceed the limit of Linux (64 characters).
     """
     return f"{port.project_id.hex[:12]}.{network.domain}" if shared else ""

@@ -196,8 +196,10 @@ _GROUP_NAMES = Prepared(
 
 
 def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]:
-    """Return an instance's interfaces in order, as they are sent to its host, with the ids of their security groups
-    (rules are sent separately); interfaces that are being detached only if ``leaving``.
+    """Return an instance's interfaces in order, as they are sent to its host.
+
+    Security groups are given by their ids, because rules are sent separately. Interfaces that are being detached are
+    included only if ``leaving``.
     """
     ports = [port for port in _PORTS(device_id=instance_id) if leaving or not port.leaving]
     if not ports:
@@ -287,7 +289,7 @@ def _port_ref(
 
 
 def _network_ref(network: Network, subnets: Sequence[Subnet]) -> NetworkRef:
-    """Return a network with its subnets; it also contains the fields of the first subnet, if it has any."""
+    """Return a network with its subnets. The fields of the first subnet, if any, are also fields of the network."""
     first = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id), default=None)
     return NetworkRef(
         id=str(network.id),

@@ -29,13 +29,13 @@ class Interface(TypedDict):
     port_id: str | None
     fixed_ip: str | None
     anywhere: NotRequired[str]
-    """Set for a network that only the caller's rights allow."""
+    """Set if the project may not use the network, but the caller may (``network_by_rights``)."""
 
 
 def interface_for(
     context: RequestContext, network_id: str | None, port_id: str | None, fixed_ip: str | None
 ) -> Interface:
-    """Return the interface that a server of the caller's project is to get; by default on the project's only network.
+    """Return the requested interface for a server of the caller's project; by default on the project's only network.
 
     Raises NetworkNotFoundError, ExternalNetworkAttachForbiddenError, PortNotFoundError, ConflictError for a port or an
     address in use, and InvalidInputError for an address outside the network, a port without an address, and if no
@@ -55,7 +55,10 @@ def interface_for(
 
 
 def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:
-    """Return the project's group with this id or name; SecurityGroupNotFoundError, ConflictError for several."""
+    """Return the project's group with this id or name.
+
+    Raises SecurityGroupNotFoundError, and ConflictError if several groups have this name.
+    """
     rows = security_groups_for(context).prefetch_related(None)
     by_id = rows.filter(pk=read_id(wanted) or NOBODY).first()
     if by_id is not None:

@@ -12,7 +12,7 @@ from provisioning.network.selectors.records import ports_for, security_groups_fo
 
 
 def check_one_kind(groups: Iterable[SecurityGroup]) -> None:
-    """Reject stateful together with stateless groups on one port; SecurityGroupConflictError."""
+    """Reject stateful together with stateless groups on one port. Raises SecurityGroupConflictError."""
     if len({group.stateful for group in groups}) > 1:
         msg = "Cannot apply both stateful and stateless security groups on the same port at the same time"
         raise SecurityGroupConflictError(f"Error {msg} while attempting the operation.", field="security_groups")

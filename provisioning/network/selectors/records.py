@@ -58,7 +58,7 @@ WORDS: dict[type[NotFoundError], str] = {
     SecurityGroupRuleNotFoundError: "Security group rule {} does not exist",
     AddressGroupNotFoundError: "Address group {} could not be found.",
 }
-"""Neutron's messages."""
+"""Error → Neutron's message."""
 M = TypeVar("M", bound=Model)
 RowsFor = Callable[[Viewer], QuerySet[M]]
 """A selector of this package, which returns the records of one kind that its caller sees."""
@@ -89,12 +89,15 @@ def named_first(rows: QuerySet[M], *before: OrderBy) -> QuerySet[M]:
 
 
 def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
-    """Return one network; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one network. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(networks_for, context, identity, NetworkNotFoundError, all_projects=all_projects)
 
 
 def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Network:
-    """Return a network that the project may create ports on; NotFoundError, ForbiddenError if it only sees it."""
+    """Return a network that the project may create ports on.
+
+    Raises NotFoundError, and ForbiddenError for an external network that the project sees but may not use.
+    """
     seen = network_for(context, identity)
     if not is_usable(context.project_id or NOBODY, seen.pk):
         raise ForbiddenError(f"Network {seen.id} is external: it is for routers and floating IPs, not for ports.")
@@ -102,9 +105,9 @@ def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Ne
 
 
 def network_by_rights(context: RequestContext, identity: str | None, *, field: str) -> Network | None:
-    """Return a network for guests that only the caller's rights allow; None if it does not exist.
+    """Return a network for guests that the project may not use, but the caller may; None if the caller does not see it.
 
-    Operators may use networks of every project, and ``network:attach_external_network`` allows external ones.  Raises
+    Operators may use networks of every project, and ``network:attach_external_network`` allows external ones. Raises
     ExternalNetworkAttachForbiddenError, and InvalidInputError for a network that has no subnets or is down.
     """
     seen = one_of(networks_for, context, identity or "", all_projects=True)
@@ -131,7 +134,10 @@ def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
 
 
 def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[Network]:
-    """Return these networks of a project, by its id and the id's text: both may be parameters of a prepared query."""
+    """Return the networks that guests of a project can be attached to, as ``usable_networks_for``.
+
+    The project is given by its id and the id's text without dashes; both may be parameters of a prepared query.
+    """
     mine = Network.objects.filter(usable(project_id, project))
     return mine.filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
 
@@ -159,7 +165,7 @@ def _on_own_network(viewer: Viewer) -> Q:
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
-    """Return one subnet; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one subnet. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(subnets_for, context, identity, SubnetNotFoundError, all_projects=all_projects)
 
 
@@ -183,7 +189,7 @@ def subnet_pools_for(context: RequestContext | Viewer, *, all_projects: bool = F
 
 
 def subnet_pool_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> SubnetPool:
-    """Return one subnet pool; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one subnet pool. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(subnet_pools_for, context, identity, SubnetPoolNotFoundError, all_projects=all_projects)
 
 
@@ -195,7 +201,7 @@ def address_scopes_for(context: RequestContext | Viewer, *, all_projects: bool =
 def address_scope_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressScope:
-    """Return one address scope; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one address scope. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(address_scopes_for, context, identity, AddressScopeNotFoundError, all_projects=all_projects)
 
 
@@ -225,7 +231,7 @@ def visible_ports_for(context: RequestContext | Viewer, *, all_projects: bool = 
 
 
 def visible_port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
-    """Return one port that ``visible_ports_for`` lists; PortNotFoundError."""
+    """Return one port that ``visible_ports_for`` lists. Raises PortNotFoundError."""
     return _one(visible_ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
@@ -237,7 +243,7 @@ def device_ids_at(context: RequestContext, address: str, *, begins: bool = False
 
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
-    """Return one port; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one port. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
@@ -255,7 +261,7 @@ def security_groups_to_choose(context: RequestContext) -> list[SecurityGroup]:
 def chosen_security_groups(
     context: RequestContext, ids: Collection[uuid.UUID], *, all_projects: bool = False
 ) -> list[SecurityGroup]:
-    """Return the groups with these ids, own and shared ones; NotFoundError for the first id without a group."""
+    """Return the groups with these ids, own and shared ones. Raises NotFoundError for the first id without a group."""
     found = {row.pk: row for row in security_groups_for(context, all_projects=all_projects).filter(pk__in=ids)}
     for identity in ids:
         if identity not in found:
@@ -266,7 +272,7 @@ def chosen_security_groups(
 def security_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroup:
-    """Return one group; NotFoundError if it does not exist or is not visible to the caller."""
+    """Return one group. Raises NotFoundError if it does not exist or is not visible to the caller."""
     return _one(security_groups_for, context, identity, SecurityGroupNotFoundError, all_projects=all_projects)
 
 
@@ -281,7 +287,7 @@ def security_group_rules_for(
 def security_group_rule_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroupRule:
-    """Return one rule; NotFoundError if it does not exist or belongs to another project."""
+    """Return one rule. Raises NotFoundError if it does not exist or belongs to another project."""
     return _one(security_group_rules_for, context, identity, SecurityGroupRuleNotFoundError, all_projects=all_projects)
 
 
@@ -293,7 +299,7 @@ def address_groups_for(context: RequestContext | Viewer, *, all_projects: bool =
 def address_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressGroup:
-    """Return one group; AddressGroupNotFoundError if it does not exist or is not visible to the caller."""
+    """Return one group. Raises AddressGroupNotFoundError if it does not exist or is not visible to the caller."""
     return _one(address_groups_for, context, identity, AddressGroupNotFoundError, all_projects=all_projects)
 
 

@@ -25,12 +25,12 @@ MAX_INTERFACES = 8
 
 
 def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
-    """Convert the networks of a launch request to ``[{"network_id", "port_id", "fixed_ip"}]``, one for each interface,
-    ids with dashes.
+    """Return the interfaces of a launch request, each as ``{"network_id", "port_id", "fixed_ip"}`` with dashes in the
+    ids.
 
     None and ``auto`` choose the only usable network (if there is none, None returns no interfaces and ``auto`` raises
-    an error); ``none`` returns no interfaces.  ``anywhere`` marks a network that only the caller's rights allow.
-    ``count``: number of instances in the request, which cannot share a port or an address.
+    an error); ``none`` returns no interfaces. The key ``anywhere`` is set for a network that the project may not use,
+    but the caller may. ``count``: number of instances in the request, which cannot share a port or an address.
 
     Raises InvalidInputError for ``networks``, AmbiguousNetworkError if several networks are usable,
     ExternalNetworkAttachForbiddenError.
@@ -56,8 +56,8 @@ def security_group_ids_for(
 ) -> list[str]:
     """Return the ids, with dashes, of the project's groups with these names or ids, each once.
 
-    Without groups the list is empty, which means the default group; likewise for ``default`` before that group exists.
-    ``interfaces``: those of the same request.  Raises InvalidInputError for ``security_groups``,
+    The result is empty if no groups are requested, or only ``default`` before this group exists; it then means the
+    default group. ``interfaces``: the interfaces of the same request. Raises InvalidInputError for ``security_groups``,
     SecurityGroupConflictError for stateful together with stateless groups, SecurityGroupCannotBeAppliedError if one of
     the interfaces would get a port without port security.
     """

@@ -25,7 +25,7 @@ def routers_for(context: RequestContext | Viewer, *, all_projects: bool = False)
 
 
 def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Router:
-    """Return one router; RouterNotFoundError if it does not exist or belongs to another project."""
+    """Return one router. Raises RouterNotFoundError if it does not exist or belongs to another project."""
     found = one_of(routers_for, context, identity, all_projects=all_projects)
     if found is None:
         raise RouterNotFoundError(f"Router {identity} could not be found")
@@ -63,7 +63,7 @@ def floating_ips_for(context: RequestContext | Viewer, *, all_projects: bool = F
 
 
 def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> FloatingIP:
-    """Return one floating IP; FloatingIPNotFoundError if it does not exist or belongs to another project."""
+    """Return one floating IP. Raises FloatingIPNotFoundError if it does not exist or belongs to another project."""
     found = one_of(floating_ips_for, context, identity, all_projects=all_projects)
     if found is None:
         raise FloatingIPNotFoundError(f"Floating IP {identity} could not be found")
@@ -89,7 +89,7 @@ def port_forwardings_of(floating: FloatingIP) -> QuerySet[PortForwarding]:
 
 
 def port_forwarding_for(floating: FloatingIP, identity: str | uuid.UUID) -> PortForwarding:
-    """Return a forwarding of a floating IP; PortForwardingNotFoundError."""
+    """Return a forwarding of a floating IP. Raises PortForwardingNotFoundError."""
     found = floating.port_forwardings.select_related("internal_port").filter(pk=read_id(identity) or NOBODY).first()
     if found is None:
         raise PortForwardingNotFoundError(f"Port Forwarding {identity} could not be found.")

@@ -15,13 +15,13 @@ from provisioning.network.selectors.visibility import own
 
 PRIVATE = netaddr.IPNetwork("10.0.0.0/8")
 SIZE = 256
-"""Addresses of a /24."""
+"""Number of addresses of a /24."""
 
 
 def free_range(context: RequestContext) -> str:
     """Return a private /24 that overlaps none of the subnets that the project sees; empty if there is none.
 
-    10.0.0.0/24 is left out, because home networks often use it.
+    10.0.0.0/24 is never returned, because home networks often use it.
     """
     cidrs = subnets_for(context).filter(ip_version=4).values_list("cidr", flat=True)
     taken = sorted((each.first, each.last) for each in map(netaddr.IPNetwork, cidrs))
@@ -47,7 +47,10 @@ def addresses_used(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
 
 
 def ports_on(context: RequestContext, network: Network) -> QuerySet[Port]:
-    """Return the ports on a network, the oldest first: the project's, and on its own networks also the cloud's."""
+    """Return the project's ports on a network, the oldest first.
+
+    On a network of the project, the ports that the cloud has created are included.
+    """
     mine = Port.objects.filter(own(context), network=network)
     if network.project_id == context.project_id:
         mine = mine | Port.objects.filter(network=network, device_owner__startswith="network:")

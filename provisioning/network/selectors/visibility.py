@@ -37,7 +37,9 @@ SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The project and the rights of a caller; in a prepared query the ids are parameters, for any caller."""
+    """The project and the rights of a caller. In a prepared query the ids are parameters, so that it serves all
+    callers.
+    """
 
     project_id: uuid.UUID | Value
     project: str | Value
@@ -80,9 +82,10 @@ def own(context: RequestContext | Viewer) -> Q:
 
 
 def shared_with(project: str | Value, kind: str, *actions: str, row: str = "pk") -> Q:
-    """Match records of this kind that a policy shares with this project itself, given by its id without dashes.
+    """Match records of this kind that a policy shares with this project in particular, not with all projects.
 
-    ``actions``: only policies with these actions, by default all; ``row``: the path to the record's id.
+    ``project``: the id without dashes; ``actions``: only policies with these actions, by default all; ``row``: the path
+    to the record's id.
     """
     found = RbacPolicy.objects.filter(object_type=kind, object_id=OuterRef(row), target_project=project)
     return Q(Exists(found.filter(action__in=actions) if actions else found))
@@ -101,9 +104,9 @@ def shared_with_caller(context: RequestContext | Viewer, kind: str, path: str = 
 
 
 def shared_with_others(path: str = "") -> Q:
-    """Match networks shared with any project but the owner, independent of the caller: guests' names contain the
-    project.
+    """Match networks that are shared with any project other than their owner.
 
+    The result does not depend on the caller, because the names of guests on such networks contain their project.
     ``path``: the path to the network, such as ``network__``.
     """
     owner = Replace(Cast(OuterRef(f"{path}project_id"), CharField()), Value("-"), Value(""))

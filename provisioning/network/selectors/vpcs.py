@@ -31,15 +31,15 @@ class VpcNetwork:
 
     network: Network
     cidr: str | None
-    """The range that it was created with by EC2; None for a network of the Networking API."""
+    """The range that EC2 created the network with; None for a network of the Networking API."""
     subnets: Sequence[Subnet]
-    """The oldest first."""
+    """The network's subnets, the oldest first."""
     routers: list[Router] = field(default_factory=list)
-    """The caller's routers on it, the main one first."""
+    """The caller's routers on the network, the main router first."""
 
     @property
     def cidrs(self) -> list[str]:
-        """Its IPv4 ranges: the one from EC2, or those of its subnets."""
+        """The IPv4 ranges: the one from EC2, or those of the subnets."""
         return [self.cidr] if self.cidr else [each.cidr for each in self.subnets if each.ip_version == 4]
 
     @property
@@ -62,7 +62,7 @@ class Table:
 
     @property
     def main_of(self) -> list[VpcNetwork]:
-        """The VPCs whose main route table it is."""
+        """The VPCs whose main route table this is."""
         return [vpc for vpc in self.vpcs if vpc.main is not None and vpc.main.id == self.router.id]
 
 
@@ -72,7 +72,7 @@ def vpc_networks_for(context: RequestContext) -> QuerySet[Network]:
 
 
 def vpc_subnets_for(context: RequestContext) -> QuerySet[Subnet]:
-    """Return the subnets of those networks."""
+    """Return the subnets that the caller sees on its VPCs."""
     return subnets_for(context).filter(network__in=vpc_networks_for(context)).select_related("network")
 
 
@@ -160,9 +160,11 @@ def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
 
 
 def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | None = None) -> list[InternetGateway]:
-    """Return the project's internet gateways, the oldest first: those created by EC2, and one for each router that the
-    Networking API has connected.  Some of the latter are not stored: they have the ids and times of their routers.
-    ``router_ids``: only the gateways of these routers.
+    """Return the project's internet gateways, the oldest first.
+
+    EC2 has created some of them. The others stand for routers that the Networking API has connected to an external
+    network; such a gateway may not be stored, and then has the id and time of its router. ``router_ids``: only the
+    gateways of these routers.
     """
     rows = (
         InternetGateway.objects.filter(own(context))
@@ -213,6 +215,6 @@ def default_group_ids(network_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, 
 
 
 def vpc_of_groups(group_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
-    """Return group → the network whose VPC it was created in, for groups that have one."""
+    """Return group → the network in whose VPC the group was created, for groups that were created in a VPC."""
     rows = GroupVpc.objects.filter(group__in=group_ids)
     return dict(rows.values_list("group_id", "network_id"))

@@ -1,4 +1,4 @@
-"""Connections of a guest's port to external networks, for floating IPs, and what a port without one lacks."""
+"""Connections of a guest's port to external networks, for floating IPs, and what prevents a connection."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,16 @@ from provisioning.network.selectors.routing import external_networks_for, floati
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The first obstacle to a floating IP of a port.
+    """The first obstacle to a floating IP of a port. ``what`` is one of these:
 
-    ``what``: ``address`` (no IPv4 address), ``external`` (no external network), ``gateway_ip`` (the subnet has no
-    gateway address), ``router`` (none on the subnet, and the project has none), ``interface`` (none on the subnet, but
-    the project has one with an external gateway), ``gateway`` (the router on the subnet has none).  ``router`` and
-    ``subnet`` are those concerned; ``mine``: whether the project may remove the obstacle.
+    * ``address``: the port has no IPv4 address.
+    * ``external``: there is no external network.
+    * ``gateway``: the router on the subnet has no external gateway.
+    * ``gateway_ip``: the subnet has neither a router nor a gateway address.
+    * ``interface``: the subnet has no router, but the project has a router with an external gateway.
+    * ``router``: the subnet has no router, and the project has no router with an external gateway.
+
+    ``subnet`` and ``router``: the affected ones; ``mine``: whether the project may remove the obstacle.
     """
 
     what: str
@@ -32,7 +36,8 @@ class Missing:
 class WaysOut:
     """The external networks that routers connect to a port's IPv4 addresses, and the project's floating IPs on them.
 
-    ``free`` are not associated; ``taken`` are associated with other ports; ``missing`` is set without a network.
+    ``free`` are not associated; ``taken`` are associated with other ports; ``missing``: the obstacle if there are no
+    networks.
     """
 
     addresses: Sequence[str]
@@ -43,7 +48,7 @@ class WaysOut:
 
 
 def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
-    """Return the ways to associate floating IPs with a port of the project."""
+    """Return the networks and floating IPs that can be associated with a port of the project."""
     fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
     led = _led(row.subnet_id for row in fixed)
     wanted = {network for networks in led.values() for network in networks}

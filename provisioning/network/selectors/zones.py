@@ -17,7 +17,7 @@ def zoned_hosts() -> QuerySet[Host]:
 
 
 def check_zones(names: Sequence[str]) -> None:
-    """Reject the name of a zone without hosts; AvailabilityZoneNotFoundError."""
+    """Reject the name of a zone without hosts. Raises AvailabilityZoneNotFoundError."""
     known = set(zoned_hosts().values_list("availability_zone", flat=True)) if names else set()
     for name in names:
         if name not in known:

@@ -52,7 +52,7 @@ def update_address_group(
 
 @when_broken_off
 def delete_address_group(group: AddressGroup, revision: int | None = None) -> None:
-    """Delete a group; AddressGroupInUseError while rules refer to it, RevisionNumberConstraintFailedError."""
+    """Delete a group. Raises AddressGroupInUseError while rules refer to it, RevisionNumberConstraintFailedError."""
     with transaction.atomic():
         group = records.lock_to_delete(group, revision)
         if group.rules.exists() or DefaultSecurityGroupRule.objects.filter(remote_address_group=group).exists():

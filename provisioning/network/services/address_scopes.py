@@ -32,7 +32,7 @@ def create_address_scope(
 @when_broken_off
 @transaction.atomic
 def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revision: int | None = None) -> AddressScope:
-    """Update a scope; AddressScopeUpdateError if a shared scope would no longer be shared."""
+    """Update a scope. Raises AddressScopeUpdateError if a shared scope would no longer be shared."""
     row = records.lock(scope, revision)
     if row.shared and changes.get("shared") is False:
         msg = f"Unable to update address scope {row.id} : Shared address scope can't be unshared."

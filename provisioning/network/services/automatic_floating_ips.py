@@ -1,6 +1,7 @@
 """Floating IPs that new servers get automatically (NOVELLA_AUTO_FLOATING_IP); each is deleted with its server.
 
-One is allocated with the launch, so that a full quota refuses the launch itself, and associated when the ports exist.
+The launch allocates the floating IP, so that a full quota refuses the launch itself. It is associated when the server's
+ports exist.
 """
 
 import logging
@@ -24,16 +25,16 @@ log = logging.getLogger(__name__)
 def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network | None:
     """Return the external network from which a server with these interfaces gets a floating IP.
 
-    None if servers get none, or if no router connects one of its networks to that network.  ``requested`` is as in
-    ``ports.allocate``.
+    None if the setting is empty, or if no router connects one of the server's networks to the external network.
+    ``requested``: the interfaces, as in ``ports.allocate``.
     """
     network = _named_network()
     return network if network is not None and _leads_to(network, requested) else None
 
 
 def _named_network() -> Network | None:
-    """Return the external network that NOVELLA_AUTO_FLOATING_IP specifies; None if it specifies none, or not exactly
-    one.
+    """Return the external network in NOVELLA_AUTO_FLOATING_IP; None if the setting is empty or matches no single
+    network.
     """
     name = settings.AUTO_FLOATING_IP
     if not name:
@@ -48,7 +49,7 @@ def _named_network() -> Network | None:
 
 
 def led_automatically(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of these networks on which new servers get a floating IP; at most two queries."""
+    """Return the networks among ``ids`` on which new servers get a floating IP; at most two queries."""
     network = _named_network()
     if network is None:
         return set()
@@ -73,8 +74,9 @@ _WAITING = Prepared(
 
 
 def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
-    """Associate the floating IP that was allocated for a server with its first suitable address, in the caller's
-    transaction; it stays unassociated if there is none.
+    """Associate the floating IP that was allocated for a server with the first suitable address of its ports.
+
+    Runs in the caller's transaction. Without a suitable address, the floating IP stays unassociated.
     """
     for floating in _WAITING(instance_id=instance_id):
         for port in ports:

@@ -74,7 +74,7 @@ def remote_group_of(rule: DefaultSecurityGroupRule, group: SecurityGroup) -> Sec
 def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRule:
     """Create a rule; ``values`` are Neutron's attributes, ``remote_group_id`` an id or ``PARENT``.
 
-    Raises what ``flows.checked`` raises, DefaultSecurityGroupRuleExistsError, InvalidInputError.
+    Raises the errors of ``flows.checked``, DefaultSecurityGroupRuleExistsError, InvalidInputError.
     """
     said = {name: values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")}
     flow = flows.checked(str(values["direction"]), str(values["ethertype"]), *said.values())  # type: ignore[arg-type]

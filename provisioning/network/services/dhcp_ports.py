@@ -12,10 +12,10 @@ from provisioning.network.services.own_ports import MAX_TRIES, create_own_port
 
 
 def follow(network: Network) -> None:
-    """Allocate an address to the network's DHCP port on every subnet with DHCP, and release those on other subnets.
+    """Give the network's DHCP port an address on every subnet with DHCP, and release its addresses on other subnets.
 
-    The port is created with the first such subnet and deleted with the last; it counts for no quota.  A subnet without
-    a free address gets none.
+    The port is created with the first subnet with DHCP and deleted with the last one; it counts for no quota. On a
+    subnet without a free address, the port has no address.
     """
     wanted = [subnet for subnet in _SUBNETS(network=network.id) if subnet.enable_dhcp]
     port = _PORT.first(network=network.id)
@@ -51,8 +51,10 @@ def _made(network: Network) -> Port:
 
 
 def _give(port: Port, subnet: Subnet) -> None:
-    """Allocate an address to the port: with SLAAC the one derived from its MAC address, otherwise the subnet's highest
-    free one.
+    """Allocate an address of the subnet to the port.
+
+    With SLAAC, this is the address that is derived from the port's MAC address, otherwise the subnet's highest free
+    address.
     """
     for tried in range(1, MAX_TRIES + 1):
         if ipam.is_stateless(subnet):

@@ -42,8 +42,8 @@ def create_floating_ip(
 ) -> FloatingIP:
     """Allocate a floating IP, the lowest free one or ``address``, and associate it with ``port`` if given.
 
-    ``with_instance``: it is deleted with that instance; ``columns``: description, dns_name, dns_domain.  Raises
-    OverQuotaError, OutOfAddressesError, IpAddressInUseError, BadRequestError and as ``associate``.
+    ``with_instance``: the instance that it is deleted with; ``columns``: description, dns_name, dns_domain. Raises
+    OverQuotaError, OutOfAddressesError, IpAddressInUseError, BadRequestError and the errors of ``associate``.
     """
     if not network.external:
         raise _bad(f"Network {network.id} is not a valid external network")
@@ -76,9 +76,9 @@ def update_floating_ip(
     *,
     fixed_address: str | None = None,
 ) -> FloatingIP:
-    """Change ``description``, or associate it with ``port`` (None: disassociate it).
+    """Change the ``description`` of a floating IP, or associate it with ``port`` (None: disassociate it).
 
-    Raises RevisionNumberConstraintFailedError and as ``associate``.
+    Raises RevisionNumberConstraintFailedError and the errors of ``associate``.
     """
     port = changes.get("port")
     with transaction.atomic():
@@ -99,9 +99,9 @@ def update_floating_ip(
 def associate(floating: FloatingIP, port: Port, fixed_address: str | None = None) -> FloatingIP:
     """Associate a floating IP with a port's address, replacing its previous association.
 
-    Raises BadRequestError if the port does not have the address or if none of several is chosen,
-    ExternalGatewayForFloatingIPNotFoundError, FloatingIPPortAlreadyAssociatedError, FipInUseByPortForwardingError,
-    PortHasPortForwardingError.
+    ``fixed_address`` None: the port's only IPv4 address. Raises BadRequestError if the port does not have the address,
+    or has none or several of which none is specified, ExternalGatewayForFloatingIPNotFoundError,
+    FloatingIPPortAlreadyAssociatedError, FipInUseByPortForwardingError, PortHasPortForwardingError.
     """
     return update_floating_ip(floating, {"port": port}, fixed_address=fixed_address)
 
@@ -113,7 +113,7 @@ def disassociate(floating: FloatingIP) -> FloatingIP:
 
 @when_broken_off
 def delete_floating_ip(floating: FloatingIP, revision: int | None = None, *, with_forwardings: bool = False) -> None:
-    """Release a floating IP; ``with_forwardings``: even if it forwards ports.
+    """Delete a floating IP and release its address; ``with_forwardings``: even if it forwards ports.
 
     Raises FipInUseByPortForwardingError while it forwards ports, RevisionNumberConstraintFailedError.
     """
@@ -166,30 +166,30 @@ def belong_to_none(floating: FloatingIP) -> None:
 
 
 def release_floating_ips(instance_id: uuid.UUID) -> None:
-    """Release the floating IPs that were created for an instance."""
+    """Delete the floating IPs that were created for an instance."""
     for floating in FloatingIP.objects.filter(with_instance=instance_id):
         delete_floating_ip(floating, with_forwardings=True)
 
 
 def delete_disassociated(network: Network) -> None:
-    """Release the unassociated floating IPs of an external network that is about to be deleted."""
+    """Delete the unassociated floating IPs of an external network that is about to be deleted."""
     for floating in FloatingIP.objects.filter(network=network, fixed_port=None, port_forwardings=None).order_by("id"):
         delete_floating_ip(floating)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A port and the routers that connect its network to an external one, locked until the transaction ends."""
+    """A port and the routers that connect its network to an external network, locked until the transaction ends."""
 
     port: Port
     network_id: uuid.UUID
     routers: tuple[Router, ...]
 
     def router_to(self, fixed_address: str) -> Router:
-        """Return the router that connects an address of the port; ExternalGatewayForFloatingIPNotFoundError.
+        """Return the router that connects an address of the port to the external network.
 
-        The router with the subnet's gateway address is preferred, because guests answer through it; then the project's
-        own, and the oldest.
+        The router with the subnet's gateway address is preferred, because guests answer through it; then a router of
+        the port's project; then the oldest router. Raises ExternalGatewayForFloatingIPNotFoundError.
         """
         fixed = self.port.fixed_ips.select_related("subnet").filter(address=fixed_address).first()
         found: list[tuple[bool, bool, Router]] = []
@@ -213,10 +213,10 @@ class Way:
 
 
 def lock_way(port: Port, network_id: uuid.UUID) -> Way:
-    """Lock a port, and before it the routers that may connect it to an external network; RecordNotFoundError.
+    """Lock the routers that may connect a port to an external network, then the port.
 
-    Removing an address locks the port, and removing a router's interface or gateway locks the router: they see the new
-    association when this transaction has ended.  The order of locks is routers, port, floating IP.
+    A transaction that removes an address of the port, or an interface or the gateway of a router, waits for these locks
+    and then sees the new association. The order of locks is routers, port, floating IP. Raises RecordNotFoundError.
     """
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network=port.network_id).values("device_id")
     wanted = Router.objects.filter(id__in=legs, gateway_port__network_id=network_id)
@@ -238,8 +238,9 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
 
 
 def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
-    """Associate a floating IP with a port. ``called`` is a phrase for error messages if the floating IP is being
-    created.
+    """Associate a locked floating IP with a port.
+
+    ``called``: the floating IP's name in error messages while it is being created.
     """
     port = way.port
     fixed = _fixed(port, fixed_address)

@@ -1,4 +1,4 @@
-"""Gateway ports of routers on external networks, which may be older than the networks' subnets."""
+"""Gateway ports of routers on external networks. A gateway port may be older than the network's subnets."""
 
 from compute_agent.contract.network import ROUTER
 from provisioning.network.errors import OutOfAddressesError
@@ -10,9 +10,9 @@ from provisioning.network.services.ipam import is_stateless
 
 
 def follow_new(subnet: Subnet) -> None:
-    """Allocate an address of a new subnet to the network's gateway ports without one of its IP version.
+    """Allocate an address of a new subnet to each gateway port on its network that has no address of the IP version.
 
-    Neutron's ``update_router_gw_port``.  When no address is left, the remaining ports get none.
+    As ``update_router_gw_port`` of Neutron. If the subnet has too few addresses, the newest ports get none.
     """
     if is_stateless(subnet):
         return

@@ -39,15 +39,16 @@ from provisioning.quotas.services import ledger
 from provisioning.quotas.services.sizes import grow, shrink
 
 MAX_INTERFACES = 8
-"""Limit of a server's interfaces, as at its launch."""
+"""Limit of a server's interfaces, the same as at its launch."""
 MAX_ADDRESSES = 5
 """Limit of an interface's addresses, Neutron's ``max_fixed_ips_per_port``: protects networks that projects share."""
 
 
 def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: datetime | None) -> bool:
-    """Record when a guest got an address by DHCP, or None when it released it; return whether this is a change.
+    """Record the time at which a guest got an address by DHCP (None: the guest released it).
 
-    A host repeats its reports when its DHCP server restarts: only the first time is recorded.
+    Returns whether the record has changed: a host repeats its reports when its DHCP server restarts, and only the first
+    report is recorded.
     """
     known = read_id(port_id)
     if known is None:
@@ -59,9 +60,10 @@ def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: dateti
 def add_interface(
     instance_id: uuid.UUID, project_id: uuid.UUID, interface: Interface, host: str, zone: str, dns_name: str = ""
 ) -> Port:
-    """Attach another port to an instance, after its existing ones, and return it.
+    """Attach another port to an instance, after its existing ports, and return the port.
 
-    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for records deleted or in use since they were checked.
+    Raises OverQuotaError, OutOfAddressesError, and InvalidInputError for records that were deleted or are in use since
+    they were checked.
     """
     with transaction.atomic():
         mine = Port.objects.filter(device_id=instance_id)
@@ -92,8 +94,8 @@ def add_interface(
 def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
     """Detach a port from an instance; return its index among the interfaces, or None if the instance lacks it.
 
-    A port that was created for the instance is deleted, with its addresses and its quota; other ports become free for
-    another device.
+    A port that was created for the instance is deleted, and its addresses and quota are released. Any other port
+    becomes free for another device.
     """
     with transaction.atomic():
         ports = lock_ports(instance_id)
@@ -133,9 +135,10 @@ def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
 
 @when_broken_off
 def set_delete_with_device(port: Port, *, value: bool) -> None:
-    """Set whether an instance's interface is deleted with the instance, which then holds its quota.
+    """Set whether an instance's interface is deleted with the instance.
 
-    Raises ConflictError if no instance has the port, or if it is still being attached or detached.
+    If it is, it counts in the instance's quota usage, otherwise it has its own usage. Raises ConflictError if no
+    instance has the port, or if it is still being attached or detached.
     """
     with transaction.atomic():
         guest_ports.lock(port.device_id)
@@ -157,7 +160,8 @@ def set_delete_with_device(port: Port, *, value: bool) -> None:
 
 
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
-    """Allocate another address to the first interface of an instance on a network; False if it has none there.
+    """Allocate another address to an instance's first interface on a network; return False if it has no interface
+    there.
 
     Raises OverQuotaError, OutOfAddressesError, InvalidInputError for an interface with the maximum of addresses.
     """

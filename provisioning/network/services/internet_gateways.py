@@ -35,7 +35,7 @@ def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
 
 
 def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) -> None:
-    """Store gateways for routers that the Networking API has connected, with the routers' ids."""
+    """Store the internet gateways of routers that the Networking API has connected; each has the id of its router."""
     rows = [InternetGateway(pk=each, project_id=project_id, router_id=each, made=False) for each in router_ids]
     InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # another request may do the same
 
@@ -45,9 +45,9 @@ def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) ->
 def attach_internet_gateway(gateway: InternetGateway, router: Router, network: Network) -> None:
     """Attach a gateway to a router, whose floating IPs are reachable from then on.
 
-    Nothing is routed through it yet: guests without a floating IP have no external access.
+    The gateway has no routes yet, so guests without a floating IP have no external access.
 
-    Raises GatewayAttachedError if the gateway or the router is already attached, and as ``update_router``.
+    Raises GatewayAttachedError if the gateway or the router is already attached, and the errors of ``update_router``.
     """
     router = records.lock(router)
     gateway = records.lock(gateway)
@@ -65,9 +65,9 @@ def attach_internet_gateway(gateway: InternetGateway, router: Router, network: N
 @when_broken_off
 @transaction.atomic
 def route_through(gateway: InternetGateway, network: Network, destinations: Collection[str]) -> None:
-    """Route these destinations through an attached gateway to the external network, and no others.
+    """Route these destinations, and no others, through an attached gateway to the external network.
 
-    Raises as ``update_router``.
+    Raises GatewayAttachedError if the gateway is not attached, and the errors of ``update_router``.
     """
     router = gateway.router
     if router is None:
@@ -80,7 +80,7 @@ def route_through(gateway: InternetGateway, network: Network, destinations: Coll
 @when_broken_off
 @transaction.atomic
 def detach_internet_gateway(gateway: InternetGateway) -> None:
-    """Detach a gateway from its router, which loses its external gateway; it can be attached to another router.
+    """Detach a gateway from its router. The router loses its external gateway.
 
     Raises RouterExternalGatewayInUseByFloatingIpError.
     """

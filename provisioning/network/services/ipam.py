@@ -1,8 +1,8 @@
 """Allocates addresses to ports, releases them, and holds released addresses for a while.
 
 A released address keeps its row without a port, because clients that have it in a cache should not reach another guest.
-Until ``ADDRESS_HOLD`` seconds have passed, only a request for this address gets it; if no other address is left, the
-one that was released first is allocated.
+For ``ADDRESS_HOLD`` seconds it is only allocated to a request for this address, or when no other address is left; then
+the address that was released first is allocated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,9 @@ STATELESS = ("slaac", "dhcpv6-stateless")
 
 
 class Place(NamedTuple):
-    """An address that can be allocated to a port; ``held``: it has a row without a port."""
+    """An address that can be allocated to a port; ``held``: the address was released and still has a row without a
+    port.
+    """
 
     subnet: Subnet
     address: str
@@ -38,9 +40,10 @@ def is_stateless(subnet: Subnet) -> bool:
 
 
 def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = "") -> Place:
-    """Return the lowest free address of the first subnet that has one, or else the one that was released first.
+    """Return the lowest free address of the first subnet that has a free one.
 
-    Raises OutOfAddressesError for ``networks``.
+    If no subnet has a free address, the held address that was released first is returned. Raises OutOfAddressesError
+    for ``networks``.
     """
     usable = [subnet for subnet in subnets if not is_stateless(subnet) and _serves(subnet, device_owner)]
     for subnet in usable:
@@ -57,7 +60,7 @@ def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = 
 
 
 def named_place(subnets: Iterable[Subnet], text: str) -> Place:
-    """Return the requested address; InvalidInputError for ``networks`` if it cannot be allocated."""
+    """Return the requested address. Raises InvalidInputError for ``networks`` if it cannot be allocated."""
     subnet, address = addressing.place_of(subnets, text)
     row = FixedIP.every.filter(subnet=subnet, number=addressing.number_of(subnet, address)).first()
     if row is not None and row.port_id is not None:
@@ -77,7 +80,9 @@ def take(port: Port, place: Place) -> FixedIP:
 
 
 def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
-    """Allocate the port's SLAAC address on every subnet where guests derive theirs; return their number."""
+    """Allocate the port's SLAAC address on every subnet where guests derive their addresses; return the number of
+    addresses.
+    """
     mine = [subnet for subnet in subnets if is_stateless(subnet) and _serves(subnet, port.device_owner)]
     for subnet in mine:
         take(port, Place(subnet, stateless_address(subnet.cidr, port.mac_address)))
@@ -90,7 +95,7 @@ def stateless_address(cidr: str, mac: str) -> str:
 
 
 def give_back(rows: QuerySet[FixedIP]) -> None:
-    """Release addresses of ports that are about to be deleted, and hold them for a while."""
+    """Release addresses of ports that are about to be deleted, and hold the addresses for ``ADDRESS_HOLD`` seconds."""
     if settings.ADDRESS_HOLD:
         rows.exclude(subnet__ipv6_address_mode__in=STATELESS).update(
             port=None, leased_at=None, released_at=timezone.now()
@@ -107,8 +112,6 @@ def forget_released() -> int:
 
 
 def _serves(subnet: Subnet, device_owner: str) -> bool:
-    """Whether ports with this device owner get addresses of a subnet; its ``service_types`` are prefixes of device
-    owners.
-    """
+    """Whether ports with this device owner get addresses of a subnet: its ``service_types`` are prefixes of owners."""
     types: list[str] = subnet.service_types
     return not types or any(device_owner.startswith(each) for each in types)

@@ -48,12 +48,13 @@ class KeptPort:
 def give_port_back(
     instance_id: uuid.UUID, project_id: uuid.UUID, kept: KeptPort, host: str, zone: str, dns_name: str = ""
 ) -> Port:
-    """Restore the port of an instance's guest, after the ports that have a record, and return it.
+    """Restore a port of an instance's guest as the last interface in its record, and return the port.
 
-    A port that has a record but no device is attached; otherwise it is created with the MAC address, the addresses and
-    the security groups that the host reports, ignoring the quota.  Only the project's existing groups are used, or else
-    its default group.  Raises InvalidInputError and ConflictError for a network that was deleted or that the project
-    may not use, an address or a MAC address in use, and a port of another device.
+    A port that has a record but no device is attached. A port without a record is created with the MAC address, the
+    addresses and the security groups that the host reports, ignoring the quota. Groups that are not the project's are
+    omitted; without any group, the port gets the default group. Raises InvalidInputError and ConflictError for a
+    network that was deleted or that the project may not use, an address or a MAC address in use, and a port of another
+    device.
     """
     with transaction.atomic():
         mine = Port.objects.filter(device_id=instance_id)
@@ -102,7 +103,9 @@ def _create(plan: InterfacePlan, kept: KeptPort) -> None:
 
 
 def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Restore those addresses of a port that are free in its network, ignoring the quota; return these and the rest."""
+    """Restore the addresses of a port that are free in its network, ignoring the quota; return these and the refused
+    ones.
+    """
     with transaction.atomic():
         had = {addressing.usual_form(each.address) for each in port.fixed_ips.all()}
         wanted = [each for each in map(addressing.usual_form, addresses) if each not in had]
@@ -127,8 +130,10 @@ def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str]
 
 
 def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None:
-    """Hold addresses that a guest has without a record, until its host should have reported them again.  They are still
-    allocated if no others are left, or on request.
+    """Hold addresses that a guest has without a record, for at least two audit intervals.
+
+    Until then its host should have reported the addresses again. They are still allocated if no others are left, or on
+    request.
     """
     subnets = list(Subnet.objects.filter(network_id=network_id))
     now = timezone.now()
@@ -146,7 +151,7 @@ def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None
 
 
 def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Place]:
-    """Return the addresses as places, except addresses that guests derive from their MAC address. Raises
+    """Return the addresses as places, without those that guests derive from their MAC address. Raises
     InvalidInputError.
     """
     places = [ipam.named_place(subnets, each) for each in addresses]

@@ -1,4 +1,4 @@
-"""Guests on a network: locked before the network's records change, their hosts notified of changes of their ports."""
+"""Guests on a network: they are locked before the network's records change, and their hosts are notified afterwards."""
 
 import uuid
 
@@ -8,13 +8,13 @@ from provisioning.network.owners import GUESTS
 
 
 def lock(network: Network) -> None:
-    """Lock the guests on a network, before any of its records, in the same order as changes of their ports."""
+    """Lock the guests on a network, in the order of their ids. Must run before a record of the network is locked."""
     for device_id in _devices(network):
         guest_ports.lock(device_id)
 
 
 def tell(network: Network) -> None:
-    """Notify the hosts of a network's guests of changed interfaces, including their names."""
+    """Notify the hosts of a network's guests that the guests' interfaces or names have changed."""
     for device_id in _devices(network):
         guest_ports.changed(device_id)
 

@@ -45,7 +45,7 @@ MAX_TRIES = 8
 
 
 class NetworkFields(TypedDict, total=False):
-    """Fields of a new network; ``mtu`` in bytes, 0 or none for the maximum."""
+    """Fields of a new network; ``mtu`` in bytes, 0 or omitted: the largest possible MTU."""
 
     description: str
     admin_state_up: bool
@@ -95,7 +95,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
     """Change columns of a network; ``revision``: the required current revision.
 
     Raises InvalidInputError, InvalidSharedSettingError if sharing would end while other projects use the network,
-    NetworkInUseError while floating IPs or gateways need it to be external, and what ``records.lock`` raises.
+    NetworkInUseError while floating IPs or gateways need it to be external, and the errors of ``records.lock``.
     """
     if NAMING & changes.keys():
         network_guests.lock(network)
@@ -125,7 +125,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
 def delete_network(network: Network, revision: int | None = None) -> None:
     """Delete a network with its subnets, and an external one with its unassociated floating IPs.
 
-    Raises NetworkInUseError while it has ports other than the cloud's own, and what ``records.lock`` raises.
+    Raises NetworkInUseError while it has ports other than the cloud's own, and the errors of ``records.lock``.
     """
     row = records.lock_to_delete(network, revision)
     if row.external:
@@ -224,11 +224,11 @@ def _taken(network: Network) -> ConflictError:
 
 
 def _free_segment(network: Network) -> int:
-    """Return a free segment of this type: for VXLAN a random VNI or the next free one after it, for VLAN the lowest
-    free one.
+    """Return a free segment of the network's type.
 
-    VNIs that hosts keep for guests on unknown networks are skipped. The segment may be taken before it is saved: then
-    the database constraint rejects it.
+    For VXLAN this is a random VNI or the next free one after it, for VLAN the lowest free one. VNIs that hosts keep for
+    guests on unknown networks are skipped. Another network may get the segment before this one is saved: then the
+    database constraint rejects it.
     """
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
@@ -282,9 +282,7 @@ def _mirror(network: Network) -> None:
 
 
 def _used_by_others(network: Network) -> bool:
-    """Whether the network has ports or subnets of projects whose access is based only on the policy for all
-    projects.
-    """
+    """Whether projects that may use the network only because it is shared with all have ports or subnets on it."""
     shared = RbacPolicy.objects.filter(object_type="network", object_id=network.id, action="access_as_shared")
     named = [
         uuid.UUID(text) for text in shared.values_list("target_project", flat=True) if text != RbacPolicy.EVERYBODY

@@ -18,8 +18,8 @@ def take(
 ) -> netaddr.IPNetwork:
     """Return the requested range, or the first free one of this length (by default the pool's default length).
 
-    The pool must be locked.  Raises SubnetAllocationError if there is no room, Min- and MaxPrefixSubnetAllocationError
-    for a length that the pool does not allow, SubnetPoolQuotaExceededError.
+    The caller has locked the pool. Raises SubnetAllocationError if no such range is free, Min- and
+    MaxPrefixSubnetAllocationError for a length that the pool does not allow, SubnetPoolQuotaExceededError.
     """
     length = wanted.prefixlen if wanted is not None else prefixlen if prefixlen is not None else pool.default_prefixlen
     _check_length(pool, length)

@@ -48,7 +48,7 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
 def replace(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> bool:
     """Replace a port's addresses, except those that its guest derives; return whether any changed.
 
-    Requested addresses that the port already has are kept.  Raises as ``take_wanted``, and OverQuotaError.
+    Requested addresses that the port already has are kept. Raises the errors of ``take_wanted``, and OverQuotaError.
     """
     by_id = {subnet.id: subnet for subnet in subnets}
     mine = [row for row in port.fixed_ips.order_by("id") if not ipam.is_stateless(by_id[row.subnet_id])]

@@ -1,4 +1,4 @@
-"""Ports that users create, update and delete; ``services.ports`` manages those that belong to servers."""
+"""Creates, updates and deletes ports for users; ``services.ports`` manages the ports of servers."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -51,8 +51,9 @@ def create_port(
     """Create a port that belongs to no server yet.
 
     Without ``fixed_ips`` it gets an address of each IP version of the network's subnets, without ``groups`` the
-    project's default group.  Ports whose owner begins with ``network:`` count for no quota.  Raises OverQuotaError,
-    MacAddressInUseError, as ``take_wanted``, and for what port security does not allow.
+    project's default group. Ports whose owner begins with ``network:`` count for no quota. Raises OverQuotaError,
+    MacAddressInUseError, the errors of ``take_wanted``, and an error for security groups or address pairs without port
+    security.
     """
     columns.setdefault("port_security_enabled", network.port_security_enabled)
     port = Port(network=network, project_id=project_id, **columns)
@@ -96,12 +97,12 @@ def update_port(
     fixed_ips: Wanted | None = None,
     groups: Sequence[SecurityGroup] | None = None,
 ) -> Port:
-    """Change columns, addresses and groups of a port; notifies the host of its guest.
+    """Change columns, addresses and groups of a port, and notify the host of its guest.
 
     A ``mac_address`` of None is replaced by a random one.
 
-    Raises as ``create_port``, PortBoundError, PortInUseError for columns of a guest's port that only compute changes,
-    ServicePortInUseError for the cloud's own ports, RevisionNumberConstraintFailedError.
+    Raises the errors of ``create_port``, PortBoundError, PortInUseError for columns of a guest's port that only Compute
+    may change, ServicePortInUseError for the cloud's own ports, RevisionNumberConstraintFailedError.
     """
     if changes.get("mac_address", row.mac_address) is None:
         changes = {**changes, "mac_address": free_mac(row.network_id)}

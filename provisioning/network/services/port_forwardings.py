@@ -21,7 +21,9 @@ from provisioning.network.services.floating_ips import Way, belong_to_none, lock
 
 PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
 MOST_ELEMENTS = 1000
-"""Limit of a floating IP's entries in hosts' tables: one for each forwarding, but one for each port of a moved range.
+"""Limit of a floating IP's entries in hosts' tables.
+
+A forwarding has one entry; a range that is forwarded to other port numbers has an entry for each port.
 """
 Ports = tuple[int, int]
 """The first and the last port of a range."""
@@ -64,7 +66,7 @@ def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwardi
 
 @when_broken_off
 def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -> PortForwarding:
-    """Update a forwarding; ``changes`` are fields of ``Wanted``.  Raises as ``create_port_forwarding``."""
+    """Update a forwarding; ``changes`` are fields of ``Wanted``. Raises the errors of ``create_port_forwarding``."""
     there = row.internal_port
     port = changes.get("internal_port", there)
     with transaction.atomic():
@@ -96,7 +98,7 @@ def delete_port_forwarding(row: PortForwarding) -> None:
 
 
 def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
-    """Write a validated forwarding of a locked floating IP; ``way`` is the route from the requested port."""
+    """Write a validated forwarding of a locked floating IP; ``way``: the locked internal port and its routers."""
     try:
         router = way.router_to(wanted.internal_address)
     except ExternalGatewayForFloatingIPNotFoundError as error:

@@ -44,12 +44,13 @@ def allocate(
     """Allocate an instance's ports, all or none, and return them in the order of its interfaces.
 
     ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each interface; ``security_groups``: ids, empty
-    for the project's default; ``dns_name``: the guest's host name.  Idempotent for an instance: existing ports are
-    bound to ``host`` and returned.
+    for the project's default; ``dns_name``: the guest's host name.
 
-    1. if the instance has ports already: done; 2. quota for the new ports and their addresses, which a launch has
-    reserved before; 3. the networks' subnets, locked in order of their ids where the database can; 4. for each
-    interface the port with the given id, or a new one with the requested or the lowest free address.
+    1. If the instance already has ports, bind them to ``host`` and return them.
+    2. Reserve the quota for the new ports and their addresses, unless a launch has reserved it.
+    3. Lock the networks' subnets in the order of their ids.
+    4. For each interface, attach the port with the given id, or create a port with the requested or lowest free
+       address.
 
     Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, OverQuotaError,
     ConflictError if another run allocates for the same instance concurrently.
@@ -132,18 +133,21 @@ _SET_STATUS = PreparedUpdate(
 
 
 def quota_of(requested: Sequence[Mapping[str, str | None]]) -> dict[str, int]:
-    """Return the quota for an instance with these interfaces: the ports created for it, with one address each."""
+    """Return the quota usage of an instance with these interfaces: the ports created for it, each with one address."""
     made = sum(not entry.get("port_id") for entry in requested)
     return dict.fromkeys(OF_PORTS, made)
 
 
 def quota_owner(port: Port) -> uuid.UUID:
-    """Return the owner of the quota of a port and its addresses: the instance it is deleted with, or the port."""
+    """Return the owner of the quota usage of a port and its addresses.
+
+    This is the instance that the port is deleted with, otherwise the port itself.
+    """
     return port.device_id if port.delete_with_device and port.device_id else port.id
 
 
 def addresses_held(port: Port) -> int:
-    """Return the number of addresses of the owner of a port's quota, on all ports whose quota it holds."""
+    """Return the number of addresses in the quota usage that includes the port (``quota_owner``)."""
     if quota_owner(port) == port.id:
         return port.fixed_ips.count()
     return FixedIP.objects.filter(port__device_id=port.device_id, port__delete_with_device=True).count()
@@ -152,8 +156,8 @@ def addresses_held(port: Port) -> int:
 def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """Release all ports of an instance; idempotent.
 
-    Ports created for it are deleted with their addresses; ports attached by id become free and keep theirs.
-    ``keep_quota``: the instance gets new ports on another host.
+    Ports created for it are deleted and their addresses are released. Ports attached by id become free and keep their
+    addresses. ``keep_quota``: keep the quota and the floating IPs, because the instance gets new ports on another host.
     """
     with transaction.atomic():
         leaving = lock_ports(instance_id)
@@ -181,7 +185,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
 def _hold_addresses(
     project_id: uuid.UUID, owner_id: uuid.UUID, ports: Sequence[Port], subnets: Sequence[Subnet]
 ) -> None:
-    """Correct the addresses in the quota of the new ports' owner: with IPv6, a port can have several."""
+    """Set the owner's quota usage to the number of addresses that the ports got: with IPv6, a port can have several."""
     if any(subnet.ip_version == 6 for subnet in subnets):
         many = FixedIP.objects.filter(port__in=[port.pk for port in ports]).count()
         sizes.grow(project_id, owner_id, {"fixed_ips": many})
@@ -189,9 +193,10 @@ def _hold_addresses(
 
 
 def lock_ports(instance_id: uuid.UUID) -> list[Port]:
-    """Lock the ports of an instance, before any counter, and return them in the order of its interfaces.
+    """Lock the ports of an instance, and return them in the order of its interfaces.
 
-    No association with their addresses can be added until the transaction ends.
+    Callers must do this before they lock a quota counter. No floating IP can be associated with the ports until the
+    transaction ends.
     """
     rows = Port.objects.select_for_update(no_key=True).filter(device_id=instance_id).order_by("id")
     return sorted(rows, key=lambda port: port.device_index)
@@ -211,7 +216,7 @@ _OF_DEVICE = Prepared(
 def lock_subnets(network_ids: Sequence[str]) -> dict[uuid.UUID, list[Subnet]]:
     """Return the subnets by network, locked until the transaction ends.
 
-    They are always locked in the same order, to avoid deadlocks of launches.  The lock only keeps parallel launches
+    They are always locked in the same order, so that launches do not deadlock. The lock only keeps parallel launches
     from proposing the same address; the constraint ensures uniqueness.
     """
     if not network_ids:
@@ -242,9 +247,10 @@ def usable_network(
     *,
     anywhere: bool = False,
 ) -> tuple[Network, Sequence[Subnet]]:
-    """Return a network that the project may use, with its subnets; the same error if it is unknown or not allowed.
+    """Return a network that the project may use, with its subnets.
 
-    ``anywhere``: allow every network, because an operator requested it.
+    Raises the same InvalidInputError for a network that does not exist and one that the project may not use.
+    ``anywhere``: allow every network, because the caller's rights allow it.
     """
     chosen = subnets.get(uuid.UUID(network_id), []) if network_id else []
     network = chosen[0].network if chosen else Network.objects.filter(id=read_id(network_id) or NOBODY).first()
@@ -312,7 +318,9 @@ class InterfacePlan:
         fixed_ip: str | None,
         groups: Sequence[SecurityGroup],
     ) -> None:
-        """Create a port that is deleted with the instance; without port security on the network it has no groups."""
+        """Create a port that is deleted with the instance. Without port security on the network, the port has no
+        groups.
+        """
         network, subnets = place
         secured = network.port_security_enabled
         port = Port(
@@ -332,7 +340,7 @@ class InterfacePlan:
 def insert_port(
     port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None, groups: Sequence[SecurityGroup]
 ) -> Port:
-    """Insert a port with an address of each IP version, and those that its guest derives on IPv6 subnets."""
+    """Insert a port with an address of each IP version, and the addresses that its guest derives on IPv6 subnets."""
 
     def fill() -> None:
         for place in places_for(port, network, subnets, fixed_ip):
@@ -350,8 +358,8 @@ def insert_with(
 ) -> Port:
     """Insert a port; ``fill`` allocates its addresses.
 
-    A collision is retried with another MAC address and the next free address.  Raises MacAddressInUseError if the given
-    MAC address is in use.
+    If the MAC address or an address is in use, the insert is retried with another MAC address and the next free
+    address. Raises MacAddressInUseError if the given MAC address is in use.
     """
     attempt = 0
     while True:
@@ -379,8 +387,9 @@ def mac_in_use(network_id: uuid.UUID, mac: object) -> MacAddressInUseError:
 
 
 def places_for(port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None) -> list[ipam.Place]:
-    """Return the addresses of a new port: the requested one, or the lowest free one of each IP version of the network;
-    none for subnets where guests derive theirs, and none on a network without subnets.
+    """Return the addresses for a new port: the requested one, or the lowest free one of each IP version of the network.
+
+    Subnets where guests derive their addresses are skipped. On a network without other subnets, the result is empty.
     """
     if fixed_ip:
         return [ipam.named_place(subnets, fixed_ip)]

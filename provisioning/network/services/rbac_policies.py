@@ -101,11 +101,11 @@ def _record(policy: RbacPolicy) -> Model:
 
 @contextmanager
 def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
-    """Lock the record whose policies change, and yield it. The record is locked before its policy, as in changes of the
-    record.
+    """Lock the record whose policies change, and yield it.
 
-    A network's guests are locked before the network: if it becomes shared or is no longer shared, the guests' names get
-    a different domain, and their hosts are notified. Quota counters are locked in between, as in every launch.
+    The record is locked before its policy, as in changes of the record. A network's guests are locked before the
+    network: if it becomes shared or is no longer shared, the guests' names get a different domain, and their hosts are
+    notified. Quota counters are locked after the guests and before the network, as in every launch.
     """
     network = row if isinstance(row, Network) and policy.action == SHARED else None
     if network is not None:
@@ -123,9 +123,7 @@ def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
 
 
 def _count(policy: RbacPolicy, target: str) -> None:
-    """Count a policy for a single project in its owner's quota; policies for all projects are created by operators and
-    do not count.
-    """
+    """Count a policy for a single project in its owner's quota. Operators' policies for all projects do not count."""
     if target != RbacPolicy.EVERYBODY:
         hold(policy.project_id, policy.pk, {"rbac_policies": 1})
 
@@ -176,7 +174,7 @@ def _check_unused(row: Any, policy: RbacPolicy) -> None:
 
 
 def _users(row: Any, action: str) -> list[tuple[QuerySet[Any], str]]:
-    """Return records of other projects that may need this record, each with the path to its owner."""
+    """Return queries for the records that may use this record, each with the path to the project of its records."""
     owner = "project_id"
     if isinstance(row, Network) and action == EXTERNAL:
         gateways = Router.objects.filter(gateway_port__network=row)

@@ -24,7 +24,8 @@ R = TypeVar("R", bound=Model)
 def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
     """Create several records, all or none, and return them in order.
 
-    ``asked``, project → resource → amount, is checked before the first is created; OverQuotaError.
+    The quotas for all of them (``asked``: project → resource → amount) are checked before the first one is created.
+    Raises OverQuotaError.
     """
     for project_id, amounts in asked.items():
         ledger.check_room(project_id, amounts)
@@ -34,13 +35,14 @@ def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Ma
 def lock(row: R, revision: int | None = None) -> R:
     """Return the current record, locked until the transaction ends; other records may still begin to refer to it.
 
-    Raises RevisionNumberConstraintFailedError for another revision than ``revision``, RecordNotFoundError if deleted.
+    Raises RevisionNumberConstraintFailedError for another revision than ``revision``, and RecordNotFoundError if the
+    record was deleted.
     """
     return _locked(row, revision, no_key=True)
 
 
 def lock_to_delete(row: R, revision: int | None = None) -> R:
-    """As ``lock``, but no other record can begin to refer to it: checks for references are then final."""
+    """As ``lock``, but no other record can begin to refer to the record, so that checks for references are final."""
     return _locked(row, revision, no_key=False)
 
 

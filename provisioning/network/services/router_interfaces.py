@@ -106,7 +106,7 @@ def add_interface_by_port(router: Router, port: Port, *, anywhere: bool = False)
 def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None = None) -> RouterInterface:
     """Remove an interface of a router, with its port.
 
-    Raises RouterInterfaceNotFoundError, BadRequestError for a port that is not on ``subnet_id``, and as
+    Raises RouterInterfaceNotFoundError, BadRequestError for a port that is not on ``subnet_id``, and the errors of
     ``remove_interface_by_subnet``.
     """
     router = records.lock(router)
@@ -149,7 +149,7 @@ def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterfac
 def follow_addresses(port: Port, before: Collection[uuid.UUID]) -> None:
     """Mark the network and router of an interface whose addresses were replaced; ``before``: its previous subnets.
 
-    Raises ServicePortInUseError if the subnets differ: they change only by adding and removing interfaces.
+    Raises ServicePortInUseError if the subnets differ, because only adding or removing an interface may change them.
     """
     if set(port.fixed_ips.values_list("subnet_id", flat=True)) != set(before):
         msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} (fixed_ips)."

@@ -105,7 +105,7 @@ def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule
 def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
     """Add those rules that their group does not have, and return them in order.
 
-    Raises SecurityGroupRuleExistsError if it has all of them, and as ``create_security_group_rules``.
+    Raises SecurityGroupRuleExistsError if it has all of them, and the errors of ``create_security_group_rules``.
     """
     with transaction.atomic():
         group = records.lock(wanted[0].group)
@@ -153,7 +153,7 @@ def describe_security_group_rules(rules: Sequence[SecurityGroupRule], descriptio
 
 @when_broken_off
 def delete_security_group_rule(rule: SecurityGroupRule) -> None:
-    """Delete a rule; SecurityGroupRuleNotFoundError if it does not exist."""
+    """Delete a rule. Raises SecurityGroupRuleNotFoundError if it does not exist."""
     with transaction.atomic():
         group = records.lock(rule.group)
         gone, _ = SecurityGroupRule.objects.filter(id=rule.id).delete()

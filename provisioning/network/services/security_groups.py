@@ -72,7 +72,7 @@ def update_security_group(
 def delete_security_group(group: SecurityGroup, revision: int | None = None, *, even_default: bool = False) -> None:
     """Delete a group with its rules, and rules of other groups that refer to it.
 
-    ``even_default``: also the project's default group, as operators may; it is created again when needed.
+    ``even_default``: also delete the project's default group, for an operator; it is created again when it is needed.
 
     Raises SecurityGroupCannotRemoveDefaultError, SecurityGroupInUseError, RevisionNumberConstraintFailedError.
     """

@@ -18,7 +18,7 @@ from provisioning.network.services import ipam, network_guests, records
 from provisioning.network.services.port_addresses import hold_addresses
 
 LATELY = timedelta(hours=1)
-"""How long after a subnet was created ports are searched that were being created at the same time."""
+"""Age up to which a subnet is searched for ports that were created at the same time."""
 
 
 def follow_new(subnet: Subnet) -> None:
@@ -36,7 +36,9 @@ def follow_new(subnet: Subnet) -> None:
 
 
 def follow_lately() -> None:
-    """Repeat ``follow_new`` for the subnets of the last hour: ports created concurrently did not see them."""
+    """Repeat ``follow_new`` for the subnets of the last hour, for ports that were created at the same time as the
+    subnet.
+    """
     made = Subnet.objects.filter(ipv6_address_mode__in=ipam.STATELESS, created_at__gte=timezone.now() - LATELY)
     for subnet in made.select_related("network").order_by("id"):
         if _without(subnet).exists():
@@ -54,7 +56,7 @@ def _follow_again(subnet: Subnet) -> None:
 
 
 def follow_deleted(subnet: Subnet) -> None:
-    """Remove the addresses that guests have derived on the subnet from users' ports."""
+    """Remove from users' ports the addresses that their guests have derived on the subnet."""
     mine = FixedIP.objects.filter(subnet=subnet)
     ports = _locked(Port.objects.filter(fixed_ips__in=mine).exclude(OF_THE_CLOUD).order_by("id"))
     mine.filter(port__in=ports).delete()

@@ -75,7 +75,10 @@ def create_subnet_pool(
 @when_broken_off
 @transaction.atomic
 def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: int | None = None) -> SubnetPool:
-    """Change columns of a pool; prefixes cannot be removed.  Raises as ``create_subnet_pool`` and ``records.lock``."""
+    """Change columns of a pool; prefixes cannot be removed.
+
+    Raises the errors of ``create_subnet_pool`` and ``records.lock``.
+    """
     row = records.lock(pool, revision)
     wanted = dict(changes)
     if "prefixes" in wanted:
@@ -97,7 +100,7 @@ def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: i
 @when_broken_off
 @transaction.atomic
 def add_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
-    """Add prefixes; existing ones are ignored.  Raises as ``update_subnet_pool``."""
+    """Add prefixes; existing ones are ignored. Raises the errors of ``update_subnet_pool``."""
     row = records.lock(pool)
     return update_subnet_pool(row, {"prefixes": [*row.prefixes, *prefixes]})
 

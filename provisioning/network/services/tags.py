@@ -27,7 +27,7 @@ def add_tags(row: Any, names: Collection[str]) -> list[str]:
 
 @transaction.atomic
 def remove_tag(row: Any, name: str) -> None:
-    """Remove a tag from a record; TagNotFoundError if it does not have the tag."""
+    """Remove a tag from a record. Raises TagNotFoundError if it does not have the tag."""
     locked = lock(row)
     tag = next((tag for tag in Tag.objects.filter(resource_id=row.pk) if tag.tag == name), None)
     if tag is None:

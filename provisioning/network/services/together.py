@@ -40,7 +40,7 @@ def create_network_with_subnets(
 ) -> Network:
     """Create a network with subnets, and connect ``router`` to those that have a gateway.
 
-    Raises as ``create_network``, ``create_subnet`` and ``add_interface_by_subnet``.
+    Raises the errors of ``create_network``, ``create_subnet`` and ``add_interface_by_subnet``.
     """
     network = create_network(project_id, name, **fields)
     for each in subnets:
@@ -56,7 +56,7 @@ def create_connected_router(
 ) -> Router:
     """Create a router with interfaces on these subnets; ``columns``: name, description, admin_state_up.
 
-    Raises as ``create_router`` and ``add_interface_by_subnet``.
+    Raises the errors of ``create_router`` and ``add_interface_by_subnet``.
     """
     router = create_router(project_id, gateway=gateway, **columns)
     for subnet in subnets:
@@ -68,7 +68,7 @@ def create_connected_router(
 def add_interface_at(router: Router, subnet: Subnet, address: str | None = None) -> RouterInterface:
     """Connect a router to a subnet with an address other than the gateway's: ``address``, or a free one.
 
-    Raises as ``create_port`` and ``add_interface_by_port``.
+    Raises the errors of ``create_port`` and ``add_interface_by_port``.
     """
     wanted = {"subnet_id": subnet.id} | ({"ip_address": address} if address else {})
     port = create_port(router.project_id, subnet.network, fixed_ips=[wanted], groups=[])
@@ -79,7 +79,7 @@ def add_interface_at(router: Router, subnet: Subnet, address: str | None = None)
 def create_group_allowing(project_id: uuid.UUID, name: str, flows: Sequence[Flow]) -> SecurityGroup:
     """Create a security group that allows these flows, in addition to the rules of every new group.
 
-    Raises as ``create_security_group`` and ``create_security_group_rules``.
+    Raises the errors of ``create_security_group`` and ``create_security_group_rules``.
     """
     group = create_security_group(project_id, name)
     if flows:

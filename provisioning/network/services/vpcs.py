@@ -25,8 +25,8 @@ OF_VPC = "default VPC security group"
 def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
     """Create a network with its own router and default security group; ``cidr``: the range of its subnets.
 
-    Clients of EC2 change the default group of a VPC, which must not change the groups of other networks.  Raises as
-    ``create_network``, ``create_router`` and ``create_security_group``.
+    The default group is the VPC's own, because clients of EC2 change it, and the change must not affect other networks.
+    Raises the errors of ``create_network``, ``create_router`` and ``create_security_group``.
     """
     network = create_network(project_id, name)
     group = create_security_group(project_id, f"default of {name}"[:LONGEST_NAME], description=OF_VPC, as_default=True)
@@ -39,8 +39,8 @@ def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
 def delete_vpc(network: Network) -> None:
     """Delete a network, with the router and the default security group that were created with it.
 
-    Raises SecurityGroupInUseError while interfaces elsewhere use that group, VpcInUseError while it has subnets or an
-    internet gateway, and as ``delete_network``.
+    Raises SecurityGroupInUseError while interfaces on other networks use the group, VpcInUseError while the network has
+    subnets or an internet gateway, and the errors of ``delete_network``.
     """
     network = records.lock_to_delete(network)
     if Subnet.objects.filter(network=network).exists():
@@ -64,7 +64,10 @@ def _in_use(network: Network, why: str) -> VpcInUseError:
 @when_broken_off
 @transaction.atomic
 def create_routed_subnet(network: Network, cidr: str, router: Router | None, fields: SubnetFields) -> Subnet:
-    """Create a subnet and connect the router to it.  Raises as ``create_subnet`` and ``add_interface_by_subnet``."""
+    """Create a subnet and connect the router to it.
+
+    Raises the errors of ``create_subnet`` and ``add_interface_by_subnet``.
+    """
     subnet = create_subnet(network, cidr, **fields)
     if router is not None:
         add_interface_by_subnet(router, subnet)
@@ -76,7 +79,7 @@ def create_routed_subnet(network: Network, cidr: str, router: Router | None, fie
 def delete_routed_subnet(subnet: Subnet) -> None:
     """Disconnect the routers of a subnet's project and delete the subnet.
 
-    Raises as ``remove_interface_by_subnet`` and ``delete_subnet``.
+    Raises the errors of ``remove_interface_by_subnet`` and ``delete_subnet``.
     """
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=subnet).values("device_id")
     for router in Router.objects.filter(id__in=legs, project_id=subnet.project_id).order_by("id"):
