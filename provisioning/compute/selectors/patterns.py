@@ -32,8 +32,7 @@ _PIECE = re.compile(
 
 
 def matching(column: str, pattern: str, field: str) -> Q:
-    """Match the rows whose column contains the pattern. Raises InvalidInputError (``field``) for a disallowed pattern.
-    """
+    """Match rows whose column contains the pattern. Raises InvalidInputError (``field``) for a disallowed pattern."""
     plain = _PLAIN.fullmatch(pattern)
     if plain is None:
         return Q(**{f"{column}__iregex": checked(pattern, field)})
