@@ -22,7 +22,7 @@ class ImageRef(Frozen, frozen=True):
     id: str
     name: str
     disk_format: str  # one of disk_formats.formats.FORMATS
-    size: int  # bytes on the wire
+    size: int  # bytes of the download
     hash_algo: str  # e.g. "sha512"
     hash_value: str  # lower-case hex
     min_disk: int = 0  # GiB
@@ -69,7 +69,7 @@ class SecurityRule(Frozen, frozen=True):
     remote_ip_prefix: str | None = None
     remote_group_id: str | None = None
     remote_address_group_id: str | None = None
-    id: str = ""  # of the security group rule
+    id: str = ""  # the id of the rule in the Networking API
 
 
 class Segment(Frozen, frozen=True):
@@ -105,7 +105,7 @@ class AddressPair(Frozen, frozen=True):
     """An additional address that a port may send from and receive at."""
 
     address: str  # an address or a range in CIDR notation
-    mac_address: str = ""  # empty: the port's own
+    mac_address: str = ""  # empty: the port's MAC address
 
 
 class DhcpOption(Frozen, frozen=True):
@@ -127,7 +127,7 @@ class NetworkRef(Frozen, frozen=True):
     cidr: str  # "10.20.0.0/24" of the first IPv4 subnet
     gateway: str | None
     segment: Segment
-    dhcp_address: str | None = None  # where DHCP answers when it is not the gateway
+    dhcp_address: str | None = None  # the address of the DHCP server if it is not the gateway
     mtu: int = 1500
     dns_domain: str = "novalocal"
     dns_nameservers: list[str] = []
@@ -143,10 +143,10 @@ class PortRef(Frozen, frozen=True):
     network: NetworkRef
     fixed_ips: list[FixedAddress]
     port_security: bool = True
-    security_group_ids: list[str] = []  # the groups it is a member of
+    security_group_ids: list[str] = []  # the groups that the port is a member of
     tag: str = ""  # the owner's tag
-    dns_name: str = ""  # its DNS name; empty: the guest's host name
-    dns_domain: str = ""  # on a shared network: the project's own domain, the only one of its name
+    dns_name: str = ""  # the port's DNS name; empty: the guest's host name
+    dns_domain: str = ""  # on a shared network: the domain of the port's project, below the network's domain
     allowed_address_pairs: list[AddressPair] = []
     extra_dhcp_opts: list[DhcpOption] = []
     enabled: bool = True  # False: no traffic
@@ -195,7 +195,7 @@ class VolumeConnection(Frozen, frozen=True):
     """The NBD connection of a guest's QEMU to an exported volume."""
 
     export: str
-    socket: str = ""  # path of the daemon's unix socket, when it runs on the guest's host; else address and port
+    socket: str = ""  # path of the daemon's unix socket if the daemon runs on the guest's host; else address and port
     address: str = ""
     port: int = 0
     tls: bool = False
@@ -210,7 +210,7 @@ class GuestDisk(Frozen, frozen=True):
     size_gb: int
     connection: VolumeConnection
     device: str = ""  # "vdb"; chosen by the portal
-    boot_index: int | None = None  # 0: the guest boots from it and has no other root disk
+    boot_index: int | None = None  # 0: the guest boots from this volume and has no other root disk
     read_only: bool = False
     shareable: bool = False  # other guests may attach it at the same time
     bus: str = "virtio"  # virtio, scsi, sata, ide, usb
@@ -253,10 +253,10 @@ class InstanceSpec(Frozen, frozen=True):
     reservation_id: str = ""
     kernel: ImageRef | None = None  # booted instead of the disk's boot sector, with ``os_command_line``
     ramdisk: ImageRef | None = None
-    rescue: RescueImage | None = None  # while the guest is rescued
-    posted_password: str = ""  # posted by the guest, encrypted with its key
+    rescue: RescueImage | None = None  # set while the guest is rescued
+    posted_password: str = ""  # posted by the guest, encrypted with the key of its key pair
     volumes: list[GuestDisk] = []
-    local_disks: list[LocalDisk] | None = None  # None: those of the flavor
+    local_disks: list[LocalDisk] | None = None  # None: the flavor's ephemeral and swap disks
     metadata_token: bool = False  # metadata requires a token (``HttpTokens`` of EC2)
     metadata_hops: int = 1  # hop limit of the response with a token; 1: only the guest itself
 

@@ -55,7 +55,7 @@ class OpenConsoleCall(Message, frozen=True):
     instance_id: str
     protocol: Literal["vnc", "serial"]
     tunnel: str
-    share: str = ""  # the user or project whose share of the host's tunnels it uses; empty: no share
+    share: str = ""  # the user or project whose limit of tunnels on the host applies; empty: only the host's
 
 
 class OpenTunnelCall(Message, frozen=True):

@@ -46,7 +46,7 @@ class PasswordRequest(Message, frozen=True):
 class TrimRequest(Message, frozen=True):
     """Let the guest agent discard the blocks that the guest's file systems do not use. The guest must run."""
 
-    timeout: int = 120  # s, for the agent's answer
+    timeout: int = 120  # s, for the guest agent's answer
 
 
 class RescueRequest(Message, frozen=True):

@@ -79,7 +79,7 @@ class GuestState(Frozen, frozen=True):
     instance_id: str
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
-    volumes: list[str] | None = None  # ids of the volumes that are its disks; None: not sent
+    volumes: list[str] | None = None  # ids of the guest's volumes; None: not sent
     attachments: dict[str, str] | None = None  # volume id → attachment id; None: not sent
     interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not sent
 
@@ -90,8 +90,8 @@ class Owned(Frozen, frozen=True):
     subject_kind: str
     subject_id: str
     generation: int
-    digest: str = ""  # of a document: the mark of its command, which also proves that the portal
-    # sent it; empty: not sent
+    digest: str = ""  # of a document: the digest in its command, which also proves that the portal
+    # sent the document; empty: not sent
     in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not sent
     vni: int | None = None  # of a VXLAN network: its number; None: not sent
 
@@ -106,7 +106,7 @@ class Enrol(Message, frozen=True):
     credential: str
     contract: int = CONTRACT_VERSION
     agent_version: str = ""
-    machine: str = ""  # identifies the machine; the credential is valid on it only
+    machine: str = ""  # identifies the machine; the credential is valid on this machine only
 
 
 class Hello(Message, frozen=True):
@@ -144,8 +144,8 @@ class Leftover(Frozen, frozen=True):
 
     kind: str
     name: str
-    subject_kind: str = SERVER  # the kind of its owner
-    subject_id: str = ""  # its owner, if the host knows it
+    subject_kind: str = SERVER  # the kind of the owner
+    subject_id: str = ""  # the id of the owner, if the host knows the owner
     generation: int | None = None  # the newest generation of the subject that the host has seen; None: unknown
 
 
@@ -168,9 +168,9 @@ class Tracking(Frozen, frozen=True):
 
     entries: int
     limit: int
-    share: int = 0  # connections that each interface may begin; 0: any number
-    largest: int = 0  # begun by that interface; estimated when there are many
-    port: str = ""  # the id of that interface
+    share: int = 0  # connections that each interface may begin; 0: no limit
+    largest: int = 0  # connections that the interface ``port`` has begun; an estimate if there are many
+    port: str = ""  # the port id of the interface that has begun most connections
 
 
 class ResourceAudit(Message, frozen=True):
@@ -195,14 +195,14 @@ class ResourceAudit(Message, frozen=True):
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
-    warnings: list[str] | None = None  # what it lacks or cannot repair, for operators; None: not sent
+    warnings: list[str] | None = None  # missing requirements and unrepaired failures, for operators; None: not sent
     pools: list[PoolState] | None = None  # of volumes, that this host serves; None: not sent
     mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
-    certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
-    documents: list[Owned] | None = None  # as in Hello, sometimes; may be older than newly sent ones
-    volumes: list[KnownVolume] | None = None  # likewise
+    certificates: str | None = None  # ``certificates.digest_of``; empty: some are missing; None: the host needs none
+    documents: list[Owned] | None = None  # as in Hello; may omit the newest documents; None: not sent
+    volumes: list[KnownVolume] | None = None  # as in Hello; None: not sent
     tracking: Tracking | None = None  # None: nothing tracked, or not sent
-    traits: list[str] | None = None  # names of os-traits, sorted, now and then; None: not sent
+    traits: list[str] | None = None  # names of os-traits, sorted; None: not sent
 
 
 class Heartbeat(Message, frozen=True):

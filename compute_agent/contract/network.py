@@ -22,9 +22,9 @@ class RemotePort(Frozen, frozen=True):
     id: str
     mac_address: str
     addresses: list[str]
-    underlay: str = ""  # underlay address of its host; empty: unknown or no host
-    hostname: str = ""  # its guest's; empty: it has no name here
-    dns_domain: str = ""  # on a shared network: its project's own
+    underlay: str = ""  # underlay address of the port's host; empty: unknown or no host
+    hostname: str = ""  # the guest's host name; empty: the guest has no name on this network
+    dns_domain: str = ""  # on a shared network: the domain of the port's project
 
 
 class ServicePort(Frozen, frozen=True):
@@ -51,8 +51,8 @@ class NetworkDocument(Frozen, frozen=True):
     enabled: bool = True  # False: the bridge exists without traffic
     service: ServicePort | None = None  # DHCP, DNS and metadata; None: no subnet has DHCP
     peers: list[str] = []  # underlay addresses of the other hosts that have the network
-    remote_ports: list[RemotePort] = []  # those of guests on other hosts
-    shared_macs: list[str] = []  # of router interfaces: on every host, so they never cross the underlay
+    remote_ports: list[RemotePort] = []  # ports of guests on other hosts
+    shared_macs: list[str] = []  # of router interfaces; the same on every host, so they never cross the underlay
     gateway_port: ServicePort | None = None  # of an external network: this host's own address on it
 
 
@@ -80,8 +80,8 @@ class ExternalGateway(Frozen, frozen=True):
     enable_snat: bool = True
     port_id: str = ""
     mac_address: str = ""
-    addresses: list[str] = []  # the router's own, with prefix length
-    here: bool = False  # whether this host holds them
+    addresses: list[str] = []  # the router's external addresses, with prefix length
+    here: bool = False  # whether this host has these addresses
 
 
 class RouterDocument(Frozen, frozen=True):
@@ -89,7 +89,7 @@ class RouterDocument(Frozen, frozen=True):
 
     id: str
     name: str
-    enabled: bool = True  # False: it passes nothing
+    enabled: bool = True  # False: the router forwards nothing
     interfaces: list[RouterInterface] = []
     routes: list[Route] = []
     external: ExternalGateway | None = None
@@ -113,11 +113,11 @@ class FloatingIpDocument(Frozen, frozen=True):
 
     id: str
     address: str
-    network_id: str  # the external one
+    network_id: str  # the external network
     router_id: str
     fixed_address: str | None = None  # None: only ``forwards``
     forwards: list[PortForward] = []
-    bearer: str = ""  # underlay address of the host that holds it; empty: this one
+    bearer: str = ""  # underlay address of the host that has the floating IP; empty: this host
 
 
 class GroupMember(Frozen, frozen=True):
@@ -141,7 +141,7 @@ class SecurityGroupDocument(Frozen, frozen=True):
     rules: list[SecurityRule]
     stateful: bool = True
     members: list[GroupMember] = []
-    address_groups: list[AddressRanges] = []  # those that the rules name
+    address_groups: list[AddressRanges] = []  # the address groups that the rules refer to
 
 
 class ApplyNetworkRequest(Message, frozen=True, omit_defaults=True):

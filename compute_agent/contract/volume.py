@@ -35,7 +35,7 @@ class VolumeSpec(Frozen, frozen=True):
     pool_id: str
     size_gb: int
     encryption: VolumeEncryption | None = None
-    multiattach: bool = False  # several guests may open it: it is exported to other hosts as well
+    multiattach: bool = False  # several guests, also on other hosts, may open the volume
     version: int = 0  # of the volume in the database when the command was sent; 0: not sent
 
 
@@ -52,7 +52,7 @@ class VolumeClient(Frozen, frozen=True):
     """A client that may open an exported volume."""
 
     attachment_id: str
-    host_id: str  # of the guest; also in its certificate
+    host_id: str  # the guest's host, whose certificate contains this id
     local: bool  # the guest runs on the host that gets the command
     read_only: bool = False
 
@@ -66,12 +66,12 @@ class KnownVolume(Frozen, frozen=True):
     """
 
     data_id: str  # ``VolumeSpec.id``
-    version: int  # the newest that was seen
+    version: int  # the newest version that the host has seen
     volume_id: str = ""  # the subject of the last command
     pool_id: str = ""
     size_gb: int = 0
-    clients: list[VolumeClient] | None = None  # None: not known
-    gone: bool = False  # it was deleted here
+    clients: list[VolumeClient] | None = None  # clients that the last command allowed; None: unknown
+    gone: bool = False  # this host has deleted the volume
     encrypted: bool = False
 
 
@@ -239,11 +239,11 @@ class PoolState(Frozen, frozen=True):
     total_gb: float
     free_gb: float
     capabilities: dict[str, str] = {}  # "multiattach", "online_extend", "encryption", "fast_clone" … → "true"
-    warning: str = ""  # why it cannot be used now, in a sentence for operators
+    warning: str = ""  # why the pool cannot be used now, in a sentence for operators
     unserved: list[str] = []  # encrypted volumes that were open here before the machine restarted, without their keys
-    secret: str = ""  # stored in the pool itself: proves that the host has access to it
-    kept: dict[str, int] | None = None  # deleted volumes whose data others need: id → bytes, 0: not measured now; at
-    # most MOST_KEPT, the largest; None: not sent
+    secret: str = ""  # stored in the pool itself: proves that the host has access to the pool
+    kept: dict[str, int] | None = None  # deleted volumes whose data other volumes need: id → bytes, 0: not measured
+    # now; at most MOST_KEPT, the largest; None: not sent
 
 
 class StoredVolume(Frozen, frozen=True):
@@ -251,8 +251,8 @@ class StoredVolume(Frozen, frozen=True):
 
     id: str
     snapshots: list[str] = []
-    attachments: list[str] = []  # clients that may open it through a daemon on this host
-    daemon: bool = False  # a daemon on this host holds it open
+    attachments: list[str] = []  # clients that may open the volume through a daemon on this host
+    daemon: bool = False  # a daemon on this host has the volume open
     gone: bool = False  # deleted: its data is needed only by clones
 
 

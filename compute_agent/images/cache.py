@@ -234,7 +234,7 @@ class ImageCache:
             "read-only": True,
         }
         if driver["driver"] == "vpc":
-            driver["force_size_calc"] = "current_size"  # not what its cylinders come to
+            driver["force_size_calc"] = "current_size"  # not the size that results from its cylinders
         if driver["driver"] == "raw":
             del driver["backing"]
         words = ("-O", "raw", "-S", "4k", f"json:{json.dumps(driver)}", str(target))

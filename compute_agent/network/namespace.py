@@ -65,8 +65,8 @@ def ensure(name: str) -> bool:
 
 
 def _share(folder: Path) -> None:
-    """Make the directory a shared mount, as ``ip netns`` does: mounts in it are visible in all mount namespaces that
-    contain it.
+    """Turn the directory into a shared mount, as ``ip netns`` does: mounts in it are visible in all mount namespaces
+    that contain it.
     """
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     at = os.fsencode(folder)

@@ -90,7 +90,7 @@ class Build(ServerHandler[BuildRequest]):
         return self._failed(failure, removal)
 
     def _failed(self, failure: Failure, removal: Removal) -> Outcome:
-        if removal.guest_left:  # it may still start: no second guest on another host
+        if removal.guest_left:  # the guest may still start, so no other host may build it
             failure = replace(failure, retryable=False)
         if removal.gone:
             self.powers.forget(removal.uuid)

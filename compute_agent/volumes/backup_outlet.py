@@ -20,7 +20,7 @@ class SentBackup(msgspec.Struct, frozen=True):
 
     digests: list[str]  # SHA-256 of each chunk, hex, in order
     disk_bytes: int
-    full: bool  # it does not depend on its parent
+    full: bool  # the backup does not depend on its parent
 
 
 class StoredChunk(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ SETTINGS = {
     "net.ipv6.conf.default.accept_dad": "0",
     "net.ipv6.conf.all.accept_redirects": "0",
     "net.ipv6.conf.default.accept_redirects": "0",
-    # Packets of a connection may come by one interface and go by another.
+    # Packets of a connection may arrive on one interface and leave by another.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.conf.all.accept_redirects": "0",
