@@ -56,9 +56,9 @@ class FixedAddress(Frozen, frozen=True):
 class SecurityRule(Frozen, frozen=True):
     """One kind of allowed traffic.
 
-    A rule without a remote allows all addresses. ``remote_group_id`` allows the members of the group on the same
-    network and on networks that routers connect to it. ``remote_address_group_id`` allows the ranges that are sent with
-    the security group.
+    A rule without a remote allows all addresses. ``remote_group_id`` allows the members of the group on the network of
+    the port and on networks that routers connect to that network. ``remote_address_group_id`` allows the ranges that
+    are sent with the security group.
     """
 
     direction: str  # "ingress" | "egress"

@@ -14,7 +14,9 @@ DOMAIN = "host.novella"
 
 
 def tls_hostname(host_id: str) -> str:
-    """Return the DNS name in a host's server certificate. It is used instead of addresses, because these may change."""
+    """Return the DNS name in a host's server certificate. The name is used instead of an address, because addresses may
+    change.
+    """
     return f"{host_id}.{DOMAIN}"
 
 

@@ -293,6 +293,8 @@ class GuestVolumesCall(Message, frozen=True):
 
 
 class GuestVolumes(Message, frozen=True):
-    """The volumes of a host's guests: of running guests the volumes in use, of others those in their definition."""
+    """The volumes of a host's guests. For a running guest these are the volumes in use, for a stopped guest the volumes
+    in its definition.
+    """
 
     guests: dict[str, list[str]]  # the server's id → ids of volumes

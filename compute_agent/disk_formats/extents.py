@@ -29,7 +29,7 @@ class Extent(NamedTuple):
 
 
 class ExtentsError(ValueError):
-    """A malformed chunk, or one that does not fit its disk."""
+    """A malformed chunk, or a chunk that does not fit its disk."""
 
 
 def chunks(extents: Iterable[Extent], read: Callable[[int, int], bytes]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from typing import IO
 from compute_agent.disk_formats import qcow2, vdi, vhd, vhdx, vmdk
 
 RAW_CONTENT = frozenset({"raw", "gpt"})
-"""The inspectors' names for a file without a format of its own; ``gpt`` is one with a GPT or MBR partition table."""
+"""The inspectors' names for a file without a format of its own; ``gpt``: a file with a GPT or MBR partition table."""
 
 
 def _size_of_file(_file: IO[bytes], size: int) -> int:

@@ -54,7 +54,7 @@ RESERVE = 128 << 20
 
 @dataclass(frozen=True)
 class CachedImage:
-    """An image's data on this host: a raw disk, or the file of a kernel or a ramdisk. It must not be changed."""
+    """An image's data on this host: a raw disk, or the file of a kernel or a ramdisk. The file must not be changed."""
 
     path: Path
     cached: bool

@@ -1,5 +1,5 @@
-"""The cached images that the disks of this host are based on. They are read from the disks, because records can be
-lost.
+"""The cached images that the disks of this host are based on. They are determined by reading the disks, because records
+can be lost.
 """
 
 import re

@@ -90,7 +90,7 @@ class JoinToken:
         return cls(settings.host, settings.join_token, settings.join_token_file)
 
     def read(self) -> str | None:
-        """Return the token; None if there is none (or no file).  Raises StartError if the file cannot be read."""
+        """Return the token; None if there is no token, or no file. Raises StartError if the file cannot be read."""
         if self.value or self.file is None:
             return self.value
         try:

@@ -39,7 +39,7 @@ together.
 PAUSE_FINAL = 30.0
 """Seconds before a retry after a refusal that only an operator can change."""
 STEADY = 5.0
-"""Seconds after which a connection counts as stable: the next one is attempted immediately."""
+"""Seconds after which a connection counts as stable. After a stable connection, the first pause is short again."""
 ANSWER_TIMEOUT = 15.0
 LOG_AGAIN = 60.0
 """Seconds until the same problem is logged again."""

@@ -51,7 +51,7 @@ class Directory(Protocol):
         """Return the id of the guest with the address on the network, without blocking; None if there is none."""
 
     def asker(self, network_id: str, address: str) -> Asker | None:
-        """Return the guest with the address on the network; None if there is none here."""
+        """Return the guest with the address on the network; None if this host has no such guest."""
 
     def post_password(self, asker: Asker, password: str) -> bool:
         """Store the password that a guest has encrypted. Return False if one is stored already."""
@@ -131,7 +131,7 @@ async def _close(servers: Sequence[asyncio.Server]) -> None:
 
 
 class _Connections:
-    """The guests' connections; everything here runs in the service's thread."""
+    """The guests' connections; all methods run in the service's thread."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory

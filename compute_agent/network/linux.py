@@ -330,8 +330,8 @@ def _networks_of(ports: Iterable[PortRef]) -> Touched:
 
 
 def _document(ref: NetworkRef) -> NetworkDocument:
-    """Return a document of a network with the data of an interface on it. It suffices for the bridge and
-    the segment.
+    """Return a document of a network with the data of an interface on it. The document suffices for the bridge and the
+    segment.
     """
     return NetworkDocument(
         id=ref.id, name=ref.name, bridge=ref.bridge, mtu=ref.mtu, segment=ref.segment, subnets=ref.subnets,

@@ -1,7 +1,7 @@
 """nftables: loads a ruleset in one transaction, in the calling thread's network namespace.
 
-Small texts are loaded with libnftables, which takes a millisecond; the program ``nft`` takes ten. Large texts are
-loaded with the program and its limits, and so are all texts if the library is missing.
+Small texts are loaded with libnftables, which takes a millisecond; the program ``nft`` takes ten milliseconds. Large
+texts are loaded with the program and its limits, and so are all texts if the library is missing.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """A service namespace for each network of guests on this host, in which the host serves DHCP, DNS and metadata.
 
-It has the MAC and the addresses of the DHCP port, which are the same on every host, and forwards no packets. Its name
-server forwards queries through the uplink, independently of the network's routers.
+The namespace has the MAC and the addresses of the DHCP port, which are the same on every host, and forwards no packets.
+The namespace's name server forwards queries through the uplink, independently of the network's routers.
 """
 
 import contextlib
@@ -126,7 +126,7 @@ class Services(Part):
         return names.namespace_name(self._agent, names.SERVICE, network_id)
 
     def release(self, network: NetworkDocument, port: PortRef) -> None:
-        """Release the interface's address at the DHCP server, if there is one."""
+        """Release the interface's address at the DHCP server, if the network has one."""
         for lease in leases_of([("", port)]):
             for server in network.service.addresses if network.service is not None else ():
                 if ":" not in server:

@@ -166,8 +166,8 @@ table ip {table} {{
 """
 
     def _way_to_volumes(self, underlay: str) -> tuple[str, str, str]:
-        """Return three rules. They allow other hosts and the namespace itself, but no guest, to reach its daemons at
-        ``underlay``.
+        """Return three rules. They allow other hosts and the namespace itself, but no guest, to reach the daemons of
+        the namespace at ``underlay``.
         """
         if self.volume_ports is None or not underlay or ipaddress.ip_address(underlay).version != 4:
             return "", "", ""

@@ -28,7 +28,7 @@ class ServerHandler(CommandHandler[B]):
     """
 
     def __init_subclass__(cls) -> None:
-        """Register the handler. Raises TypeError for a second one of the same body."""
+        """Register the handler. Raises TypeError if another handler has the same type of body."""
         bodies = [body for base in cls.__dict__.get("__orig_bases__", ()) for body in get_args(base)]
         for body in bodies:
             if isinstance(body, type) and HANDLERS.setdefault(body, cls) is not cls:

@@ -1,4 +1,4 @@
-"""Handlers of calls, which the portal waits for: console log, diagnostics, open consoles. They store nothing."""
+"""Handlers of calls: console log, diagnostics, open consoles. The portal waits for the answers; nothing is stored."""
 
 import asyncio
 import codecs

@@ -21,7 +21,7 @@ from compute_agent.virt.driver import Stopped
 def make_steps(
     host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
 ) -> list[Step]:
-    """Return the steps that create a stopped guest. Existing parts of it are replaced.
+    """Return the steps that create a stopped guest. Existing parts of the guest are replaced.
 
     For a guest that boots from a volume, only the kernel and the ramdisk are fetched, if the spec names them.
     """

@@ -61,7 +61,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class BootFiles:
-    """A kernel and a ramdisk in the image cache; None without one."""
+    """The paths of a kernel and a ramdisk in the image cache; None if the guest boots without the file."""
 
     kernel: Path | None = None
     ramdisk: Path | None = None
@@ -327,9 +327,9 @@ class ComputeDriver(abc.ABC):
         """Copy the data of ``old`` to ``new`` while the guest runs, and switch the guest to ``new``. Both have the same
         size.
 
-        They may be two attachments of one volume whose data is migrated. Has no effect if the guest uses ``new``
-        already. Raises StoppedError if ``stopped`` returns True before the end, UnsupportedError for a stopped guest,
-        and RetryableHostError; the guest then still uses ``old``.
+        ``old`` and ``new`` may be two attachments of one volume whose data is migrated. Has no effect if the guest uses
+        ``new`` already. Raises StoppedError if ``stopped`` returns True before the end, UnsupportedError for a stopped
+        guest, and RetryableHostError; the guest then still uses ``old``.
         """
 
     @abc.abstractmethod

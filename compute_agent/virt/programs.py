@@ -111,8 +111,8 @@ def run_long(
 
 
 def _done(descriptor: int, total: int) -> int | None:
-    """Return the bytes that are done, from ``total`` and the program's last printed percentage; None before its first
-    one.
+    """Return the bytes that are done, from ``total`` and the program's last printed percentage; None before the program
+    has printed a percentage.
     """
     length = os.fstat(descriptor).st_size
     found = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))

@@ -106,8 +106,8 @@ def _socket(address: str) -> Path:
 
 @contextlib.contextmanager
 def _shown(certificates: Certificates, account: StorageAccount | None) -> Iterator[Path]:
-    """Yield a folder in memory with the client's certificates, which the account can read. It is removed after the
-    block.
+    """Yield a folder in memory with the client's certificates, which the account can read. The folder is removed after
+    the block.
     """
     if account is None:
         yield certificates.folder

@@ -299,7 +299,7 @@ class Daemons:
 
     def remember(self) -> None:
         """Store the descriptions of daemons that a restart of the machine has ended, so that the periodic check starts
-        them again. Daemons of encrypted volumes are left out, because their keys are missing.
+        them again. Daemons of encrypted volumes are omitted, because their keys are missing.
         """
         for each in self._kept.all():
             if each.volume.encryption is None and self.description(each.volume.id) is None:

@@ -149,7 +149,7 @@ class VolumeDriver(abc.ABC):
         """List the volumes with their snapshots. The caller fills in ``daemon`` and ``attachments``."""
 
     def names(self) -> list[str]:
-        """List the ids of the volumes, quickly. Deleted volumes are left out."""
+        """List the ids of the volumes, quickly. Deleted volumes are omitted."""
         return [each.id for each in self.contents() if not each.gone]
 
     def snapshots(self, volume_id: str) -> list[str]:
@@ -173,8 +173,8 @@ class VolumeDriver(abc.ABC):
         return {}
 
     def prune(self) -> list[str]:
-        """Remove images from the pool that no volume has needed for a long time. Other work continues meanwhile, here
-        and on other hosts. Return a line for each removed image.
+        """Remove images from the pool that no volume has needed for a long time. Other work continues in the meantime,
+        on this host and on other hosts. Return a line for each removed image.
         """
         return []
 
@@ -212,8 +212,7 @@ class VolumeDriver(abc.ABC):
         return []
 
     def adopt(self, volume: VolumeSpec, name: str) -> None:
-        """Create the volume from an unmanaged disk, and remove the disk from the unmanaged ones. The rest of the volume
-        reads as zeros.
+        """Turn an unmanaged disk into the volume. The rest of the volume reads as zeros.
 
         Data is neither copied nor lost, even if this is interrupted. Raises VolumeNotFoundError, UnmanageableError.
         """
@@ -288,9 +287,9 @@ class VolumeDriver(abc.ABC):
     def flatten(  # noqa: B027 - nothing to copy
         self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
     ) -> None:
-        """Copy into the volume the data of deleted volumes that only this volume reads, so that they are not needed
-        afterwards. With ``everything``, copy all data that the volume reads from other volumes. The volume can be in
-        use; its data does not change.
+        """Copy into the volume the data of deleted volumes that only this volume reads, so that the deleted volumes are
+        no longer needed. With ``everything``, copy all data that the volume reads from other volumes. The volume can be
+        in use; its data does not change.
 
         ``daemon`` has the volume open; drivers with ``flattens_alone`` need no daemon. Raises StoppedError if
         ``stopped`` returns True before the end; the next call then continues. Raises PoolUnavailableError if the pool

@@ -338,7 +338,7 @@ class Layers:
 def _take(descriptor: int) -> None:
     """Lock a file for a daemon. Raises OSError if it is locked already.
 
-    A released lock can stay held for a moment: a program that another thread is starting has a copy of each open
+    A released lock can stay locked for a moment: a program that another thread is starting has a copy of each open
     descriptor until it is loaded. Therefore this is tried several times.
     """
     for _ in range(TRIES - 1):

@@ -1,4 +1,4 @@
-"""Work on volumes through storage daemons: the daemon that serves the volume, or one started only for this work."""
+"""Work on volumes through storage daemons: the daemon that serves the volume, or a daemon for this work only."""
 
 import contextlib
 import logging

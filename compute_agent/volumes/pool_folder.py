@@ -1,8 +1,8 @@
 """The folder of a pool of files, and the check that it is still the same pool.
 
 The folder can be the mount point of another disk or a share. If the disk or share is not mounted, the folder is empty,
-and a pool created there would store volumes on the disk below. Therefore the agent stores the pool's id outside of the
-folder, and does not create a second pool.
+and a pool created there would store volumes on the disk under the mount point. Therefore the agent stores the pool's id
+outside of the folder, and does not create a second pool.
 """
 
 import json

@@ -139,7 +139,7 @@ class Volumes:
         return next((watch for watch in reversed(self._watches) if watch.id == pool_id), None)
 
     def states(self) -> list[PoolState]:
-        """Return the state of every pool. A pool that was never reached is left out, because its id is not known.
+        """Return the state of every pool. A pool that was never reached is omitted, because its id is not known.
 
         Waits a few seconds for pools that do not answer.
         """
@@ -161,7 +161,7 @@ class Volumes:
         return [watch.trouble for watch in self._watches if watch.trouble]
 
     def contents(self, pool_id: str) -> PoolContents:
-        """List the volumes of a pool, and the daemons that run for it here."""
+        """List the volumes of a pool, and the daemons that run for the pool on this host."""
         driver = self.driver(pool_id)
         described = {each.volume.id: each for each in self.daemons.descriptions() if each.volume.pool_id == pool_id}
         listed = {each.id: each for each in driver.contents()}

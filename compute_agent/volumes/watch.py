@@ -86,7 +86,7 @@ class PoolWatch:
 
     @property
     def away(self) -> bool:
-        """Whether the pool has not answered the running query for some seconds, or did not answer the last one."""
+        """Whether the pool has not answered the running query for some seconds, or did not answer the last query."""
         return self._silent or (self._measuring.busy and time.monotonic() - self._measuring.began > ANSWERS_WITHIN)
 
     def check(self) -> None:

@@ -31,7 +31,7 @@ PROBE = f"{TABLE}_probe"
 
 
 class RefusedGroupError(RetryableHostError):
-    """Some rules of a security group cannot be applied. They allow nothing; all other rules are in place."""
+    """Some rules of a security group cannot be applied. These rules allow nothing; all other rules are loaded."""
 
 
 class Filters:
@@ -132,7 +132,7 @@ class Filters:
             return False
 
     def check_group(self, group_id: str) -> None:
-        """Raise RefusedGroupError if some of the group's rules are not in place."""
+        """Raise RefusedGroupError if some of the group's rules are not loaded."""
         plan, key = self._plan, group_key(group_id)
         if plan is None:
             return

@@ -170,8 +170,8 @@ def _members(
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the members of each group that a rule refers to, as seen on the bridges of this host's guests.
 
-    Members count on their own network and on networks that routers connect to it: elsewhere, an equal address belongs
-    to another guest. Interfaces without port security do not count, because they may use any address.
+    A member counts on its own network and on networks that share a router with its network: on other networks, an equal
+    address belongs to another guest. Interfaces without port security do not count, because they may use any address.
     """
     named = {
         group_key(rule.remote_group_id)
@@ -208,7 +208,7 @@ def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDo
 
 
 def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
-    """Return for each network itself and the networks that one router connects to it."""
+    """Return network id → ids of the network itself and of all networks that share a router with it."""
     found = {key: {key} for key in networks}
     for router in routers:
         legs = {leg.network_id for leg in router.interfaces if leg.network_id in found}

@@ -87,7 +87,7 @@ def folder_of(network: Path) -> Path:
 
 
 def _is_here(pid: int) -> bool:
-    """Return whether a process is in the calling thread's network namespace. It is not if the router's namespace was
+    """Return whether a process is in the calling thread's network namespace. Return False if the router's namespace was
     recreated after the start of the process.
     """
     try:

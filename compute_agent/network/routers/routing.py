@@ -108,7 +108,7 @@ class Routing(Part):
         return [f"the machine's way to network {each}" for each in lost] + self._check_routers(wanted)
 
     def check_floating_ip(self, floating_id: str) -> None:
-        """Raise RefusedForwardError if some part of a floating IP is not in place."""
+        """Raise RefusedForwardError if some part of a floating IP is not applied."""
         if wrong := self._refused.get(floating_id):
             raise RefusedForwardError(
                 "The host cannot set up a part of this floating IP: traffic to that part is dropped.",

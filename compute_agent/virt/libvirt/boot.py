@@ -64,7 +64,7 @@ def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
 def install(files: BootFiles, kernel: Path, ramdisk: Path) -> None:
     """Store the kernel and the ramdisk at these paths, replacing those of an earlier image. Raises RetryableHostError.
 
-    They are hard links: the cache never changes a file, and may remove it while a guest still boots from it.
+    Both are hard links: the cache never changes a file, and may remove a file from which a guest still boots.
     """
     for source, target in ((files.kernel, kernel), (files.ramdisk, ramdisk)):
         try:

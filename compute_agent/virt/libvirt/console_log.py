@@ -1,7 +1,7 @@
 """A guest's console log, read by offset and limited in size.
 
-QEMU appends to it while the guest runs. Old text is removed by punching a hole at the beginning of the file. The length
-of the file never decreases, so offsets stay valid and no concurrent output is lost.
+QEMU appends to the log while the guest runs. Old text is removed by punching a hole at the beginning of the file. The
+length of the file never decreases, so offsets stay valid and no concurrent output is lost.
 """
 
 import ctypes

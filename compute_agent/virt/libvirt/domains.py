@@ -35,7 +35,7 @@ UNDEFINE = (
 """Flags for undefining a domain. The file with the variables of the guest's firmware is kept."""
 
 COPY_BEGIN_SECONDS = 60.0
-"""Seconds that a copy waits for an earlier one that is starting or being cleaned up."""
+"""Seconds that a copy waits for an earlier copy that is starting or being cleaned up."""
 
 
 class Domains:

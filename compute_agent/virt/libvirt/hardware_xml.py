@@ -16,7 +16,9 @@ VENDOR = "1234567890ab"
 """Vendor id that no driver recognizes as a hypervisor."""
 KIB_PER_MIB = 1024
 USUAL_DEVICES, SPARE_PORTS = 8, 12
-"""PCI devices of each guest, and spare ports on the chipset q35 for hot-plug, of which libvirt creates only one."""
+"""Number of PCI devices that each guest has, and number of spare ports for hot-plug on the chipset q35. libvirt alone
+would create one spare port.
+"""
 
 
 @dataclass(frozen=True)

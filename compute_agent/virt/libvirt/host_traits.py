@@ -52,7 +52,7 @@ class Traits:
 
 
 def traits_of(connection: Any, virt_type: str) -> tuple[str, ...]:
-    """Return the traits of a host, sorted. Traits that cannot be determined are left out."""
+    """Return the traits of a host, sorted. Traits that cannot be determined are omitted."""
     found = {CPU.removesuffix("_CPU_X86") + "_ARCH_X86_64", "COMPUTE_FIRMWARE_BIOS", known.PACKED.trait}
     try:
         pc, q35 = (_capabilities(connection, machine, virt_type) for machine in ("pc", "q35"))

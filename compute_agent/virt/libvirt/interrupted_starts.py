@@ -1,4 +1,4 @@
-"""Status files of guests whose start was interrupted. They would block the embedded libvirt for minutes.
+"""Status files of guests whose start was interrupted. Such files would block the embedded libvirt for minutes.
 
 libvirt records a guest as starting, with process 0, before it starts QEMU. If the agent dies in between, the next agent
 finds the file, waits for a process that never existed, and answers every call about that guest with "cannot acquire

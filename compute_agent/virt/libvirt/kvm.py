@@ -61,7 +61,7 @@ def prepare(settings: AgentSettings) -> VirtType:
 
 
 def choose(wanted: str) -> VirtType:
-    """Return ``kvm`` or ``qemu``: the configured one, or for ``auto`` the result of a probe."""
+    """Return ``kvm`` or ``qemu``: the configured value, or for ``auto`` the result of a probe."""
     if wanted == "kvm":
         return "kvm"
     if wanted != "auto":

@@ -1,4 +1,4 @@
-"""The agent's own mount namespace, in which the agent covers single files of the machine by others."""
+"""The agent's own mount namespace, in which the agent covers single files of the machine with its own files."""
 
 import ctypes
 import errno
@@ -43,7 +43,7 @@ def unshare() -> None:
 
 
 def cover(path: Path, content: bytes, copy: Path) -> None:
-    """Cover ``path`` by a file with ``content``, stored in ``copy``. It is read-only even for root. Requires
+    """Cover ``path`` by a file with ``content``, stored in ``copy``. The file is read-only even for root. Requires
     ``unshare``.
     """
     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

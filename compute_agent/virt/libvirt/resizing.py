@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 LONG = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first progress check of a merge, and between later ones."""
+"""Seconds until the first progress check of a merge, and between later checks."""
 ROUNDS = 5
 """Maximum retries if the guest starts or stops in the meantime."""
 _NOT_MADE = "The host could not create the guest's larger disk."

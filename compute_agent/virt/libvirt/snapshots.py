@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 COPY = Limits(seconds=24 * 3600, cpu_seconds=4 * 3600, memory=2 << 30)
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first progress check of a copy, and between later ones."""
+"""Seconds until the first progress check of a copy, and between later checks."""
 AGENT_SECONDS = 5
 """Seconds in which the guest agent has to freeze the file systems."""
 THAWS = 5

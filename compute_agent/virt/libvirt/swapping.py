@@ -17,7 +17,7 @@ from compute_agent.virt.libvirt.volume_table import RUNS, names_in, place_of, ta
 log = logging.getLogger(__name__)
 
 LOOK_FIRST, LOOK_LAST = 0.02, 0.5
-"""Seconds until the first progress check of a copy, and between later ones."""
+"""Seconds until the first progress check of a copy, and between later checks."""
 _NOT_COPIED = "The volume could not be copied."
 
 

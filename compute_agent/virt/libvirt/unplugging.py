@@ -12,10 +12,11 @@ from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 log = logging.getLogger(__name__)
 
 LETS_GO_WITHIN = 30.0
-"""Seconds in which a running guest has to release a device; one that is still starting ignores the first requests."""
+"""Seconds in which a running guest has to release a device; a guest that is still starting ignores the first requests.
+"""
 ASK_AGAIN = 5.0
 LOOK_FIRST, LOOK_LAST = 0.02, 0.1
-"""Seconds until the first check, and between later ones."""
+"""Seconds until the first check, and between later checks."""
 
 
 def unplug(domain: Any, find: Callable[[], str | None], what: str, patience: float = LETS_GO_WITHIN) -> None:

@@ -1,4 +1,6 @@
-"""The volume drivers: each module of this package with a ``DRIVER`` is one. It is imported when a pool uses it."""
+"""The volume drivers. Each module of this package that defines ``DRIVER`` is a driver; it is imported when a pool uses
+it.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules

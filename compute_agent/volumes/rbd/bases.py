@@ -47,8 +47,8 @@ class ImageBases:
     def size(self, base: str) -> int | None:
         """Return the size of an image of the cloud; None if the pool does not have it.
 
-        The size of an image that was seen before is returned without a query, even if the image has been removed
-        meanwhile. This is safe because its name is derived from its data.
+        The size of an image that was seen before is returned without a query, even if the image has been removed in the
+        meantime. This is safe because its name is derived from its data.
         """
         if base not in self._sizes:
             found = self._images.size(base)

@@ -80,7 +80,7 @@ class CephImages:
         return ""
 
     def keyrings(self) -> list[Path]:
-        """Return the files with the client's key: the configured ones that exist."""
+        """Return the files with the client's key: those of the configured keyrings that exist."""
         words = ("--conf", str(self.location.conf), "--name", f"client.{self.location.client}")
         try:
             said = run_program("ceph-conf", *words, "--show-config-value", "keyring", limits=QUICK).decode()
