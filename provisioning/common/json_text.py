@@ -9,7 +9,10 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 64) - 1
 
 
 def encoded(value: Any) -> bytes:
-    """Return the JSON; integers beyond 64 bits are written as floats, ``1e+30``. Raises orjson.JSONEncodeError."""
+    """Return the JSON; integers beyond 64 bits are written as floats, ``1e+30``.
+
+    Raises orjson.JSONEncodeError for a value that JSON cannot represent.
+    """
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

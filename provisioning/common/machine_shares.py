@@ -19,7 +19,7 @@ MOST = 1 << 17
 
 
 class MachineShares:
-    """The shares of this process; the file contains those of other processes. Thread-safe."""
+    """The shares that this process holds. The file has locks for the shares of all processes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

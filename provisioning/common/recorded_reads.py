@@ -55,7 +55,7 @@ class Recording:
         return Reads(tuple(self.statements), _whole([each.digest() for each in self.rows]))
 
     def begin(self, sql: str, parameters: Any) -> Any:
-        """Record a statement; returns the digest for its rows."""
+        """Record a statement; return the digest object to which the caller adds the statement's rows."""
         if not sql.startswith("SELECT ") or " FOR UPDATE" in sql or " FOR NO KEY UPDATE" in sql:
             self.only_reads = False
         self.statements.append((sql, parameters))

@@ -33,7 +33,7 @@ def broken_off(error: BaseException) -> bool:
 
 
 def lost_reference(error: BaseException) -> bool:
-    """Whether another transaction deleted an object to which this one refers, after it was looked up.
+    """Whether the transaction refers to an object that another transaction deleted after this one had looked it up.
 
     Nothing was written; a retry that looks the object up again will not find it.
     """
@@ -47,8 +47,9 @@ def lost_reference(error: BaseException) -> bool:
 def lost_race(error: BaseException, method: str) -> bool:
     """Whether a request with this HTTP method failed because of a concurrent transaction and can be retried.
 
-    An object was deleted after it was looked up, an object to be deleted was referred to, or there was a deadlock. A
-    ``POST`` is retried only if the failed transaction is the one that creates something.
+    Another request deleted an object that this request had looked up, or created a reference to the object that this
+    request deletes, or there was a deadlock. A ``POST`` is retried only if the failed transaction is the one that
+    creates something.
     """
     if lost_reference(error) or isinstance(error, ProtectedError):
         return True
@@ -58,7 +59,7 @@ def lost_race(error: BaseException, method: str) -> bool:
 def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that is one transaction and can be retried from its beginning.
 
-    Inside a larger transaction it is run once, because the caller has to retry the whole transaction.
+    Inside a larger transaction the function is not retried, because the caller has to retry the whole transaction.
     """
 
     @functools.wraps(work)

@@ -6,7 +6,9 @@ _CONTROL = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def one_line(text: str, longest: int) -> str:
-    """Return the text as one line of limited length; control characters become spaces, trailing ones are removed."""
+    """Return at most the first ``longest`` characters as one line; control characters become spaces, and trailing
+    spaces are removed.
+    """
     return "".join(character if character.isprintable() else " " for character in text[:longest]).rstrip()
 
 

@@ -62,8 +62,8 @@ PATHS = {own.face: own.path.removesuffix("/$(project_id)s") for own in OWN}
 def check_url(url: str) -> None:
     """Raise InvalidInputError for an invalid URL of an endpoint.
 
-    It must begin with ``http``, ``https``, ``ws``, ``wss`` or ``$(public_url)s``, and may contain ``$(project_id)s`` or
-    ``$(tenant_id)s``; ``%`` may be used instead of ``$``.
+    The URL must begin with ``http``, ``https``, ``ws``, ``wss`` or ``$(public_url)s``, and may contain
+    ``$(project_id)s`` or ``$(tenant_id)s``; ``%`` may be used instead of ``$``.
     """
     if len(url) > LONGEST_URL or "\0" in url:
         raise InvalidInputError(f"The url must have at most {LONGEST_URL} characters.", field="url")

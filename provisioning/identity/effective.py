@@ -1,7 +1,7 @@
 """The effective roles of tokens and users: direct, by groups, inherited and implied.
 
-Each question is one SQL statement, the same for SQLite and PostgreSQL. It runs for every request and its results are
-not cached, because a revocation must take effect with the next request.
+Each function runs one SQL statement, the same for SQLite and PostgreSQL. Results are not cached between requests,
+because a revocation must take effect with the next request.
 """
 
 # ruff: noqa: S608 - the statements consist of the constants below, and all values are parameters
@@ -132,8 +132,8 @@ class TokenSubject(NamedTuple):
 def token_subject(data: TokenData) -> TokenSubject | None:
     """Return the user, scope and roles of a token, or None if it is not valid.
 
-    It is not valid if it was revoked, its session was ended, its user, project or domain is disabled or deleted, the
-    password was changed after it was issued, or the user has no role in the scope. Application credentials are not
+    A token is not valid if it was revoked, its session was ended, its user, project or domain is disabled or deleted,
+    the password was changed after it was issued, or the user has no role in the scope. Application credentials are not
     checked (``application_credentials.limits_of``).
     """
     scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""

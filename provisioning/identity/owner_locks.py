@@ -15,8 +15,8 @@ from provisioning.identity.models import Project, User
 def lock_rows(model: type[Model], keys: Sequence[uuid.UUID | str], *, no_key: bool = True) -> set[uuid.UUID | str]:
     """Lock rows until the caller's transaction ends; return the keys of existing rows.
 
-    ``no_key`` False: also blocks new rows that refer to them. Rows are locked in the order of their keys. On SQLite,
-    which allows only one writer, the rows are only read.
+    With ``no_key`` False, new rows that refer to the locked rows are blocked, too. Rows are locked in the order of
+    their keys. On SQLite, which allows only one writer, the rows are only read.
     """
     if len(keys) == 1:
         return set(_lock_one(model, no_key)(key=keys[0]))

@@ -54,8 +54,8 @@ def is_waiting(topic: str) -> bool:
 
 
 def take(topics: Collection[str], group: str) -> Taken | None:
-    """Take the oldest free message of the topics for a worker group; None without one, or when another group was
-    faster.
+    """Take the oldest free message of the topics for a worker group; None if there is none, or if another group takes
+    it first.
     """
     now = timezone.now()
     found = _oldest(tuple(topics)).first(now=now)

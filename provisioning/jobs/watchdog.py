@@ -73,7 +73,9 @@ class Watchdog:
         connection.close()
 
     def look(self) -> None:
-        """Run one round: beat, requeue jobs of the dead, ping, and check for progress. Raises StuckError."""
+        """Run one round: record a beat, requeue the jobs of dead workers and groups, send a ping, and check for
+        progress. Raises StuckError.
+        """
         try:
             close_old_connections()
             worker_groups.beat(self._group, self._topics)

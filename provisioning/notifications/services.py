@@ -34,9 +34,9 @@ log = logging.getLogger("novella.notifications")
 
 
 def entries(notifications: Iterable[Notification]) -> list[Entry]:
-    """Return notifications as events that the caller writes together with its own, in its transaction.
+    """Return notifications as events, which the caller writes in its transaction together with its own events.
 
-    On commit they are logged, and queued for the webhook if there is one. Disabled types are omitted.
+    On commit the notifications are logged, and queued for the webhook if there is one. Disabled types are omitted.
     """
     wanted = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
     if not wanted:

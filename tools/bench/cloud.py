@@ -46,7 +46,7 @@ class Cloud:
         self.data = folder
         self._checkout = checkout
         self._program = str(checkout / "bin/up")
-        self._settings = {"NOVELLA_RATE_LIMITS": "none"} | settings  # it asks for more than people do
+        self._settings = {"NOVELLA_RATE_LIMITS": "none"} | settings  # the benchmark sends more requests than users do
         self.port = free_port()
         self._options = ["--data", str(folder), "--port", str(self.port)]
         self._simulate = ["--simulate", str(simulate)] if simulate else []

@@ -98,7 +98,7 @@ def in_turns(times: int, ec2: Callable[[], Ask], compute: Callable[[], Ask]) -> 
         order = ((0, ec2), (1, compute)) if number % 2 else ((1, compute), (0, ec2))
         for at, make in order:
             spent = seconds(make())
-            if number:  # the first of each loads what the others find
+            if number:  # the first request of each API fills caches
                 found[at].append(spent)
     return found
 

@@ -76,7 +76,7 @@ class Database(ABC):
 
     @abstractmethod
     def lose_wakes(self, seconds: float) -> None:
-        """Lose wake-ups for ``seconds``."""
+        """Prevent that wake-ups reach their listeners, for ``seconds``."""
 
     @abstractmethod
     def wake(self, times: int) -> None:

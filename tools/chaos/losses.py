@@ -46,7 +46,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Records:
-    """The records at a moment."""
+    """The cloud's records at one time."""
 
     servers: Mapping[str, Server]
     volumes: Mapping[str, str]

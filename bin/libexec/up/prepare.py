@@ -104,7 +104,7 @@ class Preparation:
     run_as: RunAs = field(default_factory=RunAs)
     """The account that creates the portal's files."""
     external_range: Network | None = None
-    """The range of floating IPs of a new cloud; None for one that this machine has no route to."""
+    """The range of floating IPs of a new cloud; None: a range is chosen to which this machine has no route."""
 
     def run(self) -> None:
         """Run the steps in order; the last one needs the results of the others."""
@@ -257,7 +257,7 @@ class Preparation:
             said, _ = process.communicate()
         except BaseException:
             if process is not None:
-                with process:  # its output is closed, and its end waited for
+                with process:  # closes its output, and waits until it has ended
                     process.kill()
             raise
         with log.open("a") as file:

@@ -120,7 +120,7 @@ class Supervisor:
                 self._forget_output(service)
             try:
                 _, status = os.waitpid(ended.si_pid, 0)
-            except ChildProcessError:  # a thread of this process has waited for a child of its own meanwhile
+            except ChildProcessError:  # a thread of this process has already waited for its own child
                 continue
             if service is not None:
                 pause = service.ended(status)

@@ -211,7 +211,7 @@ def pools() -> Iterator[Finding]:
 
 
 def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator[Finding]:
-    """Find faults of the hosts of a pool. ``many``: the number of its volumes."""
+    """Find faults of the hosts that serve a pool with ``many`` volumes."""
     subject, names = f"pool {pool.name}", ", ".join(each.host.name for each in served)
     for each in served:
         if each.warning not in ("", pool.warning):

@@ -64,8 +64,9 @@ def record_by(
     domain_id: str | None = None,
     domain_name: str | None = None,
 ) -> Record | None:
-    """Return the record with this id, or else with this name (in the domain with this id or name, unless it is a
-    domain).
+    """Return the record with this id or, without an id, with this name; None if there is none.
+
+    A name is searched in the domain with this id or name, except the name of a domain.
     """
     if record_id is not None:
         return by_id(model, record_id)

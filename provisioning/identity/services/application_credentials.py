@@ -225,7 +225,9 @@ def _check_pattern(pattern: RequestPattern) -> None:
 
 
 def _check_within(rules: Sequence[AccessRule], caller: RequestContext | None) -> None:
-    """Raise ForbiddenError if a caller with access rules would create a credential with other ones."""
+    """Raise ForbiddenError if a caller with access rules would create a credential without rules, or with other
+    rules.
+    """
     if caller is None or caller.access_rules is None:
         return
     if not rules or any((rule.service, rule.method, rule.path) not in caller.access_rules for rule in rules):

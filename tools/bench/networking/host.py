@@ -1,6 +1,6 @@
 """Measures one host's network in separate namespaces; ``tools.bench.networking.command`` runs it there, as root.
 
-Guests' interfaces are pairs whose host ends have the names of taps, so QEMU takes no part.
+A guest is replaced by a namespace with a veth pair, whose host end has the name of the guest's tap; QEMU is not needed.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Answer:
     body: bytes
 
     def header(self, name: str) -> str:
-        """Return a header's value; empty without it."""
+        """Return a header's value; empty if the answer does not have the header."""
         found = re.search(rb"\r\n" + name.encode() + rb":[ \t]*([^\r]*)", self.head, re.IGNORECASE)
         return found[1].decode("latin-1") if found else ""
 
