@@ -158,9 +158,10 @@ def power_state_of(number: int | None) -> PowerState | None:
 
 
 def _destroyed(instance: Instance, command: HostCommand) -> None:
-    """Process the end of a destroy command: the host has nothing of the instance, up to the command's attempt.
+    """Process the end of a destroy command: the host has no data of the instance's attempts up to the command's
+    attempt.
 
-    Allocations of the command's attempt or newer ones are kept.
+    An allocation of the command's attempt, or of a newer one, is kept.
     """
     allocation = Allocation.objects.filter(instance_id=instance.id).first()
     held_there = (

@@ -37,7 +37,7 @@ def _count_all() -> None:
 
 
 def _servers(before: datetime) -> QuerySet[Instance]:
-    """Return servers deleted before then, without allocation, ports and unfinished commands."""
+    """Return servers deleted before this time that have no allocation, port, task or unfinished command."""
     held = Exists(Port.objects.filter(device_id=OuterRef("pk")))
     commanded = Exists(about_servers().filter(subject_id=OuterRef("pk"), finished_at=None))
     rows = Instance.objects.filter(vm_state=VmState.DELETED, deleted_at__lt=before, allocation=None, task_state=None)

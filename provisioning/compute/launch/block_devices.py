@@ -173,8 +173,8 @@ class _Disk:
     def check_root(self, flavor: Flavor, named: Image | None) -> dict[str, str]:
         """Check that a server with this flavor can boot from the disk, and return the properties of its image.
 
-        ``named`` is the image that the request contains in addition to its disks. As in Nova its properties are used
-        whatever the source of the disk is, and the disk may then be blank.
+        ``named`` is the image that the request contains in addition to its disks. As in Nova, its properties then
+        replace those of the disk's source, and the disk may be blank.
         """
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:

@@ -69,10 +69,10 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
     """Reschedule a build, or fail it after MAX_SCHEDULE_ATTEMPTS attempts; inside the caller's transaction.
 
-    Hosts that failed the build are used again only if no other host remains. ``clean``: the failed host has undone
-    everything, so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent, and the
-    next attempt begins after the host has confirmed, so that a server never has two guests. For the same reason a build
-    waits while an operator has not decided about a newer guest of the server (``newer_guests``).
+    Hosts on which the build has failed are used again only if no other host remains. ``clean``: the failed host has
+    undone everything, so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent,
+    and the next attempt begins after the host has confirmed, so that a server never has two guests. For the same reason
+    a build waits while an operator has not decided about a newer guest of the server (``newer_guests``).
     """
     if newer_guests.open_of(instance.id):
         state.extend_deadline(instance)

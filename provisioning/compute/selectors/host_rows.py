@@ -120,7 +120,7 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
 
 
 def _io_ops() -> dict[RawId, int]:
-    """Return host → number of servers with a task that loads its disks; uses the index of servers with tasks."""
+    """Return host → number of its servers with a task of ``DISK_TASKS``; uses the index of servers with tasks."""
     return dict(_BUSY.raw())
 
 

@@ -135,7 +135,9 @@ def discard(context: RequestContext, row: NewerGuest) -> None:
 
 
 def acknowledge(context: RequestContext, row: NewerGuest) -> None:
-    """Hide the entry. Raises ForbiddenError, and ConflictError while the guest is undecided."""
+    """Hide this newer guest from operators. Raises ForbiddenError, and ConflictError while the guest is undecided
+    (``OPEN``).
+    """
     policy.enforce(context, RULE)
     closed = NewerGuest.objects.filter(pk=row.pk).exclude(outcome=OPEN)
     if not closed.update(acknowledged_at=timezone.now()):
@@ -143,7 +145,7 @@ def acknowledge(context: RequestContext, row: NewerGuest) -> None:
 
 
 def _locked(row: NewerGuest) -> Instance:
-    """Lock the server and return it. Raises ConflictError when the guest is no longer undecided."""
+    """Lock the server and return it. Raises ConflictError when the guest was already adopted, discarded or removed."""
     state.lock([row.instance_id])
     if not NewerGuest.objects.filter(pk=row.pk, outcome=OPEN).exists():
         raise ConflictError("This guest is already decided.")

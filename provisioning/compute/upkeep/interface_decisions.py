@@ -58,7 +58,9 @@ def plug_in(context: RequestContext, row: InterfaceDifference) -> None:
 
 
 def acknowledge(context: RequestContext, row: InterfaceDifference) -> None:
-    """Hide the entry. Raises ForbiddenError, and ConflictError while the guest and the record differ."""
+    """Delete the row of a restored interface. Raises ForbiddenError, and ConflictError while the guest still differs
+    from the record.
+    """
     policy.enforce(context, RULE)
     if not InterfaceDifference.objects.filter(pk=row.pk, kind=GIVEN_BACK).delete()[0]:
         raise ConflictError("Decide first.")

@@ -19,7 +19,7 @@ ORDERS_AT_ONCE = 50
 
 
 def is_left_over(row: Leftover, instance: Instance) -> bool:
-    """Whether a server is deleted or on another host, so that nothing of it is needed on this host."""
+    """Whether the server is deleted or on another host, so that this host may remove all its data."""
     if is_newer_here(row, instance):
         return False
     if instance.vm_state == VmState.DELETED:

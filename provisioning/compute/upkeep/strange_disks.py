@@ -1,8 +1,8 @@
 """Volumes that guests have open without an attachment.
 
-Volumes of hosts that were forced down and are back, and volumes that operators detached by force, are unplugged, so
-that no two servers write to one volume. If the records of the attachment were lost, the volume stays, and is attached
-again when the volume's host has reported the attachment.
+A volume is unplugged if the guest's host was forced down and is up again, or if an operator has detached the volume by
+force, so that no two servers write to one volume. If instead the records of the attachment were lost, the volume stays
+in the guest, and is attached again when the volume's host has reported the attachment.
 """
 
 import logging
