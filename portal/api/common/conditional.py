@@ -1,9 +1,9 @@
 """Conditional responses: ``ETag`` and ``If-None-Match``.
 
-An ETag is the digest of a body. A client that sends one gets 304 without a body while the body is unchanged. To make
-this cheap for lists, the first 304 remembers the statements that read the database and the digest of their rows; later
-requests only repeat these statements instead of building the list. Changes are detected from the rows alone, not from
-timestamps or event numbers, so that every change is visible immediately.
+An ETag is the digest of a body. A client that sends the ETag of an earlier response gets 304 without a body while the
+body is unchanged. To make this cheap for lists, the first 304 remembers the statements that read the database and the
+digest of their rows; later requests only repeat these statements instead of building the list. Changes are detected
+from the rows alone, not from timestamps or event numbers, so that every change is visible immediately.
 
 The key must contain everything other than the database that a response depends on: address, microversion, caller and
 policy in force. A view whose response depends on more (the time of day, a file) is not remembered.
@@ -25,9 +25,9 @@ from provisioning.common.recorded_reads import Reads, recorded
 from provisioning.identity import policy
 
 MOST_TAGS = 8
-"""ETags of one request that are compared."""
+"""Maximum number of ETags in one request that are compared."""
 MOST_REMEMBERED = 16 << 20
-"""Bytes of statements that one process remembers."""
+"""Maximum bytes of statements that one process remembers."""
 MOST_OF_ONE = 1 << 20
 
 
@@ -68,7 +68,7 @@ remembered = _Remembered()
 def answer(view: ServiceView, make: Callable[[], Any], *, remember: bool = True) -> Response:
     """Answer 200 with the value of ``make``, or 304 if the client's ETag is current.
 
-    ``remember``: the value depends only on the database and the key.
+    ``remember`` requires that the value depends only on the database and the key; it is False for other values.
     """
     asked = [tag.removeprefix("W/") for tag in parse_etags(view.request.headers.get("If-None-Match", ""))]
     if not asked:

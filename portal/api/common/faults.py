@@ -1,6 +1,7 @@
 """Errors in each service's format: class → status → body.
 
-An error in no table is a bug: it is logged with traceback and request id, and the client sees only the id.
+An error whose class is in no table is a bug: it is logged with traceback and request id, and the client sees only the
+id.
 """
 
 import logging
@@ -39,7 +40,7 @@ COMPUTE_NAMES = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""Fault names of Nova and Cinder; other statuses are a computeFault."""
+"""Fault names of Nova and Cinder by status; the name for any other status is ``computeFault``."""
 
 NETWORK_TYPES = {
     400: "InvalidInput",

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from provisioning.common.errors import InvalidInputError
 
 LARGEST = 1000
-"""Items of one page, as in Nova."""
+"""Maximum number of items of one page, as in Nova."""
 
 
 @dataclass(frozen=True, slots=True)

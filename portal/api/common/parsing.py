@@ -14,9 +14,9 @@ from portal.web.streams import MOST_FROM_STRANGERS
 from provisioning.common.errors import InvalidInputError, TooLargeError
 
 DEEPEST = 32
-"""Nesting depth of lists and objects."""
+"""Maximum nesting depth of lists and objects."""
 MOST_VALUES = 10_000
-"""Values and names in a body; limits the cost of schema validation."""
+"""Maximum number of values and names in a body, which limits the cost of schema validation."""
 
 
 class JSONParser(BaseParser):
@@ -42,7 +42,9 @@ class JSONParser(BaseParser):
 
 
 def read_json(body: bytes) -> Any:
-    """Return the value; InvalidInputError for invalid JSON or UTF-8, excessive nesting or size, and NUL characters."""
+    """Return the value. Raises InvalidInputError for invalid JSON or UTF-8, excessive nesting or size, and NUL
+    characters.
+    """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -10,7 +10,7 @@ from portal.api.common.views import Schemas, ServiceView
 from provisioning.common.errors import NovellaError
 
 LONGEST = 64
-"""Characters of a path parameter that a response repeats."""
+"""Maximum number of characters of a path parameter that a response repeats."""
 
 View = TypeVar("View", bound=ServiceView)
 Answer = Callable[[Request, Mapping[str, str]], Response]
@@ -25,7 +25,9 @@ class Operation(NamedTuple):
 
 
 def refuse(error: type[NovellaError], message: str) -> Answer:
-    """Answer with an error; ``{image_id}`` in the message is replaced by that path parameter."""
+    """Return a function that raises the error; each placeholder in the message, such as ``{image_id}``, is replaced by
+    the path parameter of that name.
+    """
 
     def answer(request: Request, named: Mapping[str, str]) -> Response:
         raise error(message.format_map({name: text[:LONGEST] for name, text in named.items()}))
@@ -34,7 +36,9 @@ def refuse(error: type[NovellaError], message: str) -> Answer:
 
 
 def answering(base: type[View], operations: Mapping[str, Operation], **members: Any) -> type[View]:
-    """Return a view class that answers the methods of the table (``GET`` …) and inherits all others from ``base``."""
+    """Return a view class that answers the methods of the table (``GET`` …) and inherits all other methods from
+    ``base``.
+    """
 
     queries: Schemas = members.get("queries", base.queries)
 

@@ -21,9 +21,9 @@ SECRETS = frozenset(
 )
 """Fields whose value is never repeated in a fault."""
 LONGEST_ECHO = 120
-"""Characters of an invalid value that a fault repeats."""
+"""Maximum number of characters of an invalid value that a fault repeats."""
 MOST_ERRORS = 100
-"""Validation errors examined to choose the one to report."""
+"""Maximum number of validation errors examined to choose the one to report."""
 
 formats = FormatChecker(formats=())
 """The formats available to schemas."""
@@ -67,7 +67,7 @@ def _validator(schema: Schema) -> Draft202012Validator:
 
 
 def validate(body: Any, schema: Schema, place: str = "field/attribute") -> Any:
-    """Return ``body`` unchanged, or raise InvalidInputError like Nova's.
+    """Return ``body`` unchanged, or raise InvalidInputError with a message in Nova's form.
 
     "Invalid input for field/attribute name. Value: ''. '' is too short"
     """
@@ -84,7 +84,9 @@ def validate(body: Any, schema: Schema, place: str = "field/attribute") -> Any:
 
 
 def _place(path: Iterable[str | int]) -> str:
-    """Return the last name of the path with what follows: ``networks.0.uuid`` → ``uuid``, ``a.tags.3`` → ``tags.3``."""
+    """Return the last name of the path, with the indexes after it: ``networks.0.uuid`` → ``uuid``, ``a.tags.3`` →
+    ``tags.3``.
+    """
 
     def add(sofar: str, part: str | int) -> str:
         return part if isinstance(part, str) else f"{sofar}.{part}" if sofar else str(part)
@@ -93,7 +95,9 @@ def _place(path: Iterable[str | int]) -> str:
 
 
 def _field(error: ValidationError) -> str | None:
-    """Return the name of the invalid field; for a missing or unexpected field its own name, not its parent's."""
+    """Return the name of the invalid field. For a missing or unexpected field this is the name of the field itself, not
+    of the object that contains it.
+    """
     schema = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "required" and isinstance(error.instance, dict):
         required: list[str] = schema.get("required", [])

@@ -73,13 +73,13 @@ class ServiceView(APIView):
     """Method → the schema of its query, an object of lists of text; used by ``checked_query``."""
 
     versions: ClassVar[Mapping[str, tuple[Version, Version]]] = {}
-    """Method → its first and last microversion; others answer 404, after the policy check."""
+    """Method → its first and last microversion; requests with other microversions get 404, after the policy check."""
 
     authentication_classes = [TokenAuthentication]
     permission_classes = []
     throttle_classes = [RateThrottle]
     counted: ClassVar[str] = WRITES
-    """The kind under which changing requests are counted (``rate_limits``)."""
+    """The kind in ``rate_limits`` under which requests that change something are counted."""
     limited: ClassVar[frozenset[str]] = frozenset()
     """Methods counted under another kind: sign-in attempts or searches. They may answer 429 as well."""
     renderer_classes = [JSONRenderer]
@@ -147,20 +147,20 @@ class ServiceView(APIView):
         return {}
 
     def allows(self, rule: str) -> bool:
-        """Whether the caller passes another rule than the view's, e.g. to see hosts."""
+        """Whether the policy allows the caller a rule other than the view's, e.g. to see hosts."""
         return policy.allows(self.context, rule)
 
     def body(self, schema: Schema) -> Any:
-        """Return the validated body; InvalidInputError names the field."""
+        """Return the body, validated by the schema; the InvalidInputError for an invalid body names the field."""
         return validate(self.request.data, schema)
 
     def checked_body(self) -> Any:
-        """Return the body, validated by ``schemas``; InvalidInputError names the field."""
+        """Return the body, validated by ``schemas``; the InvalidInputError for an invalid body names the field."""
         return validate(self.request.data, schema_for(self.schemas, str(self.request.method), self.microversion))
 
     def checked_query(self) -> dict[str, list[str]]:
-        """Return the query, each name with all its values, validated by ``queries``; InvalidInputError names the
-        parameter.
+        """Return the query, each name with all its values, validated by ``queries``; the InvalidInputError for an
+        invalid query names the parameter.
         """
         query = {str(name): list(values) for name, values in self.request.query_params.lists()}
         method = "GET" if self.request.method == "HEAD" else str(self.request.method)

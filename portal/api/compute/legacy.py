@@ -46,7 +46,7 @@ class LegacyView(ComputeView):
     microversions: ClassVar[Microversions | None] = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
-        """Answer with the response of the other view."""
+        """Answer with the response of the view of ``/compute/v2.1/…``."""
         found = resolve(f"/compute/v2.1/{kwargs['rest']}")
         view = _without_microversions(cast("View", found.func))
         return view(request, *found.args, **found.kwargs, url_project=url_project)
@@ -68,8 +68,8 @@ def _without_microversions(view: View) -> View:
 
 
 def pruned(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value without members that a closed object of the schema does not have; pattern properties are
-    kept.
+    """Return the value without members that the schema does not list, for objects whose schema allows no additional
+    properties. Members that match a pattern property are kept.
     """
     if isinstance(value, list):
         inner = schema.get("items")

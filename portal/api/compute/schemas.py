@@ -43,7 +43,7 @@ SHARED_VOLUMES: Version = (2, 60)
 def body(
     name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, others: bool = False
 ) -> Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``; ``others``: unknown fields are ignored."""
+    """Return the schema of a body with one object: ``{name: {…}}``. With ``others``, unknown fields are ignored."""
     inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": others}
     if required:
         inner["required"] = list(required)
@@ -51,7 +51,7 @@ def body(
 
 
 def query(version: Version, parameters: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a query: a parameter may be repeated; unknown ones are accepted only before 2.75."""
+    """Return the schema of a query. Parameters may be repeated; unknown parameters are accepted only before 2.75."""
     properties = {name: {"type": "array", "items": schema} for name, schema in parameters.items()}
     return {"type": "object", "properties": properties, "additionalProperties": version < STRICT_QUERIES}
 

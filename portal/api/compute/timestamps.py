@@ -1,4 +1,4 @@
-"""Times in the queries and answers of the Compute API."""
+"""Times in the queries and responses of the Compute API."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,12 +10,12 @@ SECOND = timedelta(seconds=1) - timedelta.resolution
 
 
 def timestamp(moment: datetime | None) -> str | None:
-    """``2026-01-31T12:00:00Z``, as the Compute API writes times."""
+    """Format a time as ``2026-01-31T12:00:00Z``; None for None."""
     return None if moment is None else f"{_utc(moment).isoformat()[:19]}Z"
 
 
 def timestamp_micro(moment: datetime | None) -> str | None:
-    """``2026-01-31T12:00:00.000000``: actions and usage times have microseconds and no time zone."""
+    """Format a time as ``2026-01-31T12:00:00.000000``, without a time zone, as in actions and usage; None for None."""
     return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[:26]
 
 
@@ -24,7 +24,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def read_time(value: str, name: str) -> datetime:
-    """Return a time of the query, in UTC if it has no time zone; InvalidInputError if it is malformed."""
+    """Return a time of the query, in UTC if it has no time zone. Raises InvalidInputError if it is malformed."""
     try:
         found = parse_datetime(value.replace(" ", "+") if "T" in value else value)
         found = found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
@@ -39,8 +39,8 @@ def read_time(value: str, name: str) -> datetime:
 
 
 def read_end(value: str, name: str) -> datetime:
-    """Return an upper bound of the query; a time in whole seconds includes that second, as times are shown without
-    fractions.
+    """Return an upper bound in the query. A time in whole seconds includes this second, because responses show times
+    without fractions.
     """
     found = read_time(value, name)
     return found if found.microsecond else found + SECOND

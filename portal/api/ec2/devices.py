@@ -6,7 +6,7 @@ _OF_GUEST = re.compile(r"/dev/vd[a-z]")
 
 
 def guest_name(name: str) -> str:
-    """Return the device name in the guest: ``/dev/sdf`` becomes ``/dev/vdf``, as in EC2."""
+    """Return the name in the guest for a device name of EC2: ``/dev/sdf`` becomes ``/dev/vdf``."""
     short = name.removeprefix("/dev/")
     if short.startswith("xvd"):
         return f"/dev/vd{short.removeprefix('xvd')}"

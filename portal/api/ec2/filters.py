@@ -1,4 +1,4 @@
-"""``Filter.N``: values of one filter are alternatives, several filters must all match.
+"""``Filter.N``: an item matches a filter if it matches one of the filter's values, and has to match all filters.
 
 ``*`` and ``?`` match any text and any character (EC2 user guide, "Filter your resources").
 """
@@ -18,7 +18,7 @@ MOST_FILTERS = 50
 MOST_VALUES = 200
 Item = TypeVar("Item")
 Reader = Callable[[Item], object]
-"""Returns the value of an item for a filter: one, several, or None."""
+"""Returns an item's value for a filter: one value, several values, or None."""
 Tags = Callable[[Item], Mapping[str, str]]
 
 
@@ -32,7 +32,7 @@ class Filterable(Generic[Item]):
     """For ``tag:<key>``, ``tag-key`` and ``tag-value``."""
 
     def passing(self, items: Iterable[Item], given: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items that match all filters; Ec2Error for an unknown filter or too many."""
+        """Return the items that match all filters. Raises Ec2Error for an unknown filter and for too many filters."""
         conditions = self.conditions(given)
         return [item for item in items if all(condition(item) for condition in conditions)]
 

@@ -1,4 +1,4 @@
-"""EC2 ids in requests and responses, and the error codes of invalid and unknown ones."""
+"""EC2 ids in requests and responses, and the error codes for invalid and unknown ids."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ def check_form(kind: Kind, given: Iterable[str]) -> None:
 
 
 def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
-    """Return id → resource for all ids, in order; Ec2Error names the unknown ones."""
+    """Return id → resource for all ids, in order. Raises Ec2Error with the unknown ids."""
     check_form(kind, given)
     found = ids.resources_of(kind.prefix, given)
     missing = [each for each in given if each not in found]
@@ -88,7 +88,7 @@ def resource(kind: Kind, given: str) -> uuid.UUID:
 
 
 def one(kind: Kind, given: str, rows: QuerySet[M]) -> M:
-    """Return the caller's record with this id; Ec2Error."""
+    """Return the caller's record with this id. Raises Ec2Error."""
     found = rows.filter(pk=resource(kind, given)).first()
     if found is None:
         raise not_found(kind, [given])
@@ -100,7 +100,7 @@ def chosen(
 ) -> list[Record]:
     """Return the caller's records with these ids, or all without ids.
 
-    Ec2Error names the ids that the caller does not have.
+    Raises Ec2Error with the ids that the caller does not have.
     """
     if not given:
         return list(records)
@@ -113,7 +113,9 @@ def fetched(
     fetch: Callable[[Collection[uuid.UUID] | None], Iterable[Record]],
     key: Callable[[Record], uuid.UUID],
 ) -> list[Record]:
-    """Like ``chosen``, for records that ``fetch`` reads: those of the resources, or all that the caller has (None)."""
+    """Like ``chosen``, for records that ``fetch`` reads. ``fetch`` gets the UUIDs of the resources, or None to read all
+    records that the caller has.
+    """
     if not given:
         return list(fetch(None))
     wanted = resources(kind, given)
@@ -128,7 +130,7 @@ def of_keys(rows: QuerySet[M]) -> Callable[[Collection[uuid.UUID] | None], Query
 def _by_their_ids(
     kind: Kind, wanted: Mapping[str, uuid.UUID], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
 ) -> list[Record]:
-    """Return the records in the order of the ids; Ec2Error for unknown ids."""
+    """Return the records in the order of the ids. Raises Ec2Error for unknown ids."""
     by_id: Mapping[uuid.UUID, Record] = {key(record): record for record in records}
     missing = [each for each in wanted if wanted[each] not in by_id]
     if missing:

@@ -68,7 +68,7 @@ def described(
 
 
 def page(call: Call, items: Sequence[Item], place: Callable[[Item], Place]) -> tuple[list[Item], str | None]:
-    """Page items that have been read already: few, or selected by id.
+    """Page items that have already been read, because there are few or the request specifies their ids.
 
     The token contains the sort key of the last item, so that concurrent changes do not shift later items. Raises
     Ec2Error.

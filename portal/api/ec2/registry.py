@@ -18,11 +18,11 @@ class Call:
 
     context: RequestContext
     arguments: Mapping[str, Any]
-    """With boto3's names and types."""
+    """The arguments, with boto3's names and types."""
     region: str
     """The name of this cloud's region."""
     endpoint: str
-    """The address of this API, as clients use it."""
+    """The address at which clients reach this API."""
 
     @property
     def project_id(self) -> uuid.UUID:
@@ -48,19 +48,21 @@ class Action:
     takes: frozenset[str]
     """Arguments that have an effect."""
     passes_over: frozenset[str]
-    """Arguments that are accepted and ignored; all others in the model are rejected."""
+    """Arguments that are accepted and ignored; all other arguments of the model are rejected."""
     missing: str
-    """Code for a missing resource: ``InvalidVolume.NotFound``."""
+    """Error code for a missing resource: ``InvalidVolume.NotFound``."""
     conflict: str
-    """Code for a refusal by the current state: ``IncorrectState``."""
+    """Error code for a request that the current state forbids: ``IncorrectState``."""
     whole: bool
-    """Whether it is one transaction; otherwise its services have their own, and ``ClientToken`` is not supported."""
+    """Whether the action runs in one transaction. Otherwise its services have their own transactions, and
+    ``ClientToken`` is not supported.
+    """
     over_quota: Mapping[str, str] = field(default_factory=dict)
     """Resource of a quota → code, where it differs from ``faults.OVER_QUOTA``."""
 
     @property
     def changes(self) -> bool:
-        """Whether it writes, judged by the prefix of its name."""
+        """Whether the action writes, judged by the prefix of its name."""
         return not self.name.startswith(("Describe", "Get"))
 
 
@@ -113,7 +115,9 @@ def action(
 
 
 def check() -> None:
-    """Raise LookupError if an action or an argument is not in the model, or if ``ClientToken`` lacks a transaction."""
+    """Raise LookupError if an action or an argument is not in the model, or if an action with ``ClientToken`` is not
+    one transaction.
+    """
     for each in actions.values():
         if not each.whole and "ClientToken" in each.takes:
             raise LookupError(f"{each.name} heeds a ClientToken, and is not one transaction.")

@@ -15,12 +15,12 @@ _SPACE = f'xmlns="https://sts.amazonaws.com/doc/{VERSION}/"'
 
 
 def is_asked(pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether the parameters are for this service; EC2 never had its version."""
+    """Whether the parameters are for this service: ``Version`` has the version of STS, which EC2 never had."""
     return ("Version", VERSION) in pairs
 
 
 def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -> bytes:
-    """Return the response document; Ec2Error InvalidAction for any other action."""
+    """Return the response document. Raises Ec2Error InvalidAction for any other action."""
     action = named.get("Action")
     if not action:
         raise missing_parameter("Action")

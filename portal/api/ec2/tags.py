@@ -22,7 +22,7 @@ def of_shape(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return key → value of a list of tags; Ec2Error for an empty or repeated key."""
+    """Return key → value of a list of tags. Raises Ec2Error for an empty or repeated key."""
     found: dict[str, str] = {}
     for each in given:
         key = each.get("Key")
@@ -41,8 +41,8 @@ def specified(
     """Return resource type → tags of ``TagSpecifications``, for the resources that the action creates: ``kind`` and
     ``also``.
 
-    ``ignored``: types that EC2 allows, but of which this cloud has no resources. Ec2Error for another or a repeated
-    type.
+    ``ignored`` are types that EC2 allows, but that do not exist in this cloud. Raises Ec2Error for any other type, and
+    for a repeated one.
     """
     found: dict[str, dict[str, str]] = {}
     allowed = {kind.resource_type, *(each.resource_type for each in also), *ignored}

@@ -11,7 +11,7 @@ _FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def version_of(named: dict[str, str]) -> str:
-    """Return the requested version; Ec2Error if none has this date."""
+    """Return the requested version. Raises Ec2Error if no version has this date."""
     version = named.get("Version")
     if not version:
         raise errors.missing_parameter("Version")

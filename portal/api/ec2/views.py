@@ -30,7 +30,7 @@ from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
 BEGUN_ANEW = 3
-"""Attempts of an action that lost a race."""
+"""Maximum number of attempts to run an action that loses a race."""
 REFUSED = "AWS was not able to validate the provided access credentials"
 Pairs = Sequence[tuple[str, str]]
 
@@ -99,7 +99,7 @@ class NoSuchResource(View):
 
 
 def _pairs(request: HttpRequest) -> Pairs:
-    """Return the parameters; Ec2Error if they are malformed, too many, or repeated."""
+    """Return the parameters. Raises Ec2Error if they are malformed, too many, or repeated."""
     query = request.META.get("QUERY_STRING", "")
     if request.method == "POST":
         if query:
@@ -118,7 +118,9 @@ def _pairs(request: HttpRequest) -> Pairs:
 
 
 def _who_asks(request: HttpRequest, signed: SignedRequest, request_id: str) -> RequestContext:
-    """Return the context of the signer; Ec2Error, with the same message for every reason except the time."""
+    """Return the context of the user who signed the request. Raises Ec2Error, with the same message for every reason
+    except a wrong time.
+    """
     if not signed.is_timely:
         raise Ec2Error(
             "RequestExpired",
@@ -169,14 +171,16 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
 
 
 def _is_off(value: object) -> bool:
-    """Whether an argument disables something, which is accepted even if this cloud does not have it."""
+    """Whether an argument disables a feature. Such an argument is accepted even if this cloud does not have the
+    feature.
+    """
     return value is False or (isinstance(value, dict) and bool(value) and all(each is False for each in value.values()))
 
 
 def _done(action: Action, call: Call, signed: SignedRequest) -> str:
     """Run the action, with retries if it loses a race; return the content of the response.
 
-    An action that writes is one transaction, unless it declares that it is not.
+    An action that writes is one transaction, unless its declaration has ``whole=False``.
     """
     if action.changes and not _may_come_again(action, call, signed):
         _spend(signed)
@@ -194,7 +198,7 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
 
 
 def _once(action: Action, call: Call) -> str:
-    """Run an action with a ``ClientToken`` only once; repetitions return the first response."""
+    """Run an action with a ``ClientToken`` only once. A repetition of the request gets the first response."""
     token = call.get("ClientToken")
     if not token:
         return _said(action, call)
@@ -213,10 +217,10 @@ def _may_come_again(action: Action, call: Call, signed: SignedRequest) -> bool:
 
 
 def _spend(signed: SignedRequest) -> None:
-    """Accept a signature once; Ec2Error RequestExpired for a replay.
+    """Accept a signature once. Raises Ec2Error RequestExpired for a replay.
 
-    Within the same second it may be another legitimate request with an equal signature. The client is asked to retry
-    (SignedAlikeError), and gets that response once its signature differs: AWS clients retry immediately.
+    Within the same second, an equal signature may be that of another legitimate request. SignedAlikeError asks its
+    client to retry; AWS clients do so immediately, and the retry succeeds once its signature differs.
     """
     try:
         signatures.spend(signed)

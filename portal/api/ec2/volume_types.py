@@ -1,7 +1,7 @@
 """Volume types in requests.
 
-They are this cloud's types, by name. AWS type names (gp3, io1) are stored and shown, but otherwise ignored unless a
-volume type has that name: the volume gets the default type or keeps its own.
+A request specifies a volume type of this cloud by name. AWS type names (gp3, io1) are stored and shown, but otherwise
+ignored unless a volume type has that name: the volume gets the default type or keeps its own.
 """
 
 import uuid
@@ -20,7 +20,9 @@ SPEEDS = frozenset({"Iops", "Throughput"})
 
 
 def type_asked(context: RequestContext, name: str | None) -> str:
-    """Return the name of the requested type, empty without one; Ec2Error for a type that the caller may not use."""
+    """Return the name of the requested type, or an empty text if none is requested. Raises Ec2Error for a type that the
+    caller may not use.
+    """
     if not name:
         return ""
     try:
@@ -34,8 +36,8 @@ def type_asked(context: RequestContext, name: str | None) -> str:
 def of_amazon(said: Mapping[str, Any], found: str) -> dict[str, Any] | None:
     """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
 
-    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. With a type of this cloud, which determines
-    the speed, they are rejected (Ec2Error).
+    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. A type of this cloud determines the speed
+    itself, so that a request with both is rejected with Ec2Error.
     """
     given_with = {name: said[name] for name in (*SPEEDS, "VolumeType") if said.get(name) is not None}
     if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):

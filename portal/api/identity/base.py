@@ -21,7 +21,9 @@ class DomainView(ServiceView):
     what: ClassVar[str] = "resource"
 
     def check_rule(self, request: Request) -> None:
-        """Check the policy. Callers who would be allowed to in the domain of their token get 404, others get 403."""
+        """Check the policy. A refused caller gets 404 if the rule would allow the request in the domain of the caller's
+        token, otherwise 403.
+        """
         try:
             super().check_rule(request)
         except ForbiddenError:
@@ -55,12 +57,12 @@ class RecordView(DomainView, Generic[Record]):
 
     @functools.cached_property
     def found(self) -> Record | None:
-        """The record, or None."""
+        """The record, or None if it does not exist."""
         return by_id(self.model, self.kwargs[f"{self.what}_id"])
 
     @property
     def record(self) -> Record:
-        """The record; NotFoundError."""
+        """The record. Raises NotFoundError."""
         if self.found is None:
             raise self.missing()
         return self.found
@@ -95,14 +97,17 @@ class CollectionView(DomainView):
         return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id
 
     def domain_to_make_in(self, domain_id: str) -> Domain:
-        """Return the domain of a new record; ForbiddenError, or NotFoundError if it does not exist."""
+        """Return the domain of a new record. Raises NotFoundError if it does not exist, and ForbiddenError if the
+        caller may not create records in it.
+        """
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         return existing(Domain, domain_id)
 
     def sees_all(self, request: Request) -> bool:
-        """Whether the caller sees the whole list; ForbiddenError for other callers unless they filter by name.
+        """Whether the caller sees the whole list. Raises ForbiddenError for other callers, unless they filter by name.
 
-        Clients send names as ids first, so every user can find its own records by name.
+        Clients first send a name as an id and then as a filter, so that every user must be able to find its own records
+        by name.
         """
         if policy.allows(self.context, self.listing_rule, self.policy_target()):
             return True
@@ -111,9 +116,9 @@ class CollectionView(DomainView):
         return False
 
     def refuse_others(self, request: Request, found: Found[Any]) -> None:
-        """Raise ForbiddenError, as Keystone does, if a caller who may not list finds no record of its own by that name.
+        """Raise ForbiddenError, as Keystone does, if a caller who may not list finds no own record of this name.
 
-        Clients then use the name as an id. Pages after the first may be empty.
+        On 403, clients use the name as an id. Pages after the first may be empty.
         """
         if not found.rows and "marker" not in request.query_params:
             policy.enforce(self.context, self.listing_rule, self.policy_target())

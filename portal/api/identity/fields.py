@@ -7,13 +7,15 @@ from typing import Any
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 
 NEVER = frozenset({"original_password", "federated"})
-"""Fields that have a meaning elsewhere and are never stored."""
+"""Fields that have a meaning in other requests (a password change, federation). They are rejected here and never
+stored.
+"""
 SHOWN = frozenset({"links", "password_expires_at"})
 """Fields of responses; they are ignored, so that clients can send a response back."""
 
 
 def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return the additional fields of a body; InvalidInputError for a field that cannot be set."""
+    """Return the additional fields of a body. Raises InvalidInputError for a field that cannot be set."""
     for name in body:
         if name in NEVER or not name.strip():
             raise InvalidInputError(f"Invalid input for field/attribute {name}. It cannot be set here.", field=name)
@@ -38,7 +40,9 @@ def refuse(body: Mapping[str, Any], *names: str) -> None:
 
 
 def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbidden: str) -> None:
-    """Raise InvalidInputError if an immutable field would change; ForbiddenError for the ``forbidden`` ones."""
+    """Raise an error if an immutable field would change: ForbiddenError for the fields in ``forbidden``, otherwise
+    InvalidInputError.
+    """
     for name, value in present.items():
         if name in body and body[name] != value:
             kind = ForbiddenError if name in forbidden else InvalidInputError
@@ -51,7 +55,9 @@ def text(value: str | None) -> str:
 
 
 def moment(body: Mapping[str, Any], name: str) -> datetime | None:
-    """Return the time of a field in ISO 8601, in UTC if it has no time zone; InvalidInputError if it is malformed."""
+    """Return the time of a field in ISO 8601, in UTC if it has no time zone. Raises InvalidInputError if it is
+    malformed.
+    """
     text = body.get(name)
     if text is None:
         return None

@@ -21,7 +21,7 @@ DOMAIN = "default"
 
 
 class V2View(ServiceView):
-    """Base of the resources of v2.0; 404 for all of them if the cloud has it disabled."""
+    """Base of the resources of v2.0; all of them are 404 if a setting of the cloud disables v2.0."""
 
     public = True
 

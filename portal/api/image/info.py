@@ -1,4 +1,4 @@
-"""Information about the image service: import methods, stores and usage; there is no cache."""
+"""Information about the image service: import methods, stores and usage. Novella has no image cache."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ NO_CACHE = refuse(NotFoundError, "Caching via API is not supported at this site.
 
 
 def _uncached(**rules: str) -> type[ImageView]:
-    """Return a view of the cache API; there is no cache."""
+    """Return a view of the cache API that refuses these methods, because there is no image cache."""
     return answering(ImageView, {method: Operation(rule, NO_CACHE) for method, rule in rules.items()})
 
 

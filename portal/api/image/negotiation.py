@@ -24,13 +24,15 @@ _MARK = "_image_version_known"
 
 
 def asks_by_type(request: HttpRequest) -> bool:
-    """Whether ``Accept`` has a version that has not been processed; ``/versions`` has no version."""
+    """Whether the request's ``Accept`` specifies an API version that is not yet resolved. Under ``/versions`` the
+    header is ignored.
+    """
     named = request.headers.get("Accept", "").startswith(MEDIA_TYPE)
     return named and not hasattr(request, _MARK) and _version_in(_path_of(request)) != "versions"
 
 
 def negotiated(request: HttpRequest) -> HttpResponseBase:
-    """Answer a request in its version, or with the list of versions."""
+    """Answer a request in the API version that it specifies; an unknown version gets the list of versions."""
     path = _path_of(request)
     if asks_by_type(request):
         version, rest = request.headers["Accept"].removeprefix(MEDIA_TYPE), path

@@ -1,4 +1,6 @@
-"""Image service API under ``/image``; a trailing slash is optional, except in lists, where it starts an id."""
+"""Image service API under ``/image``. A trailing slash is optional, except after the path of a list, where an id would
+follow it.
+"""
 
 from django.urls import re_path
 

@@ -55,7 +55,7 @@ class QuotaView(NetworkView):
         return {"project_id": self.kwargs.get("project_id", "")}
 
     def project(self, project_id: str) -> uuid.UUID:
-        """Return the id of a project, which need not exist in Identity; NotFoundError for an invalid id."""
+        """Return the id of a project, which need not exist in Identity. Raises NotFoundError for an invalid id."""
         project = read_id(project_id)
         if project is None:
             raise NotFoundError(f"Project {project_id[:64]} could not be found.")

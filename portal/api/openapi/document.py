@@ -36,7 +36,7 @@ class Endpoints(EndpointEnumerator):
     """The routes of the services, each path without its optional ending."""
 
     def get_path_from_regex(self, path_regex: str) -> str:
-        """Return ``/network/v2.0/ports/{identity}`` for its expression."""
+        """Return a path such as ``/network/v2.0/ports/{identity}`` for the regular expression of a route."""
         plain = re.sub(r"\(\?:\\\.json\)\?|/\?(?=\$|\\Z)|\\Z", "", path_regex)
         path: str = super().get_path_from_regex(plain)
         return path if len(path) == 1 else path.rstrip("/")
@@ -53,7 +53,7 @@ class DocumentGenerator(SchemaGenerator):
     endpoint_inspector_cls = Endpoints
 
     def __init__(self, service: str, version: Version) -> None:
-        """Enumerate only the routes of the service."""
+        """Restrict the enumeration to the routes of the service."""
         super().__init__(patterns=[route_of_service(service)])
         self.microversion = NEWEST_OF.get(service, version)
 
@@ -79,7 +79,7 @@ def _has(view: ServiceView, method: str, version: Version) -> bool:
 
 
 def named(view: type, path: str) -> str:
-    """Return the path with the parameter names of the references."""
+    """Return the path with the parameter names of OpenStack's API references."""
     resource = getattr(view, "resource", None)
     return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
 
@@ -102,31 +102,36 @@ def make_document(version: Version, service: str | None = None) -> Document:
 
 
 NEWEST_OF = {"volume": VOLUME_MICROVERSIONS.maximum}
-"""Services other than Compute with microversions: the document describes their newest."""
+"""Services other than Compute that have microversions → the microversion that the document describes, which is the
+newest.
+"""
 
 
 class BusyError(Exception):
-    """Another older edition is being generated."""
+    """A document of an older microversion is already being generated."""
 
 
 MOST_OLDER = 12
-"""Older editions that are cached, least recently used first out; each is some 50 KiB."""
+"""Maximum number of cached documents of older microversions, some 50 KiB each; the least recently used one is evicted.
+"""
 _newest: dict[tuple[str | None, str], bytes] = {}
 _older: OrderedDict[tuple[Version, str | None, str], bytes] = OrderedDict()
 _making_newest, _making_older = threading.Lock(), threading.Lock()
 
 
 def edition(version: Version, service: str | None) -> Version:
-    """Return the microversion of the document: only Compute's differ, the other services have one document."""
+    """Return the microversion of the document. Only the document of Compute, and that of all services together, differ
+    by microversion.
+    """
     return version if service in {None, "compute"} else MICROVERSIONS.maximum
 
 
 def packed(version: Version, service: str | None = None, form: str = "json") -> bytes:
     """Return the document as JSON or YAML (``form``), compressed with gzip.
 
-    The dozen documents of the newest microversion are generated once in each process; of the hundreds of older ones, a
-    few are cached. Generation takes up to 0.3 s and runs one at a time, so that it occupies at most one thread; raises
-    BusyError.
+    The dozen documents of the newest microversion are generated once in each process. Of the hundreds of older
+    microversions, a few documents are cached. Generation takes up to 0.3 s. Documents of older microversions are
+    generated one at a time, so that they occupy at most one thread; a second request in the meantime raises BusyError.
     """
     version = edition(version, service)
     if version == MICROVERSIONS.maximum:

@@ -1,4 +1,6 @@
-"""Conversion of schemas for other programs: our patterns are Python's, those of a document are JavaScript's."""
+"""Conversion of schemas for other programs: the patterns in our schemas are Python's regular expressions, the patterns
+in an OpenAPI document are JavaScript's.
+"""
 
 from typing import Any
 

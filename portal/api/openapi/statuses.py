@@ -68,7 +68,7 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
 
 @functools.cache
 def statuses_of(method: str, path: str, rule: str = "") -> tuple[int, ...]:
-    """Return the statuses of successful responses; only 410 or 501 for operations that are always refused."""
+    """Return the statuses of successful responses, or 410 or 501 alone for an operation that is always refused."""
     if rule == "novella:removed_apis":
         return (410,)
     operation = f"{method} {path}"

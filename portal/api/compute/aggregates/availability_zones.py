@@ -17,7 +17,7 @@ class ZonesView(ComputeView):
     rules = {"GET": "os_compute_api:os-availability-zone:list"}
 
     def get(self, request: Request) -> Response:
-        """List the zones that a launch may specify, those with a host that is up first; the workers' zone is
+        """List the zones that a launch may specify, zones with a host that is up first. The zone of the workers is
         omitted.
         """
         return Response(
@@ -31,7 +31,7 @@ class ZonesDetailView(ComputeView):
     rules = {"GET": "os_compute_api:os-availability-zone:detail"}
 
     def get(self, request: Request) -> Response:
-        """List the zones with their hosts, and the workers; a zone without an enabled host has only its name."""
+        """List the zones with their hosts and workers; a zone without an enabled host has only its name."""
         inside: dict[str, dict[str, Any]] = {}
         zones: dict[str, bool] = {}
         for service in compute_services_for(self.context):

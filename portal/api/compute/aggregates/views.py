@@ -25,7 +25,9 @@ class AggregateBase(ComputeView):
     """Base of the aggregate views."""
 
     def shape(self, aggregate: Aggregate, *, whole: bool = True) -> dict[str, Any]:
-        """One aggregate; a new one is shown without hosts and metadata."""
+        """Return the representation of an aggregate. With ``whole=False``, as in the response to its creation, it has
+        no hosts and metadata.
+        """
         zone = aggregate.availability_zone or None
         shape: dict[str, Any] = {
             "id": aggregate.pk,
@@ -108,7 +110,7 @@ class AggregateActionView(AggregateBase):
         return self.answer(self.acts[name](self.context, number, asked))
 
     def _named(self) -> str:
-        """Return the action in the body; InvalidInputError."""
+        """Return the name of the action in the body. Raises InvalidInputError."""
         body = self.request.data
         names = [str(name) for name in body] if isinstance(body, dict) else []
         if len(names) != 1 or names[0] not in ACTIONS:

@@ -46,7 +46,7 @@ class FlavorActionView(ComputeView):
 
 
 def access_list(view: ComputeView, flavor_id: str, *, public: bool = False) -> dict[str, Any]:
-    """Return the access list of a flavor; NotFoundError for a public flavor, unless ``public``."""
+    """Return the access list of a flavor. Raises NotFoundError for a public flavor, unless ``public``."""
     flavor, projects = selectors.flavor_access_for(view.context, flavor_id)
     if flavor.is_public and not public:
         raise NotFoundError("Access list not available for public flavors.")

@@ -62,12 +62,12 @@ def create(version: Version) -> Schema:
 
 
 def update(version: Version) -> Schema:
-    """``PUT /flavors/{id}``, from 2.55."""
+    """Return the schema of ``PUT /flavors/{id}``, which exists from 2.55 on."""
     return body("flavor", {"description": _DESCRIPTION}, ("description",))
 
 
 def listing(version: Version) -> Schema:
-    """The query of ``GET /flavors``."""
+    """Return the schema of the query of ``GET /flavors``."""
     return query(
         version,
         {

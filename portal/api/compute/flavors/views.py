@@ -68,7 +68,7 @@ class FlavorsView(FlavorShapes):
     detailed = False
 
     def get(self, request: Request) -> Response:
-        """List the flavors that the project may use; operators see public flavors unless they filter by
+        """List the flavors that the project may use. Operators also see only public flavors, unless they filter by
         ``is_public``.
         """
         query = self.checked_query()
@@ -149,7 +149,9 @@ class FlavorView(FlavorShapes):
 
 
 def _is_public(text: str | None) -> bool | None:
-    """Read the filter of operators: public flavors if it is missing, all flavors for ``None``."""
+    """Read the filter ``is_public`` of an operator: True (public flavors) without a value, None (all flavors) for
+    ``None``.
+    """
     if text is None:
         return True
     if text.strip().lower() == "none":

@@ -27,7 +27,7 @@ class HostBase(ComputeView):
     versions = dict.fromkeys(("GET", "PUT"), (OLDEST, LAST))
 
     def host(self, name: str) -> Host:
-        """Return the host; NotFoundError."""
+        """Return the host. Raises NotFoundError."""
         for host in hosts_for(self.context):
             if host.name == name:
                 return host

@@ -33,14 +33,16 @@ class HypervisorBase(ComputeView):
     """Base of the hypervisor views."""
 
     def matching(self, pattern: str) -> list[Host]:
-        """Return the hypervisors whose names contain the pattern; NotFoundError if none match."""
+        """Return the hypervisors whose names contain the pattern. Raises NotFoundError if none match."""
         found = [host for host in hosts_for(self.context) if pattern in hostname(host)]
         if not found:
             raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
         return found
 
     def one(self, text: str) -> Host:
-        """Return the hypervisor with this id; NotFoundError, and from 2.53 on InvalidInputError for an invalid UUID."""
+        """Return the hypervisor with this id. Raises NotFoundError, and from 2.53 on InvalidInputError for an invalid
+        UUID.
+        """
         if self.microversion >= BY_UUID and read_id(text) is None:
             raise InvalidInputError(f"Invalid uuid {text[:64]}", field="hypervisor_id")
         wanted = str(read_id(text) or text)
@@ -131,7 +133,7 @@ class HypervisorUptimeView(HypervisorBase):
     versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
-        """Show the host's uptime as its agent reported it with the last audit."""
+        """Show the host's uptime from the last audit of its agent."""
         host = self.one(hypervisor_id)
         said = uptime(host)
         if said is None:

@@ -44,7 +44,7 @@ class KeyPairsView(KeyPairShapes):
     queries = {"GET": keypair_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """List the caller's key pairs, or those of another user; paged from 2.35 on."""
+        """List the caller's key pairs, or the key pairs of the user in the query; paged from 2.35 on."""
         user = _user(self.asked_user())
         if self.microversion < PAGED:
             found = selectors.key_pairs_for(self.context, user_id=user)
@@ -104,5 +104,7 @@ class KeyPairView(KeyPairShapes):
 
 
 def _user(text: str | None) -> uuid.UUID | None:
-    """Read the owner in the query; text that is not an id gives ``NOBODY``."""
+    """Return the id of the owner in the query, None without one; text that is not an id gives ``NOBODY``, who has no
+    key pairs.
+    """
     return None if text is None else read_id(text) or NOBODY

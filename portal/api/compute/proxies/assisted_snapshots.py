@@ -13,7 +13,7 @@ from provisioning.compute.services.assisted_snapshots import refuse_assisted_sna
 
 
 def creation(version: Version) -> Schema:
-    """``POST /os-assisted-volume-snapshots``."""
+    """Return the schema of ``POST /os-assisted-volume-snapshots``."""
     text: Schema = {"type": "string", "minLength": 1}
     info: Schema = {
         "type": "object",
@@ -41,7 +41,7 @@ def creation(version: Version) -> Schema:
 
 
 def deletion(version: Version) -> Schema:
-    """The query of ``DELETE /os-assisted-volume-snapshots/{id}``."""
+    """Return the schema of the query of ``DELETE /os-assisted-volume-snapshots/{id}``."""
     return {
         "type": "object",
         "properties": {"delete_info": {"type": "array", "items": {"type": "string"}}},

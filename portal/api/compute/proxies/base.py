@@ -16,7 +16,7 @@ class ProxyView(ComputeView):
 
     last_version: ClassVar[Version | None] = LAST
     answered_later: ClassVar[frozenset[str]] = frozenset()
-    """Methods that later versions answer unchanged."""
+    """Methods that the API also has after ``last_version``, with the same response."""
 
     def check_rule(self, request: Request) -> None:
         """Answer 404 in versions that no longer have the method, then check the policy."""

@@ -17,7 +17,7 @@ from provisioning.images.records import BASE, READ_ONLY
 
 
 class ImageMetadataProxy(ImageProxy):
-    """Base of both views."""
+    """Base of the views of all items and of one item."""
 
     last_version: ClassVar[Version] = (2, 38)
 
@@ -49,7 +49,7 @@ class ImageMetadataView(ImageMetadataProxy):
         return Response({"metadata": self.readable(self.image(image_id))})
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Add or update items; the others are kept."""
+        """Add or update items; items that the body does not contain are kept."""
         given = self.checked_body()["metadata"]
         return Response({"metadata": self.change(self.image(image_id), given)})
 

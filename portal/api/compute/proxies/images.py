@@ -25,7 +25,9 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\
 
 
 def listing(version: Version) -> Schema:
-    """The query of ``GET /images``: ``property-…`` filters by a property; unknown ones are ignored."""
+    """Return the schema of the query of ``GET /images``: ``property-…`` filters by a property; unknown parameters are
+    ignored.
+    """
     texts: Schema = {"type": "array", "items": TEXT}
     counts: Schema = {"type": "array", "items": COUNT}
     names = ("name", "status", "server", "type", "changes-since", "marker")
@@ -128,7 +130,7 @@ class ImageView(ImageProxy):
 
 
 def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
-    """Convert the filters of the query into those of the Image service."""
+    """Convert the filters of the query into filters of the Image service."""
     filters: dict[str, Any] = {}
     for name in ("name", "status"):
         value = last(query, name)

@@ -59,7 +59,7 @@ class TenantNetworksView(NetworksView):
     rules = {"GET": "os_compute_api:os-tenant-networks:list"}
 
     def shape(self, network: Network) -> dict[str, Any]:
-        """One network as projects saw it; ``"None"`` is the text that Nova returns."""
+        """Return the fields of a network that projects saw in nova-network; the text ``"None"`` is Nova's."""
         return {"id": str(network.id), "label": network.name, "cidr": "None"}
 
 

@@ -19,7 +19,7 @@ from provisioning.network.models import SecurityGroup
 from provisioning.network.selectors.visibility import sees_all
 
 LARGEST = 1000
-"""Groups in one response."""
+"""Maximum number of groups in one response."""
 _WORDS: Schema = {"type": "string", "maxLength": 255}
 GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
 
@@ -59,9 +59,9 @@ class SecurityGroupsView(GroupProxy):
     schemas: ClassVar = {"POST": GROUP}
 
     def get(self, request: Request) -> Response:
-        """List the project's groups by name; an operator's ``all_tenants`` shows every project's.
+        """List the project's groups by name; with ``all_tenants``, operators list the groups of all projects.
 
-        The project's ``default`` group is created when it does not exist, as by the Network API.
+        As in the Network API, the project's ``default`` group is created if it does not exist.
         """
         policy.enforce(self.context, "get_security_group")
         query = self.checked_query()
@@ -122,7 +122,9 @@ def check_uuid(identity: str) -> None:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Answer 400 where the Network API answers 409, as Nova does."""
+    """Convert a ConflictError in this context, which the Network API answers with 409, into InvalidInputError (400), as
+    in Nova.
+    """
     try:
         yield
     except ConflictError as error:

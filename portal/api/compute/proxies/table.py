@@ -1,5 +1,5 @@
-"""Operations of the Compute API that are not supported, as one table: 410 for those removed from the API, and refusals
-for resources of services that this cloud does not have.
+"""Operations of the Compute API that are not supported, as one table: 410 for operations removed from the API, and
+refusals for resources of services that this cloud does not have.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this 
 
 
 def ironic(command: str) -> Answer:
-    """Refuse, naming the command of the bare metal service to use instead."""
+    """Return an answer that refuses the request and names the command of the bare metal service to use instead."""
     message = f"Command not supported. Please use Ironic command {command} to perform this action."
     return refuse(InvalidInputError, message)
 
@@ -99,7 +99,9 @@ def limited(version: Version) -> Schema:
 
 
 def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
-    """Return the view of a path: methods in the table answer as it says, others as in ``base``."""
+    """Return the view of a path: it answers the methods in the table as the table specifies, and all other methods as
+    ``base`` does.
+    """
     rows = [row for row in TABLE if row.path == path]
     operations = {method: Operation(row.rule, row.answer) for row in rows for method in row.methods.split()}
     unlimited = frozenset(method for row in rows if row.last_version is None for method in row.methods.split())

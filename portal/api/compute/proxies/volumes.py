@@ -39,7 +39,9 @@ SNAPSHOT = body(
 
 
 def volume_shape(volume: Volume) -> dict[str, Any]:
-    """One volume with its attachments; one empty object if there are none, as in Nova."""
+    """Return the representation of a volume. As in Nova, a volume without attachments has one empty object in
+    ``attachments``.
+    """
     attachments = [
         {
             "id": str(volume.id),

@@ -13,25 +13,27 @@ OF_NETWORKS = {
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
 }
-"""Name in the API → resource that the Network API limits; as in Nova, -1 is shown until a limit is set here."""
+"""Name in the API → resource that the Network API limits; as in Nova, the Compute API shows -1 until a limit is set."""
 _LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _GROUPS = ("server_groups", "server_group_members")
 
 
 @functools.cache
 def resources_of(microversion: Version) -> dict[str, str]:
-    """Return name in the API → resource, as the version has them."""
+    """Return the resources that have a limit in this version: name in the API → resource."""
     names = {name: name for name in COMPUTE if microversion < (2, 57) or name not in _INJECTED}
     return names | (OF_NETWORKS if microversion < (2, 36) else {})
 
 
 RESOURCES = resources_of((2, 1))
-"""Name in the API → resource, of all versions."""
+"""Name in the API → resource, for the resources of all versions."""
 
 
 @functools.cache
 def class_resources_of(microversion: Version) -> dict[str, str]:
-    """Return name in the API → resource for quota classes; 2.50 removed those of networks and added server groups."""
+    """Return the resources that quota classes limit in this version: name in the API → resource. 2.50 removed the
+    resources of networks and added server groups.
+    """
     if microversion >= (2, 50):
         return resources_of(microversion)
     return {name: resource for name, resource in RESOURCES.items() if name not in _GROUPS}

@@ -38,16 +38,16 @@ class QuotaSetBase(ComputeView):
         return known_project(self.context, project_id)
 
     def user(self) -> uuid.UUID | None:
-        """Return the user whose quotas in the project are requested, or None for those of the project.
+        """Return the user whose quotas in the project are requested, or None for the quotas of the project.
 
-        An unknown id gives ``NOBODY``, which has the project's limits and uses nothing, as in Nova.
+        An unknown id gives ``NOBODY``, who has the project's limits and uses nothing, as in Nova.
         """
         asked = self.checked_query().get("user_id", [""])[0]
         return (read_id(asked) or NOBODY) if asked else None
 
     def known_user(self) -> uuid.UUID | None:
-        """Return the user whose quotas are to be updated, or None for the project; InvalidInputError if the user does
-        not exist.
+        """Return the user whose quotas are to be updated, or None for the project. Raises InvalidInputError if the user
+        does not exist.
         """
         user = self.user()
         if user is not None and user != self.context.user_id and user not in users_by_id([user]):
@@ -55,7 +55,9 @@ class QuotaSetBase(ComputeView):
         return user
 
     def limits(self, project: uuid.UUID, user: uuid.UUID | None) -> dict[str, int]:
-        """Return the limits in the version's format: the user's own, otherwise the project's."""
+        """Return the limits in the version's format: a limit of the user if one is set, otherwise the limit of the
+        project.
+        """
         bounds = selectors.bounds_of(project, user)
         hidden = hidden_limits(project, self.microversion)
         return shape_of({**bounds.project, **bounds.user}, self.microversion) | hidden
@@ -166,7 +168,8 @@ def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str,
 
 
 def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> dict[str, int]:
-    """Return the network limits that are not set, as API name → -1: a project's, or the defaults if it is None.
+    """Return the network limits that are not set, as API name → -1: the limits of a project, or the default limits if
+    ``project`` is None.
 
     Nova no longer has these limits and shows -1.
     """
@@ -178,5 +181,5 @@ def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> d
 
 
 def read_limits(asked: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
-    """Read limits by their names in the API."""
+    """Return resource → limit for the limits in a body; ``names`` maps names in the API to resources."""
     return {names.get(name, name): int(limit) for name, limit in asked.items()}

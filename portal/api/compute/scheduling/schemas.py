@@ -6,7 +6,7 @@ from portal.api.compute.servers.schemas import HINTS
 
 
 def would_fit(version: Version) -> Schema:
-    """``POST /novella-would-fit``: memory in MiB, disk in GiB; the same at every microversion."""
+    """Return the schema of ``POST /novella-would-fit``, equal at every microversion; memory in MiB, disk in GiB."""
     return body(
         "would_fit",
         {

@@ -1,7 +1,7 @@
 """``POST /servers/{id}/action`` (Compute API reference, "Servers - run an action").
 
-Actions without arguments are derived from the registry of server actions; the modules here define the body and the
-response of the others.
+Actions without arguments are derived from the registry of server actions. For all other actions, the modules here
+define the body and the response.
 """
 
 from portal.api.common.microversions import Version

@@ -24,14 +24,16 @@ STORAGE_KNOWN, EVACUATE_FORCED = (2, 14), (2, 29)
 
 
 def migrate(version: Version) -> Schema:
-    """A host may be specified from 2.56 on."""
+    """Return the schema of ``migrate``: a host may be specified from 2.56 on."""
     if version < TO_HOST:
         return NOTHING
     return {"type": ["object", "null"], "properties": {"host": _MAYBE_HOST}, "additionalProperties": False}
 
 
 def migrate_live(version: Version) -> Schema:
-    """``block_migration`` may be ``auto`` from 2.25 on, without ``disk_over_commit``; ``force`` exists until 2.67."""
+    """Return the schema of ``os-migrateLive``: ``block_migration`` may be ``auto`` from 2.25 on, which also removed
+    ``disk_over_commit``; ``force`` exists from 2.30 to 2.67.
+    """
     block: Schema = BOOLEAN if version < AUTO else {"enum": [*BOOLEAN["enum"], "auto"]}
     properties: dict[str, Schema] = {"host": _MAYBE_HOST, "block_migration": block}
     if version < AUTO:
@@ -43,7 +45,9 @@ def migrate_live(version: Version) -> Schema:
 
 
 def evacuate(version: Version) -> Schema:
-    """``onSharedStorage`` is required until 2.13; ``force`` exists from 2.29 to 2.67."""
+    """Return the schema of ``evacuate``: ``onSharedStorage`` is required until 2.13; ``force`` exists from 2.29 to
+    2.67.
+    """
     properties: dict[str, Schema] = {
         "host": HOST,
         "adminPass": {"type": "string", "maxLength": 255},

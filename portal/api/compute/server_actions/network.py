@@ -47,7 +47,7 @@ REMOVE_FLOATING_IP = _object({"address": ADDRESS}, "address")
 
 
 def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Handler:
-    """Return a handler that calls a service with the server and the one field of the body."""
+    """Return a handler that calls ``service`` with the server and the body's field ``field``."""
 
     def handler(view: ServerView, server_id: str, body: Any) -> Response:
         service(view.context, server_id, str(body[field]))

@@ -49,9 +49,9 @@ class Action:
 _MADE: dict[tuple[str, Version], Schema] = {}
 
 NOTHING: Schema = {}
-"""Actions without arguments: Nova accepts any value."""
+"""The schema of actions without arguments: as in Nova, any value is valid."""
 ONLY_NULL: Schema = {"type": "null"}
-"""Actions whose body must be null."""
+"""The schema of actions whose value must be null."""
 
 
 def accepted() -> Response:

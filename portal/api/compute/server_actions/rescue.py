@@ -25,7 +25,9 @@ RESCUE = {
 
 
 def guest_password(body: dict[str, Any]) -> str | None:
-    """Return the guest password in the body, or a generated one if guests get passwords."""
+    """Return the guest password in the body. Without one, return a generated password, or None if
+    ``ENABLE_INSTANCE_PASSWORD`` is off.
+    """
     given = body.get("adminPass")
     if given is None and settings.ENABLE_INSTANCE_PASSWORD:
         return generate_password()

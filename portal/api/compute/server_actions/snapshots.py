@@ -50,7 +50,9 @@ def _create_backup(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _made(view: ServerView, image_id: uuid.UUID, *, shown: bool = True) -> Response:
-    """Answer 202 with the image's address; an image that is deleted again immediately gets no ``Location``."""
+    """Answer 202 with the image's address. With ``shown=False`` (a backup that the rotation deletes immediately) there
+    is no ``Location``.
+    """
     if view.microversion >= NO_LOCATION:
         return Response({"image_id": str(image_id)}, status=202)
     where = f"{links.endpoint(view.request, 'image')}/v2/images/{image_id}"

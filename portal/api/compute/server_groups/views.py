@@ -42,8 +42,8 @@ class ServerGroupsView(ServerGroupBase):
     queries = {"GET": server_group_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """List the project's groups; ``all_projects`` is ignored unless the caller may see every project's, as in
-        Nova.
+        """List the project's groups. As in Nova, ``all_projects`` is ignored unless the caller may see the groups of
+        all projects.
         """
         query = self.checked_query()
         groups = server_groups_for(

@@ -14,7 +14,7 @@ class ServerView(ComputeView):
     """Shows the fields of servers that the caller may see."""
 
     def related(self, instances: list[Instance]) -> Related:
-        """Fetch the related rows of a page of servers: four queries for any number of servers."""
+        """Fetch the related rows of a page of servers, with four queries for any number of servers."""
         bookmark = self.bookmark
         if not instances:
             return Related(self.base, bookmark)

@@ -19,7 +19,7 @@ _STATES = {
     PowerState.SUSPENDED: "suspended",
 }
 _DRIVERS = {"libvirt", "xenapi", "vmwareapi", "ironic", "hyperv"}
-"""The hypervisor drivers in the reference; any other is omitted."""
+"""The hypervisor drivers in the reference; for any other driver, ``libvirt`` is shown."""
 _NIC = ("rx_octets", "rx_errors", "rx_drop", "rx_packets", "tx_octets", "tx_errors", "tx_drop", "tx_packets")
 _DISK = ("read_bytes", "read_requests", "write_bytes", "write_requests", "errors_count")
 _OLD_NIC = {"rx": "rx_octets", "rx_packets": "rx_packets", "rx_errors": "rx_errors", "rx_drop": "rx_drop"}
@@ -38,7 +38,9 @@ class DiagnosticsView(ComputeView):
     rules = {"GET": "os_compute_api:os-server-diagnostics"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Query the host; from 2.48 on one format for all hypervisors, before that libvirt's flat one."""
+        """Query the host and show its counters: from 2.48 on in one format for all hypervisors, before 2.48 in
+        libvirt's flat format.
+        """
         found = diagnostics(self.context, server_id)
         return Response(standard(found) if self.microversion >= (2, 48) else flat(found))
 

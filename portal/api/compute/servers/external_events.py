@@ -26,7 +26,7 @@ CODES = {
 
 
 def create(version: Version) -> Schema:
-    """``POST``: a list of events; later microversions have more names."""
+    """Return the schema of ``POST``: a list of events. Later microversions have more names of events."""
     names = [*NAMES, *(name for since, name in LATER.items() if version >= since)]
     event: Schema = {
         "type": "object",
@@ -54,7 +54,7 @@ class ExternalEventsView(ComputeView):
     schemas: ClassVar = {"POST": create}
 
     def post(self, request: Request) -> Response:
-        """Deliver the events and return the result of each; 207 if one could not be delivered."""
+        """Deliver the events and return the result of each; the status is 207 if an event could not be delivered."""
         said: list[dict[str, Any]] = self.checked_body()["events"]
         events = [
             ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))

@@ -59,4 +59,4 @@ SHORT: Schema = {"type": "string", "maxLength": 255}
 NAMED: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 DEVICE: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._/-]*\Z"}
 OLD_BOOLEAN: Schema = {"enum": [*BOOLEAN["enum"], ""]}
-"""``config_drive`` may also be empty."""
+"""A boolean, or an empty text, which ``config_drive`` also accepts."""

@@ -81,7 +81,7 @@ class Wanted:
 def read_filters(found: Query, version: Version, *, every: bool) -> Wanted:
     """Read the filters of a validated query; ``every``: the caller may filter by every column.
 
-    Filters that the caller may not use are ignored, as the reference demands. Raises InvalidInputError and
+    As the reference requires, filters that the caller may not use are ignored. Raises InvalidInputError and
     ForbiddenError.
     """
     given = {name: values[-1] for name, values in found.items() if values}
@@ -117,7 +117,7 @@ def _refuse_what_is_no_filter(given: Mapping[str, str]) -> None:
 
 
 def _statuses(found: Query, version: Version, *, every: bool) -> Filters:
-    """Read ``status``, which may be repeated; if no value is known, the list is empty, and from 2.38 on it is an
+    """Read ``status``, which may be repeated. If no value is a known status, the list is empty; from 2.38 on this is an
     error.
     """
     filters: Filters = {}

@@ -87,7 +87,7 @@ class InstanceActionView(InstanceActionsView):
     queries: ClassVar = {"GET": {}}
 
     def get(self, request: Request, server_id: str, request_id: str = "") -> Response:
-        """Show one action; its events to every user who sees the server from 2.51 on, before that to operators."""
+        """Show one action. Its events are shown to operators, and from 2.51 on to every user who may see the server."""
         action, events = selectors.action_for(self.context, server_id, request_id, deleted=self.microversion >= DELETED)
         shape = self.shape(action)
         since, before = "os_compute_api:os-instance-actions:events", "os_compute_api:os-instance-actions:events:details"

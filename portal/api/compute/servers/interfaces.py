@@ -23,8 +23,8 @@ TAGS_SHOWN: Version = (2, 70)
 
 
 def attach(version: Version) -> Schema:
-    """``POST``: a network or a port, at most one address, and from 2.49 on a tag; empty for the project's only
-    network.
+    """Return the schema of ``POST``: a network or a port, at most one address, and from 2.49 on a tag. An empty body
+    attaches the project's only network.
     """
     address: Schema = {
         "type": "object",
@@ -44,7 +44,7 @@ def attach(version: Version) -> Schema:
 
 
 class InterfaceShapes(ComputeView):
-    """Base of both views."""
+    """Base of the views of all interfaces and of one interface."""
 
     def shape(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -61,7 +61,7 @@ class InterfaceShapes(ComputeView):
         return shape
 
     def one(self, instance: Instance, port_id: str) -> Response:
-        """Answer with the interface of a port; NotFoundError if it is not attached to the server."""
+        """Answer with the interface of a port. Raises NotFoundError if the port is not attached to the server."""
         wanted = read_id(port_id)
         for port in network.interfaces_of(instance.id):
             if port.id == wanted:

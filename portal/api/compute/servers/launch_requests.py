@@ -10,7 +10,7 @@ from provisioning.compute.launch.request import InjectedFile, LaunchRequest, Net
 
 
 def launch_request(body: Mapping[str, Any], password: str | None, version: Version) -> LaunchRequest:
-    """Convert a validated body; ``password`` is that of the guest, specified or generated.
+    """Convert a validated body; ``password`` is the guest's password, from the body or generated.
 
     Raises InvalidInputError, with the field, if values contradict each other.
     """

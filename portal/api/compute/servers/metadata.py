@@ -26,7 +26,7 @@ class MetadataView(ComputeView):
         return Response({"metadata": selectors.instance_for(self.context, server_id).metadata})
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Add or update items; the others are kept."""
+        """Add or update items; items that the body does not contain are kept."""
         given = self.checked_body()["metadata"]
         return Response({"metadata": merge_metadata(self.context, server_id, given).metadata})
 

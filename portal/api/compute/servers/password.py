@@ -14,10 +14,10 @@ class ServerPasswordView(ComputeView):
     rules = {"GET": "os_compute_api:os-server-password:show", "DELETE": "os_compute_api:os-server-password:clear"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Show the password; empty if the guest has posted none."""
+        """Show the encrypted password; empty if the guest has not posted a password."""
         return Response({"password": selectors.instance_for(self.context, server_id).password})
 
     def delete(self, request: Request, server_id: str) -> Response:
-        """Delete the stored password; the guest's own is unchanged."""
+        """Delete the stored password; the password in the guest is unchanged."""
         clear_password(self.context, server_id)
         return Response(status=204)

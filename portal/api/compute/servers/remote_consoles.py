@@ -65,7 +65,9 @@ class ConsoleAuthTokenView(ComputeView):
     rules = {"GET": "os_compute_api:os-console-auth-tokens"}
 
     def get(self, request: Request, console_token: str) -> Response:
-        """Answer without using up the token; before 2.31 only RDP consoles were shown, which are not supported."""
+        """Show the console's address without using up the token. Before 2.31 only RDP consoles were shown, which
+        Novella does not support.
+        """
         if self.microversion < (2, 31):
             raise InvalidInputError("The requested console type details are not accessible")
         instance = find_token(console_token).instance

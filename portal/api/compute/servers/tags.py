@@ -1,4 +1,4 @@
-"""``/servers/{id}/tags`` (2.26): labels by which servers are found."""
+"""``/servers/{id}/tags`` (2.26): labels of servers, for filters."""
 
 from typing import Any, ClassVar
 

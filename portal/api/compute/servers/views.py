@@ -132,7 +132,7 @@ class OneServerView(ServerView):
         return self.changed(update(self.context, server_id, **changes))
 
     def delete(self, request: Request, server_id: str) -> Response:
-        """Delete a server: 204 once the command is recorded; the guest is removed after that."""
+        """Delete a server: 204 once the command to the host is recorded; the host removes the guest afterwards."""
         delete.delete(self.context, server_id)
         return Response(status=204)
 

@@ -40,7 +40,9 @@ def listing(version: Version) -> Schema:
 
 
 def create(version: Version) -> Schema:
-    """``POST``: the volume to attach, a tag from 2.49 on, and ``delete_on_termination`` from 2.79 on."""
+    """Return the schema of ``POST``: the volume to attach, a tag from 2.49 on, and ``delete_on_termination`` from 2.79
+    on.
+    """
     properties: Schema = {"volumeId": UUID, "device": {"oneOf": [DEVICE, {"type": "null"}]}}
     if version >= (2, 49):
         properties["tag"] = TAG
@@ -50,7 +52,7 @@ def create(version: Version) -> Schema:
 
 
 def update(version: Version) -> Schema:
-    """``PUT``: the new volume, and ``delete_on_termination`` from 2.85 on."""
+    """Return the schema of ``PUT``: the new volume, and ``delete_on_termination`` from 2.85 on."""
     properties: Schema = {"volumeId": UUID}
     if version >= KEPT_CHANGED:
         properties |= {
@@ -64,18 +66,20 @@ def update(version: Version) -> Schema:
 
 
 class AttachmentShapes(ComputeView):
-    """Base of both views."""
+    """Base of the views of all attachments and of one attachment."""
 
     def refuse_on_shelf(self, server_id: str, action: str) -> None:
-        """Refuse to change volumes of a shelved server in old versions; InstanceBusyError, NotFoundError."""
+        """Raise InstanceBusyError if the server is shelved and the microversion does not allow changes of its volumes.
+        Raises NotFoundError for an unknown server.
+        """
         if self.microversion < ON_SHELF:
             instance = selectors.instance_for(self.context, server_id)
             if instance.vm_state in {VmState.SHELVED, VmState.SHELVED_OFFLOADED}:
                 raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
     def shape(self, instance: Instance, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
-        """Return the attachment of a volume; ``new``: in the response to its creation, which has never had the ids of
-        2.89.
+        """Return the attachment of a volume. ``new`` is for the response to ``POST``, which keeps ``id`` at every
+        microversion; all other responses have the ids of 2.89.
         """
         shape: dict[str, Any] = {
             "id": str(device.volume_id),

@@ -100,7 +100,7 @@ class ServiceView(ServiceBase):
         return Response(status=204)
 
     def ident(self, text: str) -> uuid.UUID | int:
-        """Read an id in the microversion's format; InvalidInputError."""
+        """Read an id in the microversion's format. Raises InvalidInputError."""
         found = read_id(text) if self.microversion >= BY_ID else None
         if found is not None:
             return found
@@ -109,13 +109,13 @@ class ServiceView(ServiceBase):
         return read_number(text)
 
     def compute_service(self, ident: uuid.UUID | int) -> ComputeService:
-        """Return the agent of a host; workers cannot be changed."""
+        """Return the service of a host's agent; services of workers cannot be changed."""
         service = compute_service_for(self.context, ident)
         _refuse_worker(service)
         return service
 
     def _by_name(self, verb: str) -> dict[str, Any]:
-        """Update the service with the host and binary in the body, and return the fields that were changed."""
+        """Update the service that the body specifies by host and binary, and return the changed fields."""
         if verb not in {"enable", "disable", "disable-log-reason", *(["force-down"] * (self.microversion >= (2, 11)))}:
             raise NotFoundError("Unknown action")
         body = self.checked_body()

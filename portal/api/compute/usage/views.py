@@ -19,7 +19,7 @@ from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsa
 
 PAGED = (2, 40)
 _DETAILED = ("1", "True")
-"""The reference's value, and that of openstacksdk."""
+"""Values of ``detailed`` that are true: ``1`` as in the reference, ``True`` as openstacksdk sends it."""
 _WRONG_MOMENT = "Invalid datetime string: Datetime is in invalid format"
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.ASCII)
 
@@ -38,10 +38,10 @@ _TEXT: Schema = {"type": "string"}
 
 
 class UsageBase(ComputeView):
-    """Base of both views."""
+    """Base of the views of all projects and of one project."""
 
     def period(self, asked: dict[str, list[str]]) -> Period:
-        """Return the requested period, clipped to now; an empty ``start`` or ``end`` is now.
+        """Return the requested period, which ends now at the latest. An empty ``start`` or ``end`` means now.
 
         Raises InvalidInputError.
         """
@@ -108,7 +108,7 @@ class UsageView(UsageBase):
         return {"project_id": self.kwargs["project_id"]}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show one project with its servers; empty without usage or for an unknown project."""
+        """Show the usage of one project with its servers; empty for a project without usage or an unknown project."""
         period, page, key = self.period(self.checked_query()), self.page(request), read_id(project_id)
         if key is None:
             return Response({"tenant_usage": {}})
@@ -147,8 +147,8 @@ def _server(server: ServerUsage) -> dict[str, Any]:
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    """Read a time in UTC: ``2026-01-31T12:00:00`` with or without fractions, or with a blank and fractions; empty is
-    now.
+    """Read a time in UTC: ``2026-01-31T12:00:00`` with or without fractions, or with a blank instead of ``T`` and with
+    fractions. An empty text means now.
     """
     if not text:
         return now

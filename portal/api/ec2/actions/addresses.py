@@ -59,7 +59,9 @@ def allocate_address(call: Call) -> dict[str, Any]:
 
 
 def _external(call: Call) -> Network:
-    """Return the external network to allocate from: the default one, or that of ``PublicIpv4Pool``; Ec2Error."""
+    """Return the external network to allocate from: the network in ``PublicIpv4Pool``, by default the default external
+    network. Raises Ec2Error.
+    """
     pool, networks = call.get("PublicIpv4Pool", POOL), routing.external_networks_for(call.context)
     if pool != POOL:
         networks = [network for network in networks if pool in {network.name, str(network.id)}]
@@ -111,7 +113,7 @@ def _refuse_led(every: Sequence[FloatingIP]) -> None:
 
 
 def _target(call: Call) -> Port:
-    """Return the port to associate an address with; Ec2Error unless the request specifies exactly one."""
+    """Return the port to associate an address with. Raises Ec2Error unless the request specifies exactly one port."""
     instance_id, interface_id = call.get("InstanceId"), call.get("NetworkInterfaceId")
     if instance_id and interface_id:
         raise errors.combination("You may specify either an instance id or an interface id, but not both")
@@ -171,7 +173,7 @@ def release_address(call: Call) -> dict[str, Any]:
 
 
 def _named(call: Call) -> FloatingIP:
-    """Return the address in ``AllocationId`` or ``PublicIp``; Ec2Error."""
+    """Return the address in ``AllocationId`` or ``PublicIp``. Raises Ec2Error."""
     given, address = call.get("AllocationId"), call.get("PublicIp")
     if given and address:
         raise errors.combination("You may specify public IP or allocation id, but not both in the same call")
@@ -184,8 +186,8 @@ def _named(call: Call) -> FloatingIP:
 
 
 def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingIP]:
-    """Return the floating IPs with these addresses, or all of them; Ec2Error names an address that the project does not
-    have.
+    """Return the floating IPs with these addresses, or all of them without addresses. Raises Ec2Error with the first
+    address that the project does not have.
     """
     found = [each for each in every if not addresses or each.address in addresses]
     missing = [address for address in addresses if address not in {each.address for each in found}]
@@ -210,7 +212,7 @@ def describe_addresses(call: Call) -> dict[str, Any]:
     missing=names.ADDRESS.missing,
 )
 def describe_addresses_attribute(call: Call) -> dict[str, Any]:
-    """List the addresses that have a domain name; none has."""
+    """Return an empty list, because no address has a domain name."""
     rows, given = routing.floating_ips_for(call.context), call.get("AllocationIds", [])
     names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
     shown, token = page(call, list[Shape](), lambda shape: ("", ""))

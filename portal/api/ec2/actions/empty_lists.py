@@ -33,7 +33,7 @@ _LISTS = {
 }  # fmt: skip
 """Action → its policy rule, the member of its response that is empty, and all arguments of the model.
 
-Written out, because reading the model here would load botocore into every web process.
+The arguments are listed here because reading them from the model would load botocore into every web process.
 """
 
 

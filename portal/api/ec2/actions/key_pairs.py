@@ -1,6 +1,6 @@
 """Key pairs: CreateKeyPair, ImportKeyPair, DescribeKeyPairs, DeleteKeyPair.
 
-They belong to the user, not to a project.
+Key pairs belong to the user, not to a project.
 """
 
 import base64
@@ -31,7 +31,7 @@ from provisioning.ec2 import tags as tag_records
 KIND = names.KEY_PAIR
 TAKEN = "InvalidKeyPair.Duplicate"
 _TYPES = {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}
-"""First word of a public key → EC2's key type; others have none."""
+"""First word of a public key → EC2's key type; other keys have no type."""
 _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
 
 
@@ -98,7 +98,7 @@ def import_(call: Call) -> dict[str, Any]:
     takes="KeyNames KeyPairIds IncludePublicKey Filters",
 )
 def describe(call: Call) -> dict[str, Any]:
-    """List the user's key pairs: all, or those with these names and ids."""
+    """List the user's key pairs: all key pairs, or those with the specified names and ids."""
     pairs = sorted(compute.key_pairs_for(call.context), key=lambda pair: (pair.created_at, pair.pk))
     by_name = call.get("KeyNames", [])
     missing = set(by_name) - {pair.name for pair in pairs}
@@ -172,10 +172,10 @@ def _first_word(pair: KeyPair) -> str:
 
 
 def _fingerprint(pair: KeyPair) -> str:
-    """Return the SHA-256 of an ed25519 key in base64, and of others the MD5 of the public key, as of imported keys in
-    EC2.
+    """Return the SHA-256 of an ed25519 key in base64, or for other keys the MD5 of the public key, which EC2 uses for
+    imported keys.
 
-    For generated RSA keys EC2 uses the private key, which is not stored here.
+    EC2 uses the MD5 of the private key for generated RSA keys, but Novella does not store private keys.
     """
     if _first_word(pair) != "ssh-ed25519":
         return pair.fingerprint
@@ -183,7 +183,9 @@ def _fingerprint(pair: KeyPair) -> str:
 
 
 def _pem(private: str) -> str:
-    """Return an RSA key in PKCS #1, which programs that decrypt guest passwords require; an ed25519 key unchanged."""
+    """Return an RSA key in PKCS #1 format, which programs that decrypt guest passwords require. An ed25519 key is
+    returned unchanged.
+    """
     key = serialization.load_ssh_private_key(private.encode(), None)
     if not isinstance(key, RSAPrivateKey):
         return private
@@ -193,9 +195,9 @@ def _pem(private: str) -> str:
 
 
 def _openssh(material: bytes) -> str:
-    """Return a public key in OpenSSH format: unchanged if it is, converted from RFC 4716 or from base64 of its DER.
+    """Return a public key in OpenSSH format. A key in RFC 4716 format, or its DER in base64, is converted.
 
-    Other text is returned unchanged, and the service rejects it.
+    Other text is returned unchanged; the service rejects it unless it is a key in OpenSSH format.
     """
     text = material.decode("utf-8", "replace")
     try:

@@ -85,7 +85,7 @@ _ZONE_FILTERS: Filterable[dict[str, Any]] = Filterable(
 
 
 def flavor_of_type(call: Call, instance_type: str) -> Flavor:
-    """Return the flavor of this name or alias; Ec2Error InvalidInstanceType."""
+    """Return the flavor of this name or alias. Raises Ec2Error InvalidInstanceType."""
     flavors = compute.flavors_for(call.context)
     for flavor in flavors:
         if flavor.name == instance_type:
@@ -183,7 +183,7 @@ _TYPE_FILTERS: Filterable[dict[str, Any]] = Filterable(
     takes="LocationType Filters MaxResults NextToken",
 )
 def describe_instance_type_offerings(call: Call) -> dict[str, Any]:
-    """List the flavors by location: the region, or each zone with the same flavors."""
+    """List the flavors by location: the region, or every zone. All zones have the same flavors."""
     where = call.get("LocationType", "region")
     if where not in {"region", "availability-zone", "availability-zone-id"}:
         raise errors.invalid_value("LocationType", where)
@@ -205,7 +205,7 @@ _OFFERING_FILTERS: Filterable[dict[str, Any]] = Filterable(
 
 @action("DescribeAccountAttributes", "os_compute_api:limits", takes="AttributeNames")
 def describe_account_attributes(call: Call) -> dict[str, Any]:
-    """Show the limits of the project; unlimited is shown as EC2's largest value."""
+    """Show the limits of the project. No limit is shown as EC2's largest value."""
     limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
         "supported-platforms": "VPC",

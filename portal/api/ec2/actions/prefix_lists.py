@@ -68,7 +68,7 @@ def get_managed_prefix_list_entries(call: Call) -> dict[str, Any]:
 
 
 def _read(call: Call) -> dict[str, AddressGroup]:
-    """Return EC2 id → address group, for the specified ones or all."""
+    """Return EC2 id → address group, for the prefix lists that the request specifies, by default for all."""
     rows, given = selectors.address_groups_for(call.context), call.get("PrefixListIds", [])
     found = list(names.fetched(names.PREFIX_LIST, given, names.of_keys(rows), lambda group: group.id))
     known = ids.ids_of(names.PREFIX_LIST.prefix, [group.id for group in found])

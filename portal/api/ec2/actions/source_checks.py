@@ -10,7 +10,8 @@ from provisioning.network.models import Port
 def check_sources(call: Call, port: Port, *, wanted: bool) -> None:
     """Enable or disable port security.
 
-    It cannot be disabled on an interface with groups, as they would not filter; Ec2Error.
+    It cannot be disabled on an interface with security groups, because the groups would no longer filter. Raises
+    Ec2Error.
     """
     owner = port.network.project_id
     target = {"project_id": port.project_id, "network:project_id": owner, "network:tenant_id": owner}

@@ -44,8 +44,8 @@ def delete_tags(call: Call) -> dict[str, Any]:
 
 @action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
 def describe_tags(call: Call) -> dict[str, Any]:
-    """List the tags of the project's resources; those of deleted resources are omitted, though they are purged
-    later.
+    """List the tags of the project's resources. Tags of deleted resources are omitted; they are stored until they are
+    purged.
     """
 
     def shaped(found: list[Ec2Tag]) -> list[Row | None]:
@@ -80,7 +80,9 @@ _FILTERS: Filterable[Row] = Filterable(
 
 
 def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
-    """Return the resources, which must belong to the caller's project; Ec2Error names one that does not."""
+    """Return the resources as pairs of kind and UUID. Raises Ec2Error with the id of a resource that does not belong to
+    the caller's project.
+    """
     given = list(dict.fromkeys(call.arguments["Resources"]))
     if len(given) > MOST_RESOURCES:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")

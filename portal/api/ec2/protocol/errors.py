@@ -7,7 +7,9 @@ class Ec2Error(NovellaError):
     """An error that is raised with its EC2 code."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
-        """``code``: as in the reference (``InvalidParameterValue``); ``status``: of the response."""
+        """``code`` is a code of the reference (``InvalidParameterValue``); ``status`` is the HTTP status of the
+        response.
+        """
         super().__init__(message)
         self.ec2_code, self.status = code, status
 
@@ -38,7 +40,9 @@ def unsupported(why: str) -> Ec2Error:
 
 
 def not_found(code: str, ids: object) -> Ec2Error:
-    """``code``: such as ``InvalidVolume.NotFound``; ``ids``: the unknown id, or several."""
+    """Return the error for unknown ids; ``code`` is a code such as ``InvalidVolume.NotFound``, ``ids`` one id or
+    several.
+    """
     several = not isinstance(ids, str)
     said = ", ".join(map(str, ids)) if isinstance(ids, list | tuple | set | frozenset) else str(ids)
     begin = "The IDs" if several else "The ID"

@@ -31,7 +31,7 @@ def names() -> frozenset[str]:
 
 @functools.cache
 def operation(name: str) -> OperationModel:
-    """Return the model of an action; botocore's OperationNotFoundError for an unknown name."""
+    """Return the model of an action. Raises botocore's OperationNotFoundError for an unknown name."""
     return service().operation_model(name)
 
 
@@ -63,5 +63,5 @@ def _undocumented(value: Any) -> Any:
 
 
 def _is_shape(value: object) -> bool:
-    """Whether ``documentation`` is a member with this name instead of documentation text."""
+    """Whether ``documentation`` is a structure member of this name; otherwise it is documentation text."""
     return isinstance(value, dict)

@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 2000
 DEEPEST = 12
-"""Parts of a parameter's name; the model needs ten."""
+"""Maximum number of parts of a parameter's name; the model needs ten."""
 LONGEST_NAME = 256
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 _BITS = {"integer": 31, "long": 63}
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
 FREE = frozenset({"InstanceType", "VolumeType", "AccountAttributeName"})
-"""Shapes whose enumerations in the model are AWS's own; here their values are names of flavors and volume types."""
+"""Shapes whose enumerations in the model contain names of AWS; in this cloud their values are names of flavors and
+volume types.
+"""
 
 
 @dataclass(slots=True)
 class _Node:
-    """A parameter, and those whose names extend its name."""
+    """A parameter, and the parameters whose names extend its name."""
 
     value: str | None = None
     below: dict[str, _Node] = field(default_factory=dict)
@@ -45,8 +47,8 @@ class _Node:
 def arguments(operation: OperationModel, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the arguments of an action, with boto3's names and types.
 
-    Ec2Error names the parameter that is unknown, missing, repeated, of the wrong type, or too deep, or states that
-    there are too many.
+    Raises Ec2Error for too many parameters, or with the name of a parameter that is unknown, missing, repeated, nested
+    too deeply or of the wrong type.
     """
     if operation.input_shape is None:
         return {}

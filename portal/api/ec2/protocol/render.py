@@ -18,7 +18,8 @@ NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
 
 
 def body(operation: OperationModel, result: dict[str, Any]) -> str:
-    """Return the content of the document. None is omitted; without a result it is ``<return>true</return>``.
+    """Return the content of the document. Members whose value is None are omitted; an action without a result has
+    ``<return>true</return>``.
 
     Raises LookupError for members that the model does not have.
     """

@@ -69,9 +69,9 @@ def _of_parameters(params: dict[str, str], service: str) -> tuple[str, str]:
 
 
 def _scoped(credential: str, service: str) -> str:
-    """Return the access key of a version 4 credential; Ec2Error if it is for another service.
+    """Return the access key of a version 4 credential. Raises Ec2Error if it is for another service.
 
-    Any region is accepted, as clients are often configured for one of AWS's.
+    Any region is accepted, because clients are often configured for a region of AWS.
     """
     parts = credential.split("/")
     if len(parts) != 5 or not parts[0]:

@@ -64,7 +64,9 @@ AUTH = _open(
     },
     ["auth"],
 )
-"""``POST /v3/auth/tokens``. Blocks of unsupported methods are allowed, but naming such a method is rejected."""
+"""``POST /v3/auth/tokens``. Blocks of unsupported methods are allowed; a request with such a method in ``methods`` is
+rejected.
+"""
 
 PASSWORD_CHANGE = _object(
     {"user": _object({"original_password": _PASSWORD, "password": _PASSWORD}, ["original_password", "password"])},

@@ -47,7 +47,7 @@ class TokensView(ServiceView):
         return self._answer(request, token.data, context, token.value, 201)
 
     def get(self, request: Request) -> Response:
-        """Show a valid token; 404 for any other. With ``allow_expired`` it may have expired."""
+        """Show a valid token, or with ``allow_expired`` an expired token; 404 for any other token."""
         return self._answer(request, self._subject, self._worth, request.headers[SUBJECT], 200)
 
     def delete(self, request: Request) -> Response:
@@ -73,9 +73,9 @@ class TokensView(ServiceView):
 
 
 def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tuple[TokenData, RequestContext]:
-    """Return the subject token and its current context, or raise NotFoundError if it is invalid.
+    """Return the subject token and its current context. Raises NotFoundError if it is invalid.
 
-    ``ended``: accept an expired token, if the caller may validate those.
+    ``ended``: accept an expired token, if the caller may validate expired tokens.
     """
     ended = ended and policy.allows(caller, "novella:validate_expired_token")
     try:

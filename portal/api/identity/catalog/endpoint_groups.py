@@ -72,7 +72,7 @@ class EndpointGroupView(ServiceView):
         return self._shown(request, group)
 
     def delete(self, request: Request, endpoint_group_id: str) -> Response:
-        """Delete a group; its projects lose its endpoints."""
+        """Delete a group; its endpoints are no longer in the catalogs of its projects."""
         delete_endpoint_group(existing_endpoint_group(endpoint_group_id))
         return Response(status=204)
 

@@ -17,10 +17,10 @@ _KNOWN = frozenset({"interface", "url", "service_id", "region_id", "region", "en
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the validated body; InvalidInputError if a service or region in it does not exist.
+    """Convert the validated body. Raises InvalidInputError if a service or region in it does not exist.
 
-    ``region`` is the older name of ``region_id``; a region specified so is created if it does not exist, as in
-    Keystone.
+    ``region`` is the older name of ``region_id``. As in Keystone, a region that is specified by ``region`` is created
+    if it does not exist.
     """
     given = body["endpoint"]
     known = {name: value for name, value in given.items() if name in _KNOWN}

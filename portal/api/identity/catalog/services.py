@@ -16,7 +16,7 @@ _KNOWN = frozenset({"type", "name", "description", "enabled"})
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the validated body; null texts become empty."""
+    """Convert the validated body; null becomes an empty text."""
     given = body["service"]
     known = {name: value for name, value in given.items() if name in _KNOWN}
     others = further(given, dict.fromkeys((*_KNOWN, "id")))

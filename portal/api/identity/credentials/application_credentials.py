@@ -32,7 +32,7 @@ class OfUserView(ServiceView):
 
     @property
     def user(self) -> User:
-        """The user; NotFoundError."""
+        """The user. Raises NotFoundError."""
         return existing(User, self.kwargs["user_id"])
 
     def policy_target(self) -> dict[str, object]:
@@ -129,7 +129,7 @@ def access_rule(record: AccessRule) -> dict[str, Any]:
 
 
 def _role(said: dict[str, Any]) -> Role:
-    """Return the role with this id or name; an unknown role gives the same error as one that the caller does not
+    """Return the role with this id or name. An unknown role raises the same error as a role that the caller does not
     have.
     """
     if "id" not in said and "name" not in said:

@@ -51,7 +51,7 @@ class CredentialsView(ServiceView):
 
 
 class CredentialView(ServiceView):
-    """``/v3/credentials/{id}``; those of other users are 404, except for operators."""
+    """``/v3/credentials/{id}``. A credential of another user is 404, except for operators."""
 
     rules = {
         "GET": "identity:get_credential",
@@ -108,7 +108,7 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
 
 
 def _project(project_id: str | None) -> Project | str | None:
-    """Return the project, or the id as it is if no such project exists, as Keystone accepts."""
+    """Return the project. If it does not exist, return the id unchanged, because Keystone accepts it."""
     return None if project_id is None else by_id(Project, project_id) or project_id
 
 

@@ -50,7 +50,8 @@ APPLICATION_CREDENTIAL = _in(
         ["name"],
     ),
 )
-"""``POST /v3/users/{id}/application_credentials``; ``project_id`` may be specified if it is that of the token."""
+"""``POST /v3/users/{id}/application_credentials``; ``project_id`` may be specified if it is the project of the token.
+"""
 
 _CREDENTIAL: Schema = {
     "type": _NAME,

@@ -132,8 +132,8 @@ class GroupUserView(GroupView):
         return Response(status=204)
 
     def _user(self, method: str) -> User:
-        """Return the user; NotFoundError unless the rule allows the caller in the user's domain, or the caller is the
-        user.
+        """Return the user. Raises NotFoundError unless the caller is the user, or the rule allows the caller in the
+        user's domain.
         """
         key = read_id(self.kwargs["user_id"])
         user = by_id(User, self.kwargs["user_id"])

@@ -25,15 +25,15 @@ EXPIRY = "password_expires_at"
 COMPARISONS = ("lt", "lte", "gt", "gte", "eq", "neq")
 SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be asc or desc.")
 MOST_WORDS = 100
-"""Tags in a filter, and sort keys."""
+"""Maximum number of tags in one filter, and of sort keys."""
 MOST_COMPARISONS = 20
-"""Comparisons of the name by a part, and of the password's expiry."""
+"""Maximum number of filters by a part of the name, and of filters by the password's expiry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The query parameters of one kind of list: columns to filter by (``ids``: values are ids), the column that also
-    matches by a part, and columns to sort by.
+    """The query parameters of one kind of list: columns to filter by (values of ``ids`` are ids), the column
+    ``by_part`` that can also be filtered by a part of its text, and columns to sort by.
     """
 
     texts: tuple[str, ...] = ("name",)
@@ -78,7 +78,7 @@ def query_of(filters: Filters) -> Schema:
 
 
 def read(request: Request, filters: Filters) -> Part:
-    """Return the filters, order and page of the query; InvalidInputError names an invalid parameter.
+    """Return the filters, order and page of the query. Raises InvalidInputError with the name of an invalid parameter.
 
     Unknown parameters are ignored, as in Keystone.
     """

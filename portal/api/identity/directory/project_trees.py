@@ -23,7 +23,8 @@ Sees = Callable[[list[Project]], list[Project]]
 def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
     """Return ``parents`` and ``subtree`` as the query requests them: ``…_as_list`` or ``…_as_ids``.
 
-    Lists are filtered by ``sees``. Raises InvalidInputError if both forms of one are requested.
+    Lists are filtered by ``sees``. Raises InvalidInputError if the query requests parents, or the subtree, in both
+    forms.
     """
     wanted = {name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")}
     shape: fragments.Shape = {}
@@ -48,7 +49,7 @@ def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
 
 
 def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
-    """Return the ids of the children, each with its children nested; None for a project without any."""
+    """Return the ids of the children, each with its own children nested; None for a project without children."""
     children: dict[uuid.UUID | None, list[Project]] = {}
     for each in subtree:
         children.setdefault(each.parent_id, []).append(each)

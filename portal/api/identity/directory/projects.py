@@ -1,4 +1,4 @@
-"""``/v3/projects``; a domain is also a project (``is_domain``) and can be created, updated and deleted as one."""
+"""``/v3/projects``. A domain is also a project with ``is_domain``, and can be created, updated and deleted as such."""
 
 import functools
 from typing import Any, ClassVar
@@ -135,12 +135,16 @@ class OneProjectView(ProjectView):
             policy.enforce(self.context, _DOMAIN_RULES[request.method], {"domain_id": self.acting_domain.id})
 
     def hide(self, rule: str) -> None:
-        """Answer 403 instead of 404 to the administrator of the domain, who may read but not change it."""
+        """Answer 403 instead of 404 to the administrator of the domain that the project acts as, who may read it but
+        not change it.
+        """
         if self.acting_domain is None or self.acting_domain.id != self.context.domain_id:
             super().hide(rule)
 
     def policy_target(self) -> dict[str, object]:
-        """Return the domain as its own domain for reading, and no domain for changes."""
+        """Return the policy target. A project that acts as a domain is in this domain for reading, and in no domain for
+        changes.
+        """
         if self.acting_domain is not None and self.request.method in {"GET", "HEAD"}:
             return {"project_id": None, "domain_id": self.acting_domain.id}
         return super().policy_target()
@@ -178,8 +182,8 @@ class OneProjectView(ProjectView):
         return Response(status=204)
 
     def _sees(self, projects: list[Project]) -> list[Project]:
-        """Return the projects that the caller may see: all for administrators, otherwise those with a role for the
-        caller.
+        """Return the projects that the caller may see: all for administrators, otherwise the projects on which the
+        caller has a role.
         """
         if policy.allows(self.context, "identity:list_projects", {"domain_id": self.record.domain_id}):
             return projects

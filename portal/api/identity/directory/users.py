@@ -58,7 +58,9 @@ class UserView(RecordView[User]):
 
     @property
     def within(self) -> str | None:
-        """The domain by which lists about another user are filtered: that of the token."""
+        """The domain that lists about another user are filtered by: the domain of the token. None for the caller's own
+        lists.
+        """
         return None if self.record.id == self.context.user_id else self.context.domain_id
 
 
@@ -138,7 +140,7 @@ def _read(view: DomainView, body: dict[str, Any], found: UserFields) -> None:
 
 
 def _default_project(view: DomainView, project_id: str | None) -> Project | None:
-    """Return the project; for a domain administrator projects of other domains do not exist."""
+    """Return the project. For a domain administrator, projects of other domains do not exist."""
     if project_id is None:
         return None
     found = by_id(Project, project_id)

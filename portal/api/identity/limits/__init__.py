@@ -1,1 +1,1 @@
-"""Unified limits: registered limits, and those of projects and domains."""
+"""Unified limits: registered limits, and limits of projects and domains."""

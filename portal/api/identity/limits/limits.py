@@ -30,7 +30,7 @@ class LimitsView(ServiceView):
     queries: ClassVar[Schemas] = {"GET": lists.query_of(FILTERS)}
 
     def get(self, request: Request) -> Response:
-        """List the limits that the caller may see: all, those of the token's domain, or those of its project."""
+        """List the limits that the caller may see: all limits, or the limits of the token's domain or project."""
         everything = self.allows("novella:list_every_limit")
         found = limits_for(self.context, lists.read(request, FILTERS), everything=everything)
         return Response(lists.answer(request, "limits", found, shapes.limit, "/limits"))
@@ -57,13 +57,15 @@ class LimitView(ServiceView):
 
     @property
     def record(self) -> Limit:
-        """The limit; NotFoundError, which only callers with access to every limit get."""
+        """The limit. Raises NotFoundError; only callers with access to every limit reach it, all others get 403 from
+        the policy check.
+        """
         if self.found is None:
             raise NotFoundError(f"Could not find limit for {self.kwargs['limit_id'][:64]}.")
         return self.found
 
     def policy_target(self) -> dict[str, object]:
-        """Return the project of the limit, and its own domain or that of the project."""
+        """Return the project of the limit, and the domain of that project, or else the domain of the limit itself."""
         if self.found is None:
             return {"project_id": None, "domain_id": None}
         project = self.found.project

@@ -5,7 +5,7 @@ from typing import Any
 Schema = dict[str, Any]
 
 MOST = 1000
-"""Limits that one request creates."""
+"""Maximum number of limits that one request creates."""
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _ID_OR_NULL: Schema = _ID | {"type": ["string", "null"]}
 _REGION: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
@@ -44,6 +44,6 @@ REGISTERED_CREATE = _several("registered_limits", _REGISTERED, "service_id", "re
 REGISTERED_UPDATE = _object({"registered_limit": _object(_REGISTERED)}, "registered_limit")
 """``PATCH /v3/registered_limits/{id}``."""
 CREATE = _several("limits", _LIMIT, "service_id", "resource_name", "resource_limit")
-"""``POST /v3/limits``; each belongs to a project or a domain."""
+"""``POST /v3/limits``; each limit belongs to a project or a domain."""
 UPDATE = _object({"limit": _object(_CHANGES)}, "limit")
 """``PATCH /v3/limits/{id}``."""

@@ -25,13 +25,13 @@ PARAMETERS = (
 
 
 class RoleAssignmentsView(ServiceView):
-    """``/v3/role_assignments``; with a token for a domain, those on the domain and its projects."""
+    """``/v3/role_assignments``; a token for a domain shows only the assignments on the domain and its projects."""
 
     rules = {"GET": "identity:list_role_assignments"}
     queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
 
     def rule_of(self, method: str) -> str | None:
-        """Lists of a tree of projects have their own rule, as in Keystone."""
+        """Return the rule; as in Keystone, a list that includes the subtree of a project has its own rule."""
         return (
             "identity:list_role_assignments_for_tree"
             if flag(self.request, "include_subtree")
@@ -78,7 +78,8 @@ def _filters(request: Request, within: str | None) -> AssignmentFilters:
 
 
 def _top_domain(text: str) -> str | None:
-    """Return the id if it is that of a domain, which in Keystone is also the root project; None for a project's.
+    """Return the id if it is the id of a domain, which in Keystone is also a root project; None if it is the id of a
+    project.
 
     Raises NotFoundError for an unknown id.
     """

@@ -1,5 +1,5 @@
-"""Roles of one user or group on one project, one domain or the system; with ``OS-INHERIT``, inherited by all projects
-below.
+"""Role assignments of one user or group on one project, one domain or the system; under ``OS-INHERIT``, assignments
+that all projects below inherit.
 """
 
 from typing import Any, ClassVar, cast
@@ -24,7 +24,7 @@ class _GrantsView(DomainScopedView):
     system: ClassVar[bool] = False
 
     def policy_target(self) -> dict[str, object]:
-        """Return the domain of the grant: that of its project, or the domain itself; see policies/grants.py."""
+        """Return the domain of the grant: the domain of its project, or the domain itself; see policies/grants.py."""
         target = self._addressed("project_id", "domain_id")
         actor = self._addressed("user_id", "group_id")
         role = self.addressed["role_id"].record if "role_id" in self.addressed else None

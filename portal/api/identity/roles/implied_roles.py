@@ -65,7 +65,7 @@ class ImpliedRoleView(DomainScopedView):
         return Response(status=204)
 
     def put(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
-        """Create the implication of the second role by the first (201)."""
+        """Create the implication (201): the first role then implies the second role."""
         imply(self.role("prior_role_id"), self.role("implied_role_id"))
         return self._shown(request, 201)
 

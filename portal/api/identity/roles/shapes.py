@@ -43,7 +43,7 @@ def inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> 
 
 
 def assignment(request: Request, found: Assignment, names: Names | None) -> Shape:
-    """Return a role assignment with links to its origin, and with names if ``names`` is given."""
+    """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
     shape: Shape = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
         shape["user"] = fragments.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
@@ -84,7 +84,9 @@ def _scope(found: Assignment, names: Names | None) -> Shape:
 
 
 def _links(request: Request, found: Assignment) -> Shape:
-    """Return the links to the original grant, and to the membership and the implication that it was derived by."""
+    """Return the links to the original grant, and to the membership and the implied role from which the assignment is
+    derived.
+    """
     base = links.endpoint(request, "identity")
     project = found.given_project_id or (None if found.given_domain_id else found.project_id)
     domain = found.given_domain_id or found.domain_id

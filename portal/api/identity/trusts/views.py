@@ -36,8 +36,8 @@ class TrustsView(ServiceView):
     schemas: ClassVar[Schemas] = {"POST": schemas.CREATE}
 
     def rule_of(self, method: str) -> str | None:
-        """Trustors and trustees may list their own trusts; if both filters are set, the first applies, as in
-        Keystone.
+        """Return the rule: trustors and trustees may list their own trusts. As in Keystone, the filter by trustor
+        decides if both are set.
         """
         if method == "POST" or not self._asked:
             return super().rule_of(method)
@@ -51,7 +51,7 @@ class TrustsView(ServiceView):
         return {name: query[name] for name in ("trustor_user_id", "trustee_user_id") if query.get(name)}
 
     def policy_target(self) -> dict[str, object]:
-        """Return trustor and trustee; an invalid body is rejected after the policy check."""
+        """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
             return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
         body = self.request.data
@@ -76,12 +76,12 @@ class TrustsView(ServiceView):
 
 
 class OfTrustView(ServiceView):
-    """A view of one trust; for users other than its trustor and trustee it does not exist."""
+    """Base of the views of one trust; only its trustor and trustee can find it."""
 
     record: Trust
 
     def check_rule(self, request: Request) -> None:
-        """Find the trust, and check whether the caller may see it and then whether the caller may send this request.
+        """Find the trust, check whether the caller may see it, and then check whether the policy allows this request.
 
         A used-up trust can only be deleted, which revokes the tokens obtained with it.
         """
@@ -104,7 +104,7 @@ class TrustView(OfTrustView):
         return Response({"trust": shapes.trust(request, self.record)})
 
     def delete(self, request: Request, trust_id: str) -> Response:
-        """Delete the trust and those redelegated from it."""
+        """Delete the trust and the trusts redelegated from it."""
         delete_trust(self.record, caller=self.context)
         return Response(status=204)
 
@@ -126,7 +126,7 @@ class TrustRoleView(OfTrustView):
     rules = {"GET": "identity:get_role_for_trust"}
 
     def get(self, request: Request, trust_id: str, role_id: str) -> Response:
-        """Show a role that the trust delegates; 404 for any other."""
+        """Show a role that the trust delegates; 404 for any other role."""
         wanted = read_id(role_id)
         role = next((role for role in roles_of_trust(self.record) if role.id == wanted), None)
         if role is None:

@@ -22,7 +22,7 @@ class DataView(ImageView):
     """Base of the views that receive data."""
 
     def fault(self, error: Exception) -> Response:
-        """Add the required content type to the error for an unsupported one."""
+        """Add the required content type to the error for an unsupported content type."""
         response = super().fault(error)
         if isinstance(error, UnsupportedMediaType):
             response.data["message"] = f"The data must be sent as {DATA_TYPE}."
@@ -83,15 +83,17 @@ class ImageStage(DataView):
 
 
 def check_store(name: str | None, *, field: str = "X-Image-Meta-Store") -> None:
-    """Reject an unknown store; InvalidInputError."""
+    """Raise InvalidInputError for an unknown store."""
     if name is not None and name != settings.IMAGE_STORE_ID:
         raise InvalidInputError(f"The selected store {name[:80]} is not available on this node.", field=field)
 
 
 def _announced(request: Request) -> int | None:
-    """Return the size in bytes that the client declares; reject data that is too large before it is sent.
+    """Return the size in bytes that the client declares, or None. Data that is too large is rejected before the client
+    sends it.
 
-    Raises UnsupportedMediaType for another content type.
+    Raises TooLargeError, InvalidInputError for a malformed size, and UnsupportedMediaType for a content type other than
+    ``DATA_TYPE``.
     """
     if str(request.content_type).partition(";")[0].strip().lower() != DATA_TYPE:
         raise UnsupportedMediaType(str(request.content_type))
@@ -106,7 +108,7 @@ def _announced(request: Request) -> int | None:
 
 
 def _body(request: Request) -> Iterator[bytes]:
-    """Yield the data as it arrives; InterruptedUploadError if the client disconnects or is too slow."""
+    """Yield the data as it arrives. Raises InterruptedUploadError if the client disconnects or is too slow."""
     try:
         yield from streams.body_of(request._request)
     except streams.BodyInterruptedError as error:

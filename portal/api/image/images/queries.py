@@ -28,15 +28,17 @@ LISTS = {"name", "status", "disk_format", "container_format", "id"}
 COMPARISONS = ("gt", "gte", "eq", "neq", "lt", "lte")
 """Glance's comparisons of times."""
 MOST_FILTERS = 50
-"""Tags, additional properties and times in the filters of one list; limits the size of the statement."""
+"""Maximum number of tags, additional properties and times in the filters of one list, which limits the size of the
+statement.
+"""
 MOST_VALUES = 1000
-"""Values after one ``in:``."""
+"""Maximum number of values after one ``in:``."""
 DAYS = datetime.timedelta(days=2)
 """Margin at both ends of the valid times, for comparisons and time zones."""
 
 
 def read_page(request: Request) -> Page:
-    """Return the requested page; ``limit=0`` is an empty one. InvalidInputError for an invalid ``limit``."""
+    """Return the requested page, which is empty for ``limit=0``. Raises InvalidInputError for an invalid ``limit``."""
     text = request.query_params.get("limit")
     marker = request.query_params.get("marker")
     if text is None:
@@ -50,7 +52,9 @@ def read_page(request: Request) -> Page:
 
 
 def read_filters(request: Request) -> dict[str, Any]:
-    """Return the filters for ``images.selectors.images_for``; InvalidInputError names an invalid one."""
+    """Return the filters for ``images.selectors.images_for``. Raises InvalidInputError with the name of an invalid
+    filter.
+    """
     filters: dict[str, Any] = {}
     properties: dict[str, str] = {}
     for name, values in request.query_params.lists():

@@ -1,4 +1,4 @@
-"""JSON schemas of the Image API: those published at ``/v2/schemas``, and those that requests are validated by."""
+"""JSON schemas of the Image API: the schemas published at ``/v2/schemas``, and the schemas that validate requests."""
 
 from typing import Any
 
@@ -187,4 +187,4 @@ IMAGE_QUERY: Schema = {
     "properties": dict.fromkeys(_FILTERS, _WORDS),
     "additionalProperties": _WORDS,
 }
-"""Any other name is that of an additional property."""
+"""A parameter that the schema does not list filters by the additional property of that name."""

@@ -56,7 +56,7 @@ class Images(ImageView):
         return conditional.answer(self, make, remember=not settings.IMAGE_PROPERTY_PROTECTIONS)
 
     def post(self, request: Request) -> Response:
-        """Create an image record; unknown members of the body are additional properties."""
+        """Create an image record; members of the body that are not attributes are additional properties."""
         body = self.checked_body()
         image = services.create(self.context, image_id=read_id(body.get("id")), **_values(body))
         shape = shape_for(self.context, image)
@@ -68,7 +68,7 @@ class Images(ImageView):
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Split a body into the record's fields and additional properties."""
+    """Return the record's fields in a body, with the body's other members as ``properties``."""
     values: dict[str, Any] = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
     if values.get("owner", "") is None:
         del values["owner"]
@@ -97,7 +97,7 @@ class ImageDetail(ImageView):
         return Response(status=204)
 
     def fault(self, error: Exception) -> Response:
-        """Add the supported content types to the error for an unsupported one."""
+        """Add the supported content types to the error for an unsupported content type."""
         if not isinstance(error, UnsupportedMediaType):
             return super().fault(error)
         response = super().fault(error)

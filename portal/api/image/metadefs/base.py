@@ -18,12 +18,12 @@ class MetadefView(ImageView):
     """A resource of the metadata definitions."""
 
     def enforce(self, *rules: str) -> None:
-        """Check additional policy rules; ForbiddenError."""
+        """Check additional policy rules; raises ForbiddenError."""
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target())
 
     def definition(self) -> Any:
-        """Return the validated body; ForbiddenError for read-only fields."""
+        """Return the validated body; raises ForbiddenError if the body has read-only fields."""
         body = self.request.data
         for name in sorted(READ_ONLY & body.keys()) if isinstance(body, dict) else ():
             raise ForbiddenError(f"Attribute '{name}' is read-only.", field=name)
@@ -31,7 +31,7 @@ class MetadefView(ImageView):
 
 
 def read_sort(request: Request) -> list[Sort]:
-    """Return the order in ``sort_key`` and ``sort_dir``; InvalidInputError for an unknown direction."""
+    """Return the order in ``sort_key`` and ``sort_dir``. Raises InvalidInputError for an unknown direction."""
     way = request.query_params.get("sort_dir", "desc")
     if way not in {"asc", "desc"}:
         raise InvalidInputError(f"Invalid sort direction: {way[:80]}", field="sort_dir")
@@ -39,7 +39,7 @@ def read_sort(request: Request) -> list[Sort]:
 
 
 def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | None:
-    """Return a filter with fixed values; InvalidInputError for any other."""
+    """Return the value of a filter that has fixed values; raises InvalidInputError for any other value."""
     value = request.query_params.get(name) or None
     if value is not None and value not in choices:
         raise InvalidInputError(f"Invalid {name} value: {value[:80]}", field=name)
@@ -47,7 +47,7 @@ def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | 
 
 
 def page_of(request: Request) -> Page:
-    """Return the requested page; InvalidInputError for a marker with NUL."""
+    """Return the requested page. Raises InvalidInputError for a marker with NUL."""
     page = read_page(request)
     if page.marker is not None and "\0" in page.marker:
         raise InvalidInputError("The marker has a NUL character in it.", field="marker")

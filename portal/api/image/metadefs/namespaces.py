@@ -17,7 +17,7 @@ from provisioning.metadefs import selectors, services
 from provisioning.metadefs.models import MetadefNamespace
 
 MOST_TYPES = 50
-"""Resource types in the filter of one list."""
+"""Maximum number of resource types in the filter of one list."""
 CONTENTS = {
     "resource_type_associations": "add_metadef_resource_type_association",
     "properties": "add_metadef_property",

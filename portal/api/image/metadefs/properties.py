@@ -61,7 +61,7 @@ class PropertyDetail(MetadefView):
 
 
 def _plain(namespace: MetadefNamespace, name: str, resource_type: str) -> str:
-    """Return a property's name in its namespace; NotFoundError if the prefix of the resource type is missing."""
+    """Return a property's name in its namespace. Raises NotFoundError if the prefix of the resource type is missing."""
     prefix = selectors.association_of(namespace, resource_type.replace("\0", "")).prefix
     if not prefix or not name.startswith(prefix):
         msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {resource_type[:80]}."

@@ -1,4 +1,4 @@
-"""Resource types of namespaces: ``/image/v2/metadefs/resource_types``, and those of one namespace."""
+"""Resource types of all namespaces (``/image/v2/metadefs/resource_types``), and the resource types of one namespace."""
 
 from typing import ClassVar
 
@@ -18,8 +18,8 @@ class ResourceTypes(MetadefView):
     rules = {"GET": "list_metadef_resource_types"}
 
     def get(self, request: Request) -> Response:
-        """List the resource types that namespaces are associated with; for operators also those of past
-        associations.
+        """List the resource types that namespaces are associated with. Operators also see types without a remaining
+        association.
         """
         return Response(
             {"resource_types": [shapes.resource_type(row) for row in selectors.resource_types(self.context)]}

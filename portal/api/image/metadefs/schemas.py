@@ -1,4 +1,4 @@
-"""JSON schemas of metadata definitions: those published, and those that requests are validated by."""
+"""JSON schemas of metadata definitions: the published schemas, and the schemas that validate requests."""
 
 from typing import Any
 

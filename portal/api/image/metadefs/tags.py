@@ -30,7 +30,7 @@ class Tags(MetadefView):
         return Response({"tags": [{"name": row.name} for row in rows]})
 
     def post(self, request: Request, namespace: str) -> Response:
-        """Replace the tags, or with ``X-OpenStack-Append`` add to them."""
+        """Replace the tags, or with ``X-OpenStack-Append`` add tags to the existing ones."""
         names = [each["name"] for each in self.definition().get("tags", ())]
         append = request.headers.get("X-Openstack-Append", "").strip().lower() in TRUE
         rows = services.set_tags(self.context, namespace, names, append=append)

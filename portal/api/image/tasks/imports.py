@@ -38,7 +38,9 @@ class ImageImport(ImageView):
     schemas: ClassVar[Schemas] = {"POST": IMPORT}
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Start the import; ``stores`` and the old header may contain only the one store."""
+        """Start the import. The image service has one store; ``stores`` and the older header ``X-Image-Meta-Store`` may
+        name only this store.
+        """
         body = self.checked_body()
         stores = body.get("stores")
         if stores is not None and body.get("all_stores"):

@@ -1,4 +1,4 @@
-"""The Tasks API: background work on images; for operators, as in Glance."""
+"""The Tasks API: background work on images. As in Glance, only operators may use it."""
 
 import datetime
 from typing import Any, ClassVar
@@ -117,7 +117,7 @@ def shape(row: ImageTask) -> Shape:
 
 
 def shape_of_image(row: ImageTask) -> Shape:
-    """Show a task of an image; the reference has different names there, and times with microseconds."""
+    """Return a task as ``/images/{id}/tasks`` shows it: other names than in ``/tasks``, and times with microseconds."""
     references = _references(row)
     return {
         "id": str(row.id),

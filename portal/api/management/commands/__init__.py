@@ -1,1 +1,1 @@
-"""Management commands of the identity API."""
+"""The management command of the APIs."""

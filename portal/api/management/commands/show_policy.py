@@ -12,13 +12,13 @@ from provisioning.identity import policy_file
 
 
 class Command(BaseCommand):
-    """Prints the rules."""
+    """Prints the policy rules as YAML, or as the Markdown of docs/policy.md."""
 
     help = "Print every rule as a YAML file: the defaults as comments, what the operator changed as it is."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file and the form."""
+        """Add ``--file`` and ``--markdown``."""
         parser.add_argument("--file", type=Path, help="a YAML file (default: the one in use)")
         parser.add_argument("--markdown", action="store_true", help="print docs/policy.md instead")
 

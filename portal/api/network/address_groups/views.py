@@ -17,11 +17,11 @@ BODY = {
     "type": "object",
     "properties": {"address_group": _NAMED, "addresses": ADDRESSES.schema},
 }
-"""The body of the reference has the group's name around the ranges; that of openstacksdk does not."""
+"""The reference's body has an object ``address_group`` around the ranges; openstacksdk's body has the ranges alone."""
 
 
 class AddressesView(ResourceView):
-    """Base of the actions that change a group's ranges: read the ranges and return the group."""
+    """Base of the actions that change a group's ranges: an action reads ranges in the body and returns the group."""
 
     resource = ADDRESS_GROUP
     rules = {"PUT": "update_address_group"}

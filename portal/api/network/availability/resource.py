@@ -29,7 +29,7 @@ MANY = Amount(0, 2**128)
 
 
 def _of_versions(rows: Sequence[Availability], part: Part) -> tuple[list[Availability], Part]:
-    """Keep only subnets of the requested IP versions; networks without one are omitted."""
+    """Keep only the subnets of the requested IP versions, and omit networks without such a subnet."""
     wanted = [value for name, values in part.filters if name == f"{VERSION}__in" for value in values]
     if not wanted:
         return list(rows), part

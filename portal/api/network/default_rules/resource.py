@@ -18,7 +18,9 @@ PARENT = DefaultSecurityGroupRule.PARENT
 
 @dataclass(frozen=True)
 class RemoteGroup(Kind):
-    """The id of a security group, or ``PARENT`` for the new group itself; empty text for none."""
+    """The id of a remote security group, ``PARENT`` for the group that the rule is copied to, or an empty text for
+    none.
+    """
 
     @property
     def schema(self) -> Schema:

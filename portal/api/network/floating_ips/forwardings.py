@@ -32,7 +32,7 @@ SIDES = ("external", "internal")
 
 @dataclass(frozen=True)
 class PortRange(Kind):
-    """``8000:8010``."""
+    """A range of ports as text, ``8000:8010``."""
 
     @property
     def schema(self) -> Schema:
@@ -93,16 +93,18 @@ PORT_FORWARDING = Resource(
         **{f"{side}_port_range": _of_range(side) for side in SIDES},
     },
 )
-"""Reached only through its floating IP, which ``many`` takes as argument."""
+"""Forwardings have no list of their own: views reach them through a floating IP, and ``many`` has the floating IP as an
+argument.
+"""
 
 
 class ForwardingView(ResourceView):
-    """Base: finds the floating IP and reads the fields of a forwarding."""
+    """Base class of the views: reads the floating IP, and the fields of a forwarding."""
 
     resource = FLOATING_IP
 
     def floating(self, identity: str) -> FloatingIP:
-        """Return the floating IP if the policy allows the method on its forwardings."""
+        """Return the floating IP if the policy rule of the method allows the caller to use its forwardings."""
         row: FloatingIP = self.row(identity)
         self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
@@ -162,7 +164,7 @@ class Forwardings(ForwardingView):
         return Response(self.answer(rows[0]), status=201)
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
-        """Return a function that creates one; HTTPBadRequestError for missing fields."""
+        """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
         said = self.said(values)
         for name, field in (("external", "external_port"), ("internal", "internal_port")):
             if name not in said:

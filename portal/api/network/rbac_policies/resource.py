@@ -26,7 +26,7 @@ SHAREABLE: dict[str, Callable[..., Any]] = {
 
 
 def _target(context: RequestContext, said: str, rule: str, project_id: object) -> str:
-    """Return the target in a body; all projects only if ``rule`` allows it."""
+    """Return the target project in a body; ``*`` (all projects) is accepted only if ``rule`` allows it."""
     if said == RbacPolicy.EVERYBODY:
         policy.enforce(context, rule, {"project_id": project_id})
         return said

@@ -58,7 +58,7 @@ class Distributed(Boolean):
 
 
 def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
-    """Return the external gateway in a body; null and {} are none.
+    """Return the external gateway in a body; null and ``{}`` mean no gateway.
 
     Raises NetworkNotFoundError, ForbiddenError.
     """

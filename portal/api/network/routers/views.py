@@ -19,7 +19,7 @@ ROUTES_BODY = Record({"router": Record({"routes": Many(ROUTE)}, ("routes",))}, (
 
 
 class RouterAction(ResourceView):
-    """Base: ``PUT /network/v2.0/routers/{id}/<action>``."""
+    """Base class of the views ``PUT /network/v2.0/routers/{id}/<action>``."""
 
     resource = ROUTER
     http_method_names = ["put"]
@@ -31,7 +31,7 @@ class RouterAction(ResourceView):
         return Response(self.act(row, request.data))
 
     def act(self, row: Router, body: object) -> dict[str, Any]:
-        """Return the answer's body."""
+        """Perform the action and return the body of the response."""
         raise NotImplementedError
 
     @staticmethod

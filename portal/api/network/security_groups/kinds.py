@@ -50,7 +50,7 @@ class PortNumber(Integer):
 
 @dataclass(frozen=True)
 class GroupReference(Identity):
-    """The id of a security or address group; an invalid UUID is kept as text, which is not found."""
+    """The id of a security or address group. Text that is not a UUID is accepted, and the group is then not found."""
 
     def read(self, value: object) -> Any:
         return read_id(value) or Text(36).read(value)
@@ -58,7 +58,7 @@ class GroupReference(Identity):
 
 @dataclass(frozen=True)
 class Protocol(Kind):
-    """A name or a number; null and "any" are all protocols."""
+    """The name or the number of a protocol; null and "any" mean all protocols."""
 
     @property
     def schema(self) -> Schema:

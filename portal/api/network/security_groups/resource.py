@@ -57,7 +57,7 @@ def _rules(row: SecurityGroup) -> list[dict[str, Any]]:
 
 
 def rule_shape(row: SecurityGroupRule) -> dict[str, Any]:
-    """Return a rule as shown in its group."""
+    """Return a rule in the form in which its group contains it."""
     return {each.name: each.value_of(row) for each in RULE_ATTRIBUTES} | {"tags": []}
 
 
@@ -97,7 +97,7 @@ def _delete_rule(context: RequestContext, row: SecurityGroupRule, revision: int 
 
 
 def _of_group(context: RequestContext, values: Values) -> dict[str, object]:
-    """Return the owner of the rule's group."""
+    """Return the project of the rule's group, for the policy check."""
     group = selectors.security_group_for(context, values["security_group_id"], all_projects=True)
     return {"project_id": group.project_id}
 

@@ -27,7 +27,7 @@ LENGTH = Length(0, 128)
 
 
 def _with_scope(context: RequestContext, values: Values) -> Any:
-    """Return the values with the address scope's record; NotFoundError for a scope that the caller may not see."""
+    """Return the values with the address scope's record. Raises NotFoundError if the caller may not see the scope."""
     said = dict(values)
     if "address_scope_id" in said:
         identity = said.pop("address_scope_id")

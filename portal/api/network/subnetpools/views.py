@@ -18,7 +18,9 @@ BODY = {"type": "object", "properties": {"prefixes": PREFIXES.schema}, "required
 
 
 class PrefixesView(ResourceView):
-    """Base of the actions that change a pool's prefixes: read prefixes and return all that the pool then has."""
+    """Base of the actions that change a pool's prefixes: an action reads prefixes in the body and returns all prefixes
+    of the pool.
+    """
 
     resource = SUBNETPOOL
     http_method_names = ["put"]

@@ -41,7 +41,7 @@ MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
 POOLS = Pools(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")))
 ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
 NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
-"""Fields of a body that the service has other names for."""
+"""Fields of a body that have other names in the service."""
 
 
 def _network(context: RequestContext, values: Values) -> Network:

@@ -33,9 +33,10 @@ class AutoAllocatedTopologyView(NetworkView):
         return {"project_id": self._asked()}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Return the id of the network, which is created with its router if missing.
+        """Return the id of the network of the auto-allocated topology. If it is missing, the network and its router are
+        created.
 
-        ``fields=dry-run`` only checks whether it could be created.
+        ``fields=dry-run`` only checks whether the topology could be created.
         """
         self.checked_query()
         project, fields = self._project(), fields_of(request)

@@ -73,7 +73,7 @@ def _of_owner(call: Call, image: Image, attribute: str) -> dict[str, Any]:
     missing=KIND.missing,
 )
 def modify_attribute(call: Call) -> dict[str, Any]:
-    """Update the description, or the launch permissions: public, or single projects."""
+    """Update the description, or the launch permissions of all projects or of single projects."""
     image = own_image_of(call, call.arguments["ImageId"])
     named = {name for name in ("Description", "LaunchPermission") if name in call.arguments}
     attribute = call.get("Attribute")
@@ -112,7 +112,7 @@ def _permit(call: Call, image: Image) -> None:
 
 
 def _permissions(call: Call) -> tuple[Permissions, Permissions]:
-    """Return the permissions to add and to remove, in either form of the request; Ec2Error."""
+    """Return the permissions to add and to remove, in either form of the request. Raises Ec2Error."""
     given = call.get("LaunchPermission", {})
     added, removed = list(given.get("Add", [])), list(given.get("Remove", []))
     old = [{"Group": each} for each in call.get("UserGroups", [])]
@@ -136,7 +136,7 @@ def _everybody(permissions: Permissions) -> bool:
 
 
 def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
-    """Return the projects in the permissions; Ec2Error for an invalid project id."""
+    """Return the projects in the permissions. Raises Ec2Error for an invalid project id."""
     found = set()
     for each in permissions:
         if "UserId" in each:

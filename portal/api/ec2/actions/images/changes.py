@@ -41,7 +41,9 @@ OF_DISK = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTerminat
     whole=False,
 )
 def create(call: Call) -> dict[str, Any]:
-    """Create an image of an instance, which keeps running; if it boots from a volume, from snapshots of its volumes."""
+    """Create an image of an instance, which keeps running. If the instance boots from a volume, the image consists of
+    snapshots of its volumes.
+    """
     given = tags.specified(call, KIND, [names.SNAPSHOT])
     name, properties = _name(call), _description(call)
     instance = instance_of(call, call.arguments["InstanceId"])
@@ -87,7 +89,7 @@ def register(call: Call) -> dict[str, Any]:
 
 
 def _name(call: Call) -> str:
-    """Return the name of the new image; Ec2Error."""
+    """Return the name of the new image. Raises Ec2Error."""
     name: str = call.arguments["Name"]
     if not _NAME.fullmatch(name):
         why = "AMI names have 3 to 128 letters, digits, blanks and characters of ( ) [ ] . / - ' @ _"
@@ -105,7 +107,7 @@ def _check_unused(call: Call, name: str) -> None:
 
 @contextmanager
 def _named_alone(call: Call, name: str) -> Iterator[None]:
-    """Ensure that an image name is unique; Ec2Error if an image has it, or a concurrent request is creating one."""
+    """Ensure that an image name is unique. Raises Ec2Error if an image has the name, or is being created with it."""
     with client_tokens.alone(client_tokens.Owner(call.project_id, NOBODY, "AMI name"), name) as first:
         if not first:
             raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {name} is already in use")
@@ -167,7 +169,9 @@ def _invalid(why: str) -> Ec2Error:
     conflict="OperationNotPermitted",
 )
 def deregister(call: Call) -> dict[str, Any]:
-    """Deregister an image; ``DeleteAssociatedSnapshots`` also deletes its snapshots that no other image uses."""
+    """Deregister an image. ``DeleteAssociatedSnapshots`` also deletes the image's snapshots, except those that other
+    images use.
+    """
     image = own_image_of(call, call.arguments["ImageId"])
     if image.protected:
         raise Ec2Error("OperationNotPermitted", "The image is protected: disable deregistration protection first")

@@ -50,7 +50,7 @@ def describe_images(call: Call) -> dict[str, Any]:
 
 
 def _owned(call: Call, images: list[Image]) -> list[Image]:
-    """Return the images of the requested owners; no image belongs to Amazon."""
+    """Return the images of the requested owners. The owner ``amazon`` has no images."""
     owners = set(call.get("Owners", []))
     if not owners:
         return images
@@ -61,9 +61,8 @@ def _owned(call: Call, images: list[Image]) -> list[Image]:
 
 
 def _executable(call: Call, images: list[Image]) -> list[Image]:
-    """Return the images with the requested launch permissions.
-
-    These are public images, images shared with the caller's project, and images that it shares with another project.
+    """Return the images with the requested launch permissions: public images, images shared with the caller's project,
+    and images that the caller's project shares with another project.
     """
     users = call.get("ExecutableUsers", [])
     if not users:

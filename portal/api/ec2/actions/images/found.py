@@ -13,12 +13,14 @@ from provisioning.images.selectors import images_of_use
 
 
 def image_of(call: Call, ec2_id: str) -> Image:
-    """Return an image that the caller's project may use; Ec2Error."""
+    """Return an image that the caller's project may use. Raises Ec2Error."""
     return names.one(names.IMAGE, ec2_id, images_of_use(call.project_id, listed=False))
 
 
 def own_image_of(call: Call, ec2_id: str) -> Image:
-    """Return an image of the caller's project; Ec2Error, with AuthFailure for an image of another project."""
+    """Return an image of the caller's project. Raises Ec2Error, with the code AuthFailure for an image of another
+    project.
+    """
     image = image_of(call, ec2_id)
     if image.project_id != call.project_id:
         raise Ec2Error("AuthFailure", f"Not authorized for image:{ec2_id}", status=403)

@@ -24,7 +24,7 @@ ARCHITECTURES = {"i386": "i686", "x86_64": "x86_64", "arm64": "aarch64"}
 """EC2's architecture → that of images and hosts."""
 _AT_AMAZON = {word: name for name, word in ARCHITECTURES.items()}
 _KINDS = {"aki": "kernel", "ari": "ramdisk"}
-"""Disk format → image type; others are ``machine``."""
+"""Disk format → image type; the type of all other formats is ``machine``."""
 _STATES = {
     Image.Status.ACTIVE: "available",
     Image.Status.DEACTIVATED: "disabled",
@@ -100,7 +100,9 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
 def state_of(
     image: Image, disks: Sequence[DiskRequest], related: Related, *, own: bool
 ) -> tuple[str, dict[str, str] | None]:
-    """Return the state, and the reason for ``failed``; an image of snapshots is available when they are."""
+    """Return the state, and the reason if it is ``failed``. An image that consists of snapshots is ``available`` when
+    its snapshots are.
+    """
     state = _STATES.get(Image.Status(image.status), "pending")
     if state != "available" or not own:
         return state, None
@@ -113,7 +115,7 @@ def state_of(
 
 
 def root_gb(image: Image) -> int:
-    """Return the default size of a boot volume created from the image."""
+    """Return the default size in GiB of a boot volume created from the image."""
     return max(1, image.min_disk, -(-max(image.virtual_size or 0, image.size or 0) // GIB))
 
 

@@ -29,7 +29,7 @@ from provisioning.network.selectors import port_for
 MISSING, INCORRECT = "InvalidInstanceID.NotFound", "IncorrectInstanceState"
 LOCK_REASON = "disableApiTermination"
 USER_DATA_RULE = "os_compute_api:servers:rebuild"
-"""The rule under which the Compute API shows user data as well."""
+"""The policy rule that also protects user data in the Compute API."""
 Reader = Callable[[Call, Instance, Related], dict[str, Any]]
 
 
@@ -199,7 +199,7 @@ def _set_type(call: Call, instance: Instance, value: object) -> None:
 
 
 def _stays(name: str) -> Callable[[Call, Instance, Any], None]:
-    """Return a writer for a read-only attribute; Ec2Error unless the value equals the current one."""
+    """Return a writer for a read-only attribute, which raises Ec2Error unless the value equals the current value."""
 
     def check(call: Call, instance: Instance, value: object) -> None:
         present = _READERS[name[0].lower() + name[1:]](call, instance, Related({}))[name]["Value"]

@@ -35,9 +35,9 @@ class Asked:
 
 
 def disks_of(call: Call) -> tuple[Asked, ...]:
-    """Return the disks; Ec2Error InvalidBlockDeviceMapping for an invalid mapping.
+    """Return the disks. Raises Ec2Error InvalidBlockDeviceMapping for an invalid mapping.
 
-    A mapping overrides the one of the image with the same device name.
+    A mapping in the request overrides the image's mapping with the same device name.
     """
     mappings: Sequence[Mapping[str, Any]] = call.get("BlockDeviceMappings", [])
     if not mappings:

@@ -13,12 +13,12 @@ from provisioning.compute.services.console import console_output
 from provisioning.compute.states import VmState
 
 MOST_BYTES = 64 << 10
-"""Of a console's output only its end is returned, as in EC2."""
+"""Maximum bytes of console output in a response; as in EC2, only the end of a longer output is returned."""
 MISSING = "InvalidInstanceID.NotFound"
 
 
 def _one(call: Call) -> Instance:
-    """Return the instance; Ec2Error if it is terminated."""
+    """Return the instance. Raises Ec2Error if it is terminated."""
     instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
     if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
         raise Ec2Error("IncorrectInstanceState", f"The instance '{call.arguments['InstanceId']}' is terminated")
@@ -46,7 +46,9 @@ def get_console_output(call: Call) -> dict[str, Any]:
 
 @action("GetPasswordData", "os_compute_api:os-server-password:show", takes="InstanceId", missing=MISSING)
 def get_password_data(call: Call) -> dict[str, Any]:
-    """Return the administrator's password that the guest has posted, encrypted with the public key of its key pair."""
+    """Return the administrator's password that the guest has posted, encrypted with the public key of the instance's
+    key pair.
+    """
     instance = _one(call)
     return {
         "InstanceId": call.arguments["InstanceId"],

@@ -17,7 +17,7 @@ from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 
 _ORDER = ("created_at", "reservation_id", "launch_index", "id")
-"""Instances of one launch are adjacent."""
+"""This order keeps the instances of one launch adjacent."""
 
 
 @action(
@@ -57,7 +57,7 @@ def _shaped(instances: list[Instance]) -> list[Found]:
     takes="InstanceIds Filters MaxResults NextToken IncludeAllInstances",
 )
 def describe_instance_status(call: Call) -> dict[str, Any]:
-    """Show the status of each running instance, or of all, and of their hosts."""
+    """Show the status of the running instances, with ``IncludeAllInstances`` of all instances, and of their hosts."""
     every, given = call.get("IncludeAllInstances", False), call.get("InstanceIds", [])
 
     def shaped(instances: list[Instance]) -> list[Found | None]:
@@ -90,7 +90,7 @@ def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
 
 
 def _check(status: str, *, running: bool) -> dict[str, Any]:
-    """Return the status of an instance or its host; not applicable unless the instance is running."""
+    """Return the status of an instance or its host; it is ``not-applicable`` unless the instance is running."""
     if not running:
         return {"Status": "not-applicable", "Details": []}
     passed = "passed" if status == "ok" else "failed"

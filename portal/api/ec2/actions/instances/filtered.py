@@ -89,7 +89,7 @@ _NOTHING_HERE = (
     *("placement-partition-number", "platform", "product-code", "product-code.type", "ramdisk-id", "requester-id"),
     "spot-instance-request-id",
 )
-"""Filters on attributes that no instance has: nothing matches."""
+"""Filters on attributes that no instance has; no instance matches them."""
 
 
 FILTERS: Filterable[Found] = Filterable(

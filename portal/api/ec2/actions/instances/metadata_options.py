@@ -21,7 +21,7 @@ _FIXED = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMe
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns for ``MetadataOptions`` of a request; Ec2Error."""
+    """Return the columns for the ``MetadataOptions`` of a request. Raises Ec2Error."""
     for name, present in _FIXED.items():
         if given.get(name, present) != present:
             raise errors.unsupported(f"MetadataOptions.{name} is {present} for every instance of this cloud")

@@ -91,7 +91,7 @@ def reboot_instances(call: Call) -> dict[str, Any]:
     conflict="OperationNotPermitted",
 )
 def terminate_instances(call: Call) -> dict[str, Any]:
-    """Delete servers; terminated ones are ignored."""
+    """Delete servers; servers that are already terminated are ignored."""
     return {"TerminatingInstances": _changed(call, _terminated)}
 
 
@@ -102,7 +102,9 @@ def _terminated(call: Call, instance: Instance) -> Instance:
 
 
 def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
-    """Apply a change to all instances or, if one is refused, to none; return the state of each before and after."""
+    """Apply a change to all instances, or to none if the change of one is refused. Return the states of each instance
+    before and after the change.
+    """
     instances = reading.wanted(call, _given(call))
     known = ids.ids_of("i", [instance.id for instance in instances])
     before = {instance.id: states.name_of(instance) for instance in instances}

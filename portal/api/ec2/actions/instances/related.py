@@ -23,7 +23,7 @@ from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestInterface
 
 SHOWN_AFTER_END = timedelta(hours=1)
-"""For how long a terminated instance is shown."""
+"""How long a terminated instance is shown."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,19 @@ class Related:
 
 
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
-    """Return the project's instances, including those terminated in the last hour; only those of ``keys``, if given."""
+    """Return the project's instances, including instances terminated in the last hour. With ``keys``, only these
+    instances are returned.
+    """
     return selectors.with_ended(context, timezone.now() - SHOWN_AFTER_END, ids=keys)
 
 
 def visible_rows(context: RequestContext) -> QuerySet[Instance]:
-    """Return the same instances as a queryset, for paging."""
+    """Return the project's instances, as ``visible`` does, as a queryset for paging."""
     return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
-    """Return the instances of these ids in order, or all without ids; Ec2Error."""
+    """Return the instances with these ids in the order of the ids, or all instances without ids. Raises Ec2Error."""
     return names.fetched(names.INSTANCE, given, lambda keys: visible(call.context, keys), lambda instance: instance.id)
 
 

@@ -117,7 +117,7 @@ def _request(
 
 
 def _refuse_what_is_not_here(call: Call) -> None:
-    """Reject arguments of which this cloud supports only one value; Ec2Error."""
+    """Reject arguments of which this cloud supports only one value. Raises Ec2Error."""
     placement = call.get("Placement", {})
     strange = sorted(name for name, value in placement.items() if value and name not in {"AvailabilityZone", "Tenancy"})
     if strange:
@@ -134,7 +134,7 @@ def _refuse_what_is_not_here(call: Call) -> None:
 
 
 def _user_data(text: str | None) -> str | None:
-    """Return user data in base64; Ec2Error if it is not valid base64."""
+    """Return user data in base64. Raises Ec2Error if it is not valid base64."""
     if not text:
         return None
     try:
@@ -169,7 +169,7 @@ def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
 
 
 def _default_groups(call: Call, networks: Networks | None) -> tuple[str, ...] | None:
-    """Return the default group of the VPC that all new interfaces are on; None for the project's default group."""
+    """Return the default group of the VPC if all new interfaces are on one VPC. None: the project's default group."""
     usual = default_network(call.context) if networks is None else None
     asked = [] if networks is None or isinstance(networks, str) else [each.network_id for each in networks]
     named = {each for each in asked if each} or ({str(usual.id)} if usual is not None else set())
@@ -216,6 +216,8 @@ def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:
 
 
 def _groups(given: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
-    """Return security groups by id and by name; None for the project's default group."""
+    """Return the UUIDs of the EC2 ids ``given``, followed by the names ``named``; None without any, which means the
+    project's default group.
+    """
     found = names.resources(names.GROUP, given)
     return (*(str(found[each]) for each in given), *named) or None

@@ -64,7 +64,9 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
 
 
 def type_of(instance: Instance, related: Related) -> str:
-    """Return the type by the name in the launch request; for a stopped instance that is being resized, the new type."""
+    """Return the instance type under the name in the launch request. For a stopped instance that is being resized, this
+    is the new type.
+    """
     coming = instance.vm_state == VmState.STOPPED and instance.old_flavor is not None
     flavor: str = (instance.old_flavor if coming else instance.flavor)["name"]  # type: ignore[index]
     asked, name = related.given.get(instance.id, {}).get(given.INSTANCE_TYPE, ("", ""))
@@ -72,18 +74,18 @@ def type_of(instance: Instance, related: Related) -> str:
 
 
 def device_name(device: BlockDevice, related: Related) -> str:
-    """Return the device name in the launch request, otherwise the one in the guest."""
+    """Return the device name in the launch request, by default the device name in the guest."""
     name: str = related.given.get(device.id, {}).get(given.DEVICE, device.device_name)
     return name
 
 
 def zone_of(instance: Instance) -> str:
-    """Return the zone of the instance's host, or the requested zone before it has one."""
+    """Return the zone of the instance's host, or the requested zone while the instance has no host."""
     return instance.host.availability_zone if instance.host else instance.availability_zone
 
 
 def image_of(instance: Instance, related: Related) -> uuid.UUID | None:
-    """Return the image of an instance, or the one that its root volume was created from."""
+    """Return the image of an instance, or the image that its root volume was created from."""
     if instance.image_id is not None:
         return instance.image_id
     asked = related.given.get(instance.id, {}).get(given.IMAGE)

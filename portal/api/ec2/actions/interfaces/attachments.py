@@ -37,7 +37,7 @@ def attach_network_interface(call: Call) -> dict[str, Any]:
 
 
 def _check_index(call: Call, taken: list[int]) -> None:
-    """Reject a device index other than the next one; Ec2Error."""
+    """Raise Ec2Error for a device index other than the next free one."""
     index, instance = call.arguments["DeviceIndex"], call.arguments["InstanceId"]
     if len(taken) >= MAX_INTERFACES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance has at most {MAX_INTERFACES} network interfaces")
@@ -58,7 +58,7 @@ def _check_index(call: Call, taken: list[int]) -> None:
     conflict="IncorrectInstanceState",
 )
 def detach_network_interface(call: Call) -> dict[str, Any]:
-    """Detach an interface; one that was created with the instance is deleted."""
+    """Detach an interface. An interface that was created with the instance is also deleted."""
     given = call.arguments["AttachmentId"]
     port = names.one(names.ATTACHMENT, given, interface_rows(call))
     if not is_attached(port) or port.device_id is None:

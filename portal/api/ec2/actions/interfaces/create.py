@@ -39,7 +39,9 @@ IN_USE = "InvalidNetworkInterface.InUse"
     conflict="InvalidIPAddress.InUse",
 )
 def create_network_interface(call: Call) -> dict[str, Any]:
-    """Create a port on a subnet, with secondary and IPv6 addresses; without groups it is in the default group."""
+    """Create a port on a subnet, with secondary and IPv6 addresses. A port without specified groups is in the default
+    group.
+    """
     description = check_description(call.get("Description", ""))
     subnet = subnet_named(call, call.arguments["SubnetId"])
     network = selectors.usable_network_for(call.context, subnet.network_id)
@@ -57,7 +59,9 @@ def create_network_interface(call: Call) -> dict[str, Any]:
 
 
 def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
-    """Return the primary and the secondary addresses of the request; the primary one stays the first of the port."""
+    """Return the primary and the secondary addresses of the request. The primary address is stored as the first address
+    of the port.
+    """
     of_ipv6 = _of_ipv6(call, subnet)
     if subnet.ip_version == 6:
         if any(call.get(name) for name in ("PrivateIpAddress", "PrivateIpAddresses", "SecondaryPrivateIpAddressCount")):
@@ -76,7 +80,9 @@ def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
 
 
 def _named(call: Call) -> tuple[str | None, list[str]]:
-    """Return the primary address, or None for any, and the others; Ec2Error."""
+    """Return the primary address and the list of secondary addresses; the primary address is None if any address will
+    do. Raises Ec2Error.
+    """
     given = call.get("PrivateIpAddresses", [])
     if not all(each.get("PrivateIpAddress") for each in given):
         raise errors.missing_parameter("PrivateIpAddresses.PrivateIpAddress")
@@ -100,7 +106,9 @@ def ipv6_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
 
 
 def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
-    """Return the requested IPv6 addresses; none on SLAAC subnets, where guests configure their own. Raises Ec2Error."""
+    """Return the requested IPv6 addresses. SLAAC subnets have none, because their guests configure their own addresses.
+    Raises Ec2Error.
+    """
     count, given = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
     addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in given]
     if not count and not addresses:

@@ -20,24 +20,24 @@ from provisioning.network.services.ipam import is_stateless
 from provisioning.network.services.port_addresses import MOST
 
 LONGEST = 255
-"""Characters of a description."""
+"""Maximum number of characters of a description."""
 Entries = list[dict[str, object]]
 """Addresses as arguments of the services."""
 
 
 def interface_rows(call: Call) -> QuerySet[Port]:
-    """Return the project's ports except those of the cloud itself, with related records prefetched."""
+    """Return the project's ports with related records prefetched, except ports that belong to the cloud itself."""
     rows = selectors.ports_for(call.context).exclude(OF_THE_CLOUD).select_related("network")
     return rows.prefetch_related("fixed_ips__subnet")
 
 
 def interface_named(call: Call, ec2_id: str) -> Port:
-    """Return an interface of the project; Ec2Error."""
+    """Return an interface of the project. Raises Ec2Error."""
     return names.one(names.INTERFACE, ec2_id, interface_rows(call))
 
 
 def plain(address: str, version: int) -> str:
-    """Return an address in normal form; Ec2Error unless it is valid for this IP version."""
+    """Return an address in normal form. Raises Ec2Error unless it is valid for this IP version."""
     try:
         found = addressing.read_address(address)
     except ValueError:
@@ -48,12 +48,12 @@ def plain(address: str, version: int) -> str:
 
 
 def is_attached(port: Port) -> bool:
-    """Whether it is attached to an instance."""
+    """Whether the port is attached to an instance."""
     return port.device_id is not None and port.device_owner.startswith(COMPUTE)
 
 
 def is_free(port: Port) -> bool:
-    """Whether it is not in use."""
+    """Whether the port is not in use."""
     return port.device_id is None and not port.device_text
 
 
@@ -72,7 +72,9 @@ def kept(port: Port) -> Entries:
 
 
 def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[dict[str, object]]) -> None:
-    """Reject more addresses than a port may have, and specific ones unless the policy allows them; Ec2Error."""
+    """Raise Ec2Error for more addresses than a port may have, and for specified addresses unless the policy allows
+    them.
+    """
     if len(wanted) > MOST:
         raise Ec2Error("PrivateIpAddressLimitExceeded", f"An interface has at most {MOST} addresses here")
     target = owner_of(network) | {"project_id": call.project_id}
@@ -82,7 +84,7 @@ def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[di
 
 
 def groups_named(call: Call, given: Sequence[str]) -> list[SecurityGroup]:
-    """Return the security groups with these ids, without duplicates; Ec2Error."""
+    """Return the security groups with these ids, without duplicates. Raises Ec2Error."""
     groups = Groups(call)
     return list({group.id: group for group in (groups.by_id(each) for each in given)}.values())
 
@@ -94,7 +96,7 @@ def check_description(text: str) -> str:
 
 
 def value_of(call: Call, name: str) -> Any:
-    """Return the ``Value`` of an attribute; Ec2Error without one."""
+    """Return the ``Value`` of an attribute. Raises Ec2Error if the attribute has none."""
     found = call.arguments[name].get("Value")
     if found is None:
         raise errors.missing_parameter(f"{name}.Value")
@@ -102,6 +104,8 @@ def value_of(call: Call, name: str) -> Any:
 
 
 def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | None:
-    """Return the default group of a VPC for an interface without groups; None for the project's default group."""
+    """Return the default group of a VPC, for an interface without specified groups. None means the project's default
+    group.
+    """
     group = default_group_of(network_id)
     return [group] if group is not None and group.project_id == call.project_id else None

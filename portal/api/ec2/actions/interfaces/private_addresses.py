@@ -24,7 +24,7 @@ IN_USE = "InvalidIPAddress.InUse"
     conflict=IN_USE,
 )
 def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
-    """Assign secondary addresses of the subnet to an interface: specified ones, or a number of free ones."""
+    """Assign secondary addresses of the subnet to an interface: specified addresses, or a number of free addresses."""
     unless(call, "AllowReassignment", present=False, why="an address is taken from its interface first")
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     addresses, count = call.get("PrivateIpAddresses", []), call.get("SecondaryPrivateIpAddressCount")
@@ -53,7 +53,9 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
     conflict=IN_USE,
 )
 def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
-    """Assign IPv6 addresses to an interface; unsupported where guests configure their own."""
+    """Assign IPv6 addresses to an interface. This is not supported on subnets where guests configure their own
+    addresses.
+    """
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     subnets = ipv6_subnets(call, port.network_id)
     wanted = ipv6_entries(call, subnets)

@@ -113,7 +113,7 @@ def _name(dns: Mapping[str, str], address: str) -> str | None:
 
 
 def _zone(port: Port, related: Related) -> str:
-    """Return the zone of the host, or the one that networks are shown in."""
+    """Return the zone of the host of an attached port. Any other port has the zone in which networks are shown."""
     return port.device_owner.removeprefix(COMPUTE) or related.zone if is_attached(port) else related.zone
 
 

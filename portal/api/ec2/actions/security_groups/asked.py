@@ -12,11 +12,11 @@ from provisioning.network.models import SecurityGroup
 
 FLAT = ("IpProtocol", "FromPort", "ToPort", "CidrIp", "SourceSecurityGroupName", "SourceSecurityGroupOwnerId")
 MOST = 200
-"""Permissions of one request."""
+"""Maximum number of permissions in one request."""
 
 
 def asked(call: Call, groups: Groups, group: SecurityGroup, *, egress: bool) -> list[Asked]:
-    """Return the permissions of a request for a group, without duplicates; Ec2Error if there are none."""
+    """Return the permissions of a request for a group, without duplicates. Raises Ec2Error if there are none."""
     listed, flat = call.get("IpPermissions", []), [name for name in FLAT if name in call.arguments]
     if listed and flat:
         raise errors.combination(f"The parameters IpPermissions and {flat[0]} may not be used together")
@@ -34,7 +34,7 @@ def asked(call: Call, groups: Groups, group: SecurityGroup, *, egress: bool) -> 
 
 
 def _from_flat(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert flat parameters into permissions; a source group without a protocol means all of TCP, UDP and ICMP."""
+    """Convert flat parameters into permissions. A source group without a protocol allows all of TCP, UDP and ICMP."""
     cidr, name = arguments.get("CidrIp"), arguments.get("SourceSecurityGroupName")
     if cidr and name:
         raise errors.combination("The parameters CidrIp and SourceSecurityGroupName may not be used together")
@@ -79,7 +79,7 @@ def _having(entries: Sequence[Mapping[str, Any]], name: str) -> Sequence[Mapping
 
 
 def of_rule(groups: Groups, group: SecurityGroup, said: Mapping[str, Any], *, egress: bool) -> Asked:
-    """Return the permission of a ``SecurityGroupRule`` in ModifySecurityGroupRules; Ec2Error."""
+    """Return the permission of a ``SecurityGroupRule`` in ModifySecurityGroupRules. Raises Ec2Error."""
     traffic = Traffic(group, egress, said.get("IpProtocol") or ANY, said.get("FromPort"), said.get("ToPort"))
     places = [name for name in ("CidrIpv4", "CidrIpv6", "PrefixListId", "ReferencedGroupId") if said.get(name)]
     if len(places) != 1:

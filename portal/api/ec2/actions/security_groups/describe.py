@@ -27,7 +27,8 @@ Place = tuple[str, str]
 
 
 def read_groups(call: Call, keys: Collection[uuid.UUID] | None = None) -> list[SecurityGroup]:
-    """Return the groups that the caller may see with related records, oldest first; only those of ``keys``, if given.
+    """Return the groups that the caller may see with related records, oldest first. With ``keys``, only these groups
+    are returned.
 
     The project's default group is created if it does not exist, as in the other APIs.
     """
@@ -42,7 +43,7 @@ def read_groups(call: Call, keys: Collection[uuid.UUID] | None = None) -> list[S
     missing=names.GROUP.missing,
 )
 def describe_security_groups(call: Call) -> dict[str, Any]:
-    """List the project's security groups, and those that others share with it."""
+    """List the project's security groups, and the groups that other projects share with it."""
     given, filters = call.get("GroupIds", []), _filters(call)
     if not call.get("GroupNames"):
         services.ensure_default_security_group(call.project_id)
@@ -61,10 +62,10 @@ def describe_security_groups(call: Call) -> dict[str, Any]:
 
 
 def _filters(call: Call) -> Filterable[Shape]:
-    """Return the filters of groups; a group created without a VPC matches each of them.
+    """Return the filters of groups. A group created without a VPC matches every VPC in the filter ``vpc-id``.
 
-    The project's default group matches a VPC only if it is the only one: clients that change a VPC's default group
-    would otherwise change it for all.
+    The project's default group is an exception: it matches a VPC only if the project has no other VPC. Clients that
+    change the default group of one VPC would otherwise change it for all VPCs.
     """
     networks = list(vpc_networks_for(call.context).values_list("pk", flat=True))
     every = list(ids.ids_of(names.VPC.prefix, networks).values())
@@ -140,7 +141,9 @@ def _permissions_in(call: Call, groups: Collection[uuid.UUID]) -> list[OfGroup]:
 
 
 def _rules_shaped(call: Call, rules: Sequence[SecurityGroupRule]) -> list[Shape | None]:
-    """Return for each rule its permission, or None unless it is the first rule of the permission."""
+    """Return for each rule the permission whose EC2 id it has. Only the first rule of a permission has its id; for all
+    other rules the entry is None.
+    """
     every = _permissions_in(call, {rule.group_id for rule in rules})
     wanted = {rule.id for rule in rules}
     every = [each for each in every if each.granted.id in wanted]

@@ -1,4 +1,4 @@
-"""Security groups of a request, by id or name, and those in rules."""
+"""Security groups that a request specifies by id or name, and the groups in its rules."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -33,14 +33,16 @@ class Groups:
         return {group.id: group for group in selectors.address_groups_for(self._call.context)}
 
     def by_id(self, ec2_id: str) -> SecurityGroup:
-        """Return a group that the caller may see; Ec2Error."""
+        """Return a group that the caller may see. Raises Ec2Error."""
         found = self._every.get(names.resource(names.GROUP, ec2_id))
         if found is None:
             raise names.not_found(names.GROUP, [ec2_id])
         return found
 
     def count(self, name: str, network_id: uuid.UUID | None) -> int:
-        """Return the number of the project's groups with this name in a VPC, or without one if None."""
+        """Return the number of the project's groups with this name in a VPC. With ``network_id=None``, count the groups
+        without a VPC.
+        """
         own = [group.id for group in self._own(name)]
         networks = vpc_of_groups(own) if own else {}
         return sum(networks.get(group) == network_id for group in own)
@@ -50,7 +52,7 @@ class Groups:
         return [each for each in self._every.values() if each.project_id == project and each.name == name]
 
     def by_name(self, name: str) -> SecurityGroup:
-        """Return the project's group with this name; Ec2Error for none or several."""
+        """Return the project's group with this name. Raises Ec2Error if no group or more than one has it."""
         own = self._own(name)
         if not own:
             raise Ec2Error(names.GROUP.missing, f"The security group '{name[:255]}' does not exist")
@@ -60,14 +62,14 @@ class Groups:
         return own[0]
 
     def prefix_list(self, ec2_id: str) -> AddressGroup:
-        """Return the address group of a prefix list; Ec2Error."""
+        """Return the address group of a prefix list. Raises Ec2Error."""
         found = self._address_groups.get(names.resource(names.PREFIX_LIST, ec2_id))
         if found is None:
             raise names.not_found(names.PREFIX_LIST, [ec2_id])
         return found
 
     def source(self, pair: Mapping[str, Any]) -> SecurityGroup:
-        """Return the group of a ``UserIdGroupPairs``; Ec2Error."""
+        """Return the group of a ``UserIdGroupPairs``. Raises Ec2Error."""
         if pair.get("VpcPeeringConnectionId"):
             raise errors.unsupported("There are no peering connections between VPCs in this cloud")
         if pair.get("GroupId"):
@@ -82,7 +84,7 @@ class Groups:
         return found
 
     def named(self) -> SecurityGroup:
-        """Return the group in ``GroupId``, or in ``GroupName`` among the project's own."""
+        """Return the group with the id in ``GroupId``, or the project's own group with the name in ``GroupName``."""
         group_id, name = self._call.get("GroupId"), self._call.get("GroupName")
         if group_id and name:
             raise errors.combination("The parameters GroupId and GroupName may not be used together")
@@ -91,7 +93,9 @@ class Groups:
         return self.by_id(group_id) if group_id else self.by_name(name)
 
     def to_change(self, *rules: str) -> SecurityGroup:
-        """Return the group of the request if the policy allows changing it; shared groups belong to other projects."""
+        """Return the group of the request if the policy allows the caller to change it. A group shared by another
+        project belongs to that project.
+        """
         group = self.named()
         for rule in rules:
             policy.enforce(self._call.context, rule, {"project_id": group.project_id})
@@ -99,10 +103,10 @@ class Groups:
 
 
 def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup]:
-    """Return the permissions with these ids, without duplicates, or all without ids; the id of any of its rules selects
-    one.
+    """Return the permissions with these ids, without duplicates, or all permissions without ids. The id of each of its
+    rules selects a permission.
 
-    Ec2Error names the unknown ids.
+    Raises Ec2Error with the unknown ids.
     """
     if not given:
         return list(every)
@@ -116,13 +120,13 @@ def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup
 
 
 def permissions_of(group: SecurityGroup, *, egress: bool | None = None) -> list[OfGroup]:
-    """Return the current permissions of a group, in both directions unless one is specified."""
+    """Return the current permissions of a group: of the direction ``egress``, or of both directions if it is None."""
     every = granted(rules_of(group))
     return [OfGroup(group, each) for each in every if egress is None or each.permission.egress == egress]
 
 
 def chosen_by_name(call: Call, groups: Sequence[SecurityGroup], wanted: Sequence[str]) -> list[SecurityGroup]:
-    """Return the project's groups with these names, or all groups without names; Ec2Error."""
+    """Return the project's groups with these names, or all groups without names. Raises Ec2Error."""
     if not wanted:
         return list(groups)
     own = [group for group in groups if group.project_id == call.project_id and group.name in wanted]

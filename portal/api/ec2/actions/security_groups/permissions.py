@@ -16,16 +16,16 @@ from provisioning.network.services import WantedRule
 ANY = "-1"
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
 NAMES = {TCP: "tcp", UDP: "udp", ICMP: "icmp", ICMPV6: "icmpv6"}
-"""Protocols with a name in EC2; others are numbers."""
+"""Protocols that have a name in EC2; any other protocol is a number."""
 EVERY_PORT = (0, 65535)
 EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 LONGEST = 255
-"""Characters of a description."""
+"""Maximum number of characters of a description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Allowed traffic; to EC2 two with the same fields are equal, whatever their descriptions."""
+    """Allowed traffic. EC2 treats two permissions with the same fields as equal, even if their descriptions differ."""
 
     egress: bool
     protocol: str
@@ -155,12 +155,12 @@ class Traffic:
         return WantedRule(self.group, flow, remote, addresses)
 
     def _versions(self) -> tuple[str, ...]:
-        """Return the IP versions of a permission without a range."""
+        """Return the IP versions of the rules of a permission for a group or a prefix list."""
         number = flows.number_of(flows.protocol_of(self.protocol), "IPv4")
         return {ICMP: ("IPv4",), ICMPV6: ("IPv6",)}.get(number or 0, ("IPv4", "IPv6"))
 
     def _ports(self, number: int | None) -> tuple[int | None, int | None]:
-        """Return the ports in the format of rules; ports of protocols without any are ignored, as in EC2."""
+        """Return the ports in the format of rules. As in EC2, ports are ignored for protocols that have no ports."""
         first, last = (None if each == -1 else each for each in (self.first, self.last))
         if number in {ICMP, ICMPV6}:
             return first, last

@@ -57,7 +57,9 @@ def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
 
 
 def _missing(wanted: Asked, there: OfGroup | None) -> Sequence[services.WantedRule]:
-    """Return the rules that a permission lacks: both, or that of one IP version; Ec2Error if it has all."""
+    """Return the rules of the request that the existing permission lacks: for IPv4, IPv6 or both. Raises Ec2Error if it
+    lacks none.
+    """
     have = {rule.ethertype for rule in there.granted.rules} if there is not None else set()
     missing = [rule for rule in wanted.rules if rule.flow.ethertype not in have]
     if not missing:

@@ -65,7 +65,7 @@ def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -
 
 
 def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
-    """Return permissions as shown in groups: merged by protocol and port range."""
+    """Return permissions in the format of groups, merged by protocol and port range."""
     found: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
     for each in every:
         permission = each.permission
@@ -92,7 +92,9 @@ def _traffic(permission: Permission) -> dict[str, Any]:
 
 
 def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict[str, Any]]:
-    """Return permissions as rules with ids; ``revoked``: in the format of RevokeSecurityGroup…."""
+    """Return permissions in the format of rules, each with its id. With ``revoked``, the format is that of
+    RevokeSecurityGroup….
+    """
     known = GroupNames.of(
         {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
     )

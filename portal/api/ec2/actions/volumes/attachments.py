@@ -90,7 +90,9 @@ def _let_go(call: Call, volume: Volume, attachment: Attachment) -> None:
 
 
 def _meant(call: Call, volume: Volume) -> Attachment:
-    """Return the attachment in the request; Ec2Error if there is none, or the request is ambiguous."""
+    """Return the attachment that the request specifies. Raises Ec2Error if there is none, or if the request matches
+    several.
+    """
     there = list(volume.attachments.all())
     ec2_id = call.arguments["VolumeId"]
     if not there:
@@ -116,5 +118,5 @@ def _shape(call: Call, volume: Volume, attachment_id: object) -> dict[str, Any] 
 
 
 def _in_this_state(error: InvalidInputError) -> Exception:
-    """Return EC2's error for a refusal by the state of a volume or server, any other error unchanged."""
+    """Return IncorrectState for an error about the state of the volume or server, and any other error unchanged."""
     return Ec2Error(INCORRECT, error.message) if error.field == "volumeId" else error

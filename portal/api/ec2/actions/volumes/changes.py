@@ -51,7 +51,7 @@ def create_volume(call: Call) -> dict[str, Any]:
 
 
 def _zone(call: Call) -> str:
-    """Return the availability zone, whose name and id are equal; Ec2Error."""
+    """Return the availability zone, whose name and id are equal. Raises Ec2Error."""
     named = {name: call.get(name) for name in ("AvailabilityZone", "AvailabilityZoneId") if call.get(name)}
     if len(named) > 1:
         raise errors.combination("Either AvailabilityZone or AvailabilityZoneId must be specified, but not both")

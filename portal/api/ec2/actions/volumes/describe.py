@@ -28,7 +28,7 @@ def listed(
     shape: Callable[[list[Volume]], Sequence[Found | None]],
     filters: Filterable[Found],
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the representations of the requested volumes and the token of the next page; Ec2Error."""
+    """Return the representations of the requested volumes and the token of the next page. Raises Ec2Error."""
     given = call.get("VolumeIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter VolumeIds cannot be used with the parameter MaxResults")
@@ -84,7 +84,7 @@ _FILTERS: Filterable[Found] = Filterable(
 
 @action("DescribeVolumeAttribute", "volume:get", takes="VolumeId Attribute")
 def describe_volume_attribute(call: Call) -> dict[str, Any]:
-    """Show an attribute: I/O resumes automatically here, and volumes have no product codes."""
+    """Show an attribute. I/O always resumes automatically in this cloud, and volumes have no product codes."""
     volume = volume_of(call, call.arguments["VolumeId"])
     value: dict[str, Any] = {"ProductCodes": []}
     if call.arguments["Attribute"] == "autoEnableIO":
@@ -94,7 +94,7 @@ def describe_volume_attribute(call: Call) -> dict[str, Any]:
 
 @action("ModifyVolumeAttribute", "volume:update", takes="VolumeId AutoEnableIO")
 def modify_volume_attribute(call: Call) -> dict[str, Any]:
-    """Accept ``AutoEnableIO`` if it is true, its only value."""
+    """Accept ``AutoEnableIO`` with the value true, the only supported one."""
     volume_of(call, call.arguments["VolumeId"])
     wanted_value = call.get("AutoEnableIO", {}).get("Value")
     if wanted_value is None:

@@ -22,17 +22,17 @@ def volumes_of(context: RequestContext) -> QuerySet[Volume]:
 
 
 def volume_of(call: Call, ec2_id: str) -> Volume:
-    """Return one volume; Ec2Error."""
+    """Return one volume. Raises Ec2Error."""
     return names.one(names.VOLUME, ec2_id, volumes_of(call.context))
 
 
 def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
-    """Return one snapshot; Ec2Error."""
+    """Return one snapshot. Raises Ec2Error."""
     return names.one(names.SNAPSHOT, ec2_id, visible_snapshots(call.context))
 
 
 def instance_of(call: Call, ec2_id: str) -> Instance:
-    """Return one existing instance; Ec2Error."""
+    """Return one existing instance. Raises Ec2Error."""
     key = names.resource(names.INSTANCE, ec2_id)
     try:
         instance = compute.instance_for(call.context, key)

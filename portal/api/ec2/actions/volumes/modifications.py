@@ -66,7 +66,7 @@ def describe_volumes_modifications(call: Call) -> dict[str, Any]:
 
 
 def _shaped(volumes: list[Volume]) -> list[Found]:
-    """Return the modifications of volumes; Ec2Error for a volume without one."""
+    """Return the modifications of volumes. Raises Ec2Error for a volume without a modification."""
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
     if never:

@@ -78,14 +78,14 @@ def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
 
 
 def _type(volume: Volume, related: Related) -> dict[str, Any]:
-    """Return the AWS type of the request, which this cloud does not have, or else the volume's own type."""
+    """Return the AWS type in the request if this cloud has no type of that name, otherwise the volume's own type."""
     own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
     asked: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
     return own | asked
 
 
 def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
-    """Return one attachment of a volume; one outside this cloud has no instance."""
+    """Return the representation of an attachment; an attachment outside the cloud has no instance."""
     device = related.devices.get(attachment.id)
     return {
         "VolumeId": related.ids[attachment.volume_id],

@@ -1,4 +1,4 @@
-"""EC2's states of volumes, attachments and snapshots, which are fewer than ours."""
+"""EC2's states of volumes, attachments and snapshots. EC2 has fewer states than the Block Storage API."""
 
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
@@ -33,7 +33,9 @@ _OF_SNAPSHOT = {
 
 
 def of_volume(volume: Volume) -> str:
-    """Return the state of a volume; during an operation, whether it is in use."""
+    """Return the state of a volume. During an operation, an attached volume is ``in-use``, a volume that is being
+    written ``creating``, and any other volume ``available``.
+    """
     status = VolumeStatus(volume.status)
     if status in _OWN:
         return _OWN[status]

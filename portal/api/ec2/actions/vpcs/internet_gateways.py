@@ -61,14 +61,14 @@ def attach_internet_gateway(call: Call) -> dict[str, Any]:
 
 
 def _router_for(call: Call, vpc: VpcNetwork) -> Router:
-    """Create the router of a network without one."""
+    """Create the router of a network that has no router."""
     enforce(call, {"project_id": call.project_id}, "create_router", "add_router_interface")
     subnets = [subnet for subnet in vpc.subnets if subnet.gateway_ip is not None]
     return network.create_connected_router(call.project_id, subnets, name=vpc.network.name)
 
 
 def outside(call: Call) -> Network:
-    """Return the external network for gateways; Ec2Error if there is none."""
+    """Return the external network for gateways. Raises Ec2Error if there is none."""
     networks = external_networks_for(call.context)
     if not networks:
         raise errors.unsupported("This cloud has no external network that a router could be connected to")
@@ -95,14 +95,14 @@ def delete_internet_gateway(call: Call) -> dict[str, Any]:
 
 
 def _named(call: Call) -> InternetGateway:
-    """Return the gateway of the request; Ec2Error."""
+    """Return the gateway of the request. Raises Ec2Error."""
     given = call.arguments["InternetGatewayId"]
     (gateway,) = names.chosen(names.GATEWAY, [given], gateways_for(call.context), lambda each: each.id)
     return to_change(gateway)
 
 
 def to_change(gateway: InternetGateway) -> InternetGateway:
-    """Return the gateway as a stored row; one that is derived from a router is stored first."""
+    """Return the gateway as a stored row. A gateway that is derived from a router is stored first."""
     if gateway._state.adding and gateway.router_id is not None:
         services.stand_for_routers(gateway.project_id, [gateway.router_id])
     return gateway
@@ -115,7 +115,7 @@ def to_change(gateway: InternetGateway) -> InternetGateway:
     missing=names.GATEWAY.missing,
 )
 def describe_internet_gateways(call: Call) -> dict[str, Any]:
-    """List the project's gateways, attached ones with the VPCs of their routers."""
+    """List the project's gateways; an attached gateway has the VPCs of its router."""
     wanted = call.get("InternetGatewayIds", [])
     every = names.chosen(names.GATEWAY, wanted, gateways_for(call.context), lambda gateway: gateway.id)
     found = shapes(every, vpcs_for(call.context))

@@ -25,7 +25,7 @@ LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
 
 
 def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
-    """Return a VPC that the caller may see; Ec2Error."""
+    """Return a VPC that the caller may see. Raises Ec2Error."""
     found = vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
     if not found:
         raise names.not_found(names.VPC, [ec2_id])
@@ -33,19 +33,21 @@ def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
 
 
 def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> VpcNetwork:
-    """Return a VPC if the policy allows changing it; ForbiddenError for one that another project shares."""
+    """Return a VPC if the policy allows the caller to change it. Raises ForbiddenError for a VPC that another project
+    shares.
+    """
     vpc = vpc_named(call, ec2_id)
     enforce(call, owner_of(vpc.network), *rules)
     return vpc
 
 
 def subnet_named(call: Call, ec2_id: str) -> Subnet:
-    """Return a subnet that the caller may see; Ec2Error."""
+    """Return a subnet that the caller may see. Raises Ec2Error."""
     return names.one(names.SUBNET, ec2_id, vpc_subnets_for(call.context))
 
 
 def table_named(call: Call, ec2_id: str) -> Table:
-    """Return a router on a network that the caller may see, as a route table; Ec2Error."""
+    """Return a router on a network that the caller may see, as a route table. Raises Ec2Error."""
     wanted = names.resource(names.ROUTE_TABLE, ec2_id)
     found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == wanted), None)
     if found is None:
@@ -65,7 +67,9 @@ def enforce(call: Call, target: Mapping[str, object], *rules: str) -> None:
 
 
 def zone_of_networks() -> str:
-    """Return the zone that subnets are shown in. They are in every zone, but EC2 shows one for each."""
+    """Return the zone in which subnets are shown: EC2 shows one zone for each subnet, although the subnets exist in
+    every zone.
+    """
     wanted, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
     return wanted if wanted in zones or not zones else zones[0]
 

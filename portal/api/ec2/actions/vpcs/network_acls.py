@@ -1,4 +1,6 @@
-"""Network ACLs. Each VPC has only its default one, which allows everything and is read-only; security groups filter."""
+"""Network ACLs. Each VPC has only its default ACL, which allows everything and is read-only; security groups filter
+traffic.
+"""
 
 import uuid
 from collections.abc import Collection, Sequence

@@ -1,7 +1,8 @@
-"""Route tables, which are routers. Each is the main table of the networks it was created for or attached to first.
+"""Route tables, which are routers. A router is the main table of the networks that it was created for, or that it was
+the first router of.
 
-A router has the same routes for all its subnets, so a VPC has one table, and more only if the Network API has attached
-other routers to the network.
+A router has the same routes for all its subnets. So a VPC has one table, or more if the Network API has attached other
+routers to its network.
 """
 
 import uuid
@@ -54,7 +55,9 @@ class Known:
     vpcs: Mapping[uuid.UUID, str]
     subnets: Mapping[uuid.UUID, str]
     associations: Mapping[uuid.UUID, str]
-    """Ids of associations: network → with its main table, subnet → with its explicit table."""
+    """Network → the id of its association with the main table; subnet → the id of its association with an explicit
+    table.
+    """
     gateways: Mapping[uuid.UUID, str]
     """Router → its internet gateway."""
     routed: Mapping[uuid.UUID, Sequence[str]]
@@ -79,7 +82,7 @@ def describe_route_tables(call: Call) -> dict[str, Any]:
 
 
 def _shaped(call: Call, routers: Sequence[Router]) -> list[Shown]:
-    """Return routers as route tables; the other routers of their networks determine which is the main table."""
+    """Return routers as route tables; whether a router is the main table depends on the routers of its networks."""
     networks = networks_of_routers([router.id for router in routers])
     tables = {table.router.id: table for table in tables_of(vpcs_for(call.context, networks))}
     every = [tables[router.id] for router in routers]
@@ -219,8 +222,8 @@ _FILTERS: Filterable[Shown] = Filterable(
     conflict="Resource.AlreadyAssociated",
 )
 def associate_route_table(call: Call) -> dict[str, Any]:
-    """Attach a table's router to a subnet without a router; if it is attached already, only the association is
-    stored.
+    """Attach a table's router to a subnet that has no router. If the router is already attached, only the association
+    is stored.
     """
     if not call.get("SubnetId"):
         raise errors.missing_parameter("SubnetId")

@@ -59,7 +59,7 @@ def replace_route(call: Call) -> dict[str, Any]:
     conflict="DependencyViolation",
 )
 def delete_route(call: Call) -> dict[str, Any]:
-    """Delete a route; without the default route the gateway stays attached, for elastic IPs."""
+    """Delete a route. After deletion of the default route the internet gateway stays attached, for elastic IPs."""
     table = _table(call)
     destination = _destination(call)
     if destination in local_ranges(table):
@@ -77,7 +77,9 @@ def _table(call: Call) -> Table:
 
 
 def _destination(call: Call) -> str:
-    """Return the destination, which must be specified in one form; Ec2Error."""
+    """Return the destination. Raises Ec2Error unless the request specifies it in exactly one form, as an IPv4 or an
+    IPv6 range.
+    """
     given = [(name, call.arguments[name]) for name in DESTINATIONS if call.get(name)]
     if len(given) != 1:
         if given:
@@ -107,7 +109,7 @@ def _there(call: Call, table: Table) -> set[str]:
 
 
 def _gateway(call: Call, table: Table) -> InternetGateway | None:
-    """Return the internet gateway of a new route, or None if its target is an interface; Ec2Error."""
+    """Return the internet gateway of a new route, or None if its target is an interface. Raises Ec2Error."""
     given = [name for name in TARGETS if call.get(name)]
     if len(given) > 1:
         raise errors.combination(f"Only one of {', '.join(TARGETS)} is given")
@@ -154,7 +156,7 @@ def _add_through(call: Call, table: Table, destination: str, port: Port) -> None
 
 
 def _port(call: Call) -> Port:
-    """Return the interface of a new route: the specified one, or the only interface of an instance; Ec2Error."""
+    """Return the interface of a new route: the specified one, or the only interface of an instance. Raises Ec2Error."""
     interface_id, instance_id = call.get("NetworkInterfaceId"), call.get("InstanceId")
     if interface_id:
         return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))

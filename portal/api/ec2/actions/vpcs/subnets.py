@@ -94,7 +94,7 @@ def _range6(call: Call) -> netaddr.IPNetwork:
 
 
 def _check_zone(call: Call) -> None:
-    """Reject an unknown zone, and one that the subnet would not be shown in."""
+    """Reject an unknown zone, and a zone in which the subnet would not be shown."""
     for parameter in ("AvailabilityZone", "AvailabilityZoneId"):
         zone = call.get(parameter)
         if zone is None:
@@ -203,7 +203,7 @@ _FILTERS: Filterable[Shape] = Filterable(
     missing=names.SUBNET.missing,
 )
 def modify_subnet_attribute(call: Call) -> dict[str, Any]:
-    """Accept attribute values that equal the current ones; reject all others."""
+    """Accept attribute values that equal the current values, and reject all others."""
     subnet = subnet_named(call, call.arguments["SubnetId"])
     enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "update_subnet")
     (shape,) = shapes(call, [subnet])

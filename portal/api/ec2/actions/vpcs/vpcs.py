@@ -23,7 +23,9 @@ Shape = dict[str, Any]
 NAME = "Name"
 """The tag that AWS tools show as the name."""
 ATTRIBUTES = {"EnableDnsSupport": True, "EnableDnsHostnames": True, "EnableNetworkAddressUsageMetrics": False}
-"""VPC attribute → its value for every VPC; guests resolve names, and have one in their network's domain."""
+"""VPC attribute → its value for every VPC. Guests can resolve names, and have a host name in the domain of their
+network.
+"""
 AVAILABLE, ASSOCIATED = "available", "associated"
 
 
@@ -58,7 +60,7 @@ def delete_vpc(call: Call) -> dict[str, Any]:
 
 @action("DescribeVpcs", "get_network", takes="VpcIds Filters MaxResults NextToken", missing=names.VPC.missing)
 def describe_vpcs(call: Call) -> dict[str, Any]:
-    """List the networks of the project, and those that others share with it."""
+    """List the networks of the project, and the networks that other projects share with it."""
     rows = vpc_networks_for(call.context)
     shown, token = described(call, names.VPC, call.get("VpcIds", []), rows, partial(_shaped, call), _FILTERS)
     return {"Vpcs": shown, "NextToken": token}
@@ -148,7 +150,7 @@ def describe_vpc_attribute(call: Call) -> dict[str, Any]:
 
 @action("ModifyVpcAttribute", "update_network", takes=f"VpcId {' '.join(ATTRIBUTES)}", missing=names.VPC.missing)
 def modify_vpc_attribute(call: Call) -> dict[str, Any]:
-    """Accept attribute values that equal the current ones; reject all others."""
+    """Accept attribute values that equal the current values, and reject all others."""
     vpc_to_change(call, call.arguments["VpcId"], "update_network")
     if not call.arguments.keys() & ATTRIBUTES.keys():
         raise errors.missing_parameter("EnableDnsSupport")
