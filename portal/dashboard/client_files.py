@@ -25,7 +25,7 @@ _LEFT_OVER = (
     *("OS_TENANT_ID", "OS_TENANT_NAME", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_SYSTEM_SCOPE"),
     *("OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_NAME", "OS_APPLICATION_CREDENTIAL_SECRET"),
 )
-"""Variables of another sign-in that would conflict with these."""
+"""Environment variables that another sign-in may have set, and that would conflict with the variables in ``openrc``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,8 @@ def _reach(instance_id: str, context: RequestContext) -> str:
 def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
     """Render the rows oldest first, so that each new row is inserted before the others.
 
-    Rows without a name changed only through related resources and are never new. Rows that were deleted, or no longer
-    match the list's filter (``narrowed``, a query), are removed.
+    A row without a name has changed only because a related resource has changed; such a row is never new. Rows that
+    were deleted, or that no longer match the list's filter (``narrowed``, a query string), are removed.
     """
     changed = _changed_instances(events)
     if not changed or not policy.allows(context, "os_compute_api:servers:detail"):

@@ -9,7 +9,7 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A navigation entry; ``keys`` is its shortcut, with ``-`` for a blank."""
+    """A navigation entry; ``keys`` is its keyboard shortcut, in which ``-`` stands for a blank."""
 
     section: str
     label: str
@@ -26,11 +26,11 @@ class Entry:
 
 EVERYWHERE = ("project", "domain", "system")
 OUTSIDE_ON_PHONE = frozenset({"projects", "users", "groups"})
-"""Sections of the tab bar on phones outside projects."""
+"""Sections that the tab bar on phones shows if the token is not for a project."""
 
 
 def _people(section: str, icon: str, keys: str, scopes: tuple[str, ...] = EVERYWHERE) -> Entry:
-    """Return the entry of a list of Identity."""
+    """Return the entry of a list of Identity records."""
     rule = f"identity:list_{section}"
     return Entry(
         section, section.capitalize(), f"dashboard:{section}", icon, keys, "Identity", rule=rule, scopes=scopes

@@ -154,7 +154,7 @@ class Page(View):
         return {}
 
     def allows(self, rule: str, target: Mapping[str, object] | None = None) -> bool:
-        """Whether the policy allows this; used to show buttons."""
+        """Whether the policy allows the rule for the target; used to decide which buttons are shown."""
         return policy.allows(self.context, rule, target)
 
     def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
@@ -179,7 +179,7 @@ class Page(View):
         return self.page("dashboard/refused.html", {"message": plain(error.message)}, status=403)
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Show the error on the page of the action; pages with a form show it there instead."""
+        """Redirect to the page that ``back`` returns, with the error. FormPage shows errors in its form instead."""
         return self.go(self.back(), said=plain(error.message), level=messages.ERROR)
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:

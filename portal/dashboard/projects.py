@@ -12,7 +12,7 @@ from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import Entries
 
 FEW = 8
-"""Up to this number, projects are listed; beyond it there is a search."""
+"""Maximum number of projects that the switch lists; if there are more, it has a search instead."""
 SHOWN = 50
 """Maximum number of search results."""
 OWN_PAGES = (
@@ -60,7 +60,9 @@ class ProjectSwitch:
 
 
 def switch_for(context: RequestContext, entries: Entries, place: str, *, text: str | None = None) -> ProjectSwitch:
-    """Return the switch; with ``text`` the projects whose name or domain contains it, otherwise all if they are few."""
+    """Return the switch. With ``text`` it has the projects whose name or domain contains the text, otherwise all
+    projects if they are few.
+    """
     projects = entries.projects
     several = len({project.domain_id for project in projects}) > 1
     current = next((project for project in projects if project.id == context.project_id), None)

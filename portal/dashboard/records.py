@@ -24,7 +24,7 @@ Crumbs = Iterable[tuple[str, str]]
 
 
 class RecordsPage(Page):
-    """Base of these pages."""
+    """Base of the pages of networking and volumes."""
 
     def crumbs(self) -> Crumbs:
         """Return the parent pages below the list."""
@@ -56,10 +56,10 @@ class RecordPage(RecordsPage, Generic[Record]):
 
     record: Record
     page_name: ClassVar[str] = ""
-    """The URL name of the record's page, where errors are shown; without one that is ``back_to``."""
+    """The URL name of the record's page, on which errors are shown. If it is empty, errors are shown on ``back_to``."""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the record, which must be visible to this project; NotFoundError."""
+        """Find the record, which must be visible to this project. Raises NotFoundError."""
         self.record = self.look_up(kwargs["identity"])
         return owners_of(self.record)
 
@@ -84,12 +84,12 @@ class DetailPage(RecordPage[Record]):
         return self.page(self.template, {"live_since": since, **parts})
 
     def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
-        """Return the context; ``number``: page of its long table, if any."""
+        """Return the context; ``number`` is the page of the record's long table, if it has one."""
         raise NotImplementedError
 
 
 class QuestionPage(RecordPage[Record]):
-    """Base of actions with a confirmation; ``{name}`` in its texts is the record's name."""
+    """Base of the pages that run an action after confirmation; ``{name}`` in the texts stands for the record's name."""
 
     question: ClassVar[str] = "Delete {name}?"
     consequence: ClassVar[str] = ""
@@ -117,7 +117,7 @@ class QuestionPage(RecordPage[Record]):
         raise NotImplementedError
 
     def leave_for(self) -> str:
-        """Return the page to redirect to: the list after a deletion."""
+        """Return the page to redirect to; after a deletion this is the list."""
         return self.back_to
 
 
@@ -165,7 +165,7 @@ def owners_of(record: Any) -> dict[str, object]:
 
 
 def may(context: RequestContext, rule: str, record: Any) -> bool:
-    """Whether the policy allows this on a record."""
+    """Whether the policy allows the rule for the record."""
     return policy.allows(context, rule, owners_of(record))
 
 
@@ -174,6 +174,6 @@ def name_of(record: Any) -> str:
 
 
 def instance_names(context: RequestContext, ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID, str]:
-    """Return the names of those of the project's instances with these ids; no query without ids."""
+    """Return the names of the project's instances with these ids. Without ids, no query is sent."""
     known = {key for key in ids if key}
     return {row.id: row.name for row in compute.instances_for(context, ids=known)} if known else {}

@@ -104,7 +104,9 @@ def task_word(task_state: str | None) -> str:
 
 
 def instance_status(api_status: str, task_state: str | None) -> Status:
-    """Return the label of an instance's status; a task of a settled instance takes precedence."""
+    """Return the label of an instance's status. If the status itself shows no operation, the label of a running task is
+    returned instead.
+    """
     usual = INSTANCE_STATUS.get(api_status, UNKNOWN)
     if not task_state or usual.tone == "busy" or api_status == "DELETED":
         return usual
@@ -113,7 +115,7 @@ def instance_status(api_status: str, task_state: str | None) -> Status:
 
 
 SILENT = Status("Unknown", "warn", "question-circle-fill")
-"""A server whose host is down, so that its state is unknown (``UNKNOWN`` in Nova's ``host_status``)."""
+"""The status of a server whose host is down, so that its state is unknown (``UNKNOWN`` in Nova's ``host_status``)."""
 
 
 def server_status(instance: Instance, now: datetime) -> Status:

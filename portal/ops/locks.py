@@ -1,4 +1,4 @@
-"""Whether a command can lift a lock, depending on where wrong passwords are counted."""
+"""Whether a command can lift a lock: only if all processes share the counts of wrong passwords."""
 
 from django.conf import settings
 
@@ -12,5 +12,5 @@ ELSEWHERE = (
 
 
 def are_shared() -> bool:
-    """Whether all processes of the cloud share the counts."""
+    """Whether all processes of the cloud share the counts of wrong passwords."""
     return "LocMem" not in str(settings.CACHES[CACHE]["BACKEND"])

@@ -75,7 +75,9 @@ def add_password_options(parser: ArgumentParser, *, required: bool) -> None:
 
 
 def password(options: dict[str, Any]) -> str | None:
-    """Return the password by the options, or None without any."""
+    """Return the password: a generated one, or the one on standard input; None if no option requests either. Raises
+    CommandError.
+    """
     if options["generate"]:
         return new_password()
     if not options["password_stdin"]:

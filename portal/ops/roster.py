@@ -26,7 +26,7 @@ from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
 
 HASHING = 4
-"""Number of threads."""
+"""Number of threads that hash passwords."""
 
 Key = tuple[str, str]
 """Domain id and name."""
@@ -113,7 +113,7 @@ class Plan:
         return self._domains[row.domain or DOMAIN].id, name
 
     def _told(self, key: Key) -> str:
-        """The name, with its domain unless that is the default one."""
+        """The name; with the domain's name, unless it is the default domain."""
         return key[1] if key[0] == DOMAIN else f"{key[1]} (domain {self._domains[key[0]].name})"
 
     def _step(self, line: int, words: str, run: Callable[[], object]) -> None:

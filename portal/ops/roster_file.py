@@ -57,7 +57,7 @@ class Problems(list[tuple[int, str]]):
         self.append((line, sentence))
 
     def check(self, line: int, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function and add its InvalidInputError."""
+        """Call the function; add its InvalidInputError, if it raises one, with the line."""
         try:
             function(*arguments)
         except InvalidInputError as error:
@@ -116,7 +116,7 @@ def _records(text: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
-    """Return the meaning of each column: a field of Row, or ``quota_`` and a name."""
+    """Return what each column contains: the name of a field of Row, or ``quota_`` with the name of a quota."""
     columns = []
     for cell in header:
         name = cell.strip().lower()

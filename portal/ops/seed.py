@@ -1,4 +1,4 @@
-"""Seeds an empty cloud with the records for a first launch; existing ones are unchanged."""
+"""Seeds an empty cloud with the records for a first launch; existing records are unchanged."""
 
 import hashlib
 import ipaddress
@@ -36,7 +36,9 @@ from provisioning.volumes.services.types import ensure_default_type
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits
-"""Other characters, such as a leading hyphen, could be mistaken for an option on a command line."""
+"""Characters of generated passwords. Other characters, such as a leading hyphen, could be mistaken for an option on a
+command line.
+"""
 PASSWORD_LENGTH = 16
 ROLES = {
     "admin": "Operates the cloud.",

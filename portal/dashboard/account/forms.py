@@ -14,7 +14,7 @@ DEFAULT_DOMAIN = "Default"
 
 
 class PersonForm(Form):
-    """Base: the name and domain of a user; ``proof`` is the field of the current password."""
+    """Base of the forms: user name and domain of a user; ``proof`` is the field of the current password."""
 
     notes = {"domain": ""}
     proof: ClassVar[str]
@@ -39,11 +39,13 @@ class PersonForm(Form):
 
     @property
     def names_domain(self) -> bool:
-        """Whether the domain is shown: it is not the default one, or it may be the error."""
+        """Whether the field for the domain is shown: the domain is not the default one, or the form has an error, which
+        the domain may have caused.
+        """
         return bool(self.errors) or self["domain"].value() not in {"", DEFAULT_DOMAIN}
 
     def refuse(self, error: NovellaError) -> None:
-        """Mark the password field as described by the error, if the error has no field."""
+        """Show the error; an error without a field is connected to the password field with ``aria-describedby``."""
         super().refuse(error)
         if self.non_field_errors():
             self.fields[self.proof].widget.attrs["aria-describedby"] = "form_error"

@@ -71,7 +71,7 @@ class SignOut(View):
 
 
 class SwitchScope(View):
-    """Base: changes the scope of the session."""
+    """Base of the views that change the scope of the session."""
 
     http_method_names = ["post"]
 
@@ -90,7 +90,7 @@ class SwitchScope(View):
         return redirect(place)
 
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
-        """Rescope the token of the session; ForbiddenError, NotAuthenticatedError."""
+        """Rescope the token of the session. Raises ForbiddenError, NotAuthenticatedError."""
         raise NotImplementedError
 
     def said(self, context: RequestContext) -> str:
@@ -99,7 +99,7 @@ class SwitchScope(View):
 
 
 class SwitchProject(SwitchScope):
-    """Changes to another project."""
+    """Changes the scope of the session to another project."""
 
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_project(request, wanted["project_id"].hex)
@@ -109,7 +109,7 @@ class SwitchProject(SwitchScope):
 
 
 class SwitchDomain(SwitchScope):
-    """Changes to a domain itself."""
+    """Changes the scope of the session to a domain."""
 
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_domain(request, wanted["domain_id"])
@@ -120,7 +120,7 @@ class SwitchDomain(SwitchScope):
 
 
 class SwitchToSystem(SwitchScope):
-    """Changes to the whole system."""
+    """Changes the scope of the session to the system."""
 
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_to_system(request)
@@ -130,13 +130,13 @@ class SwitchToSystem(SwitchScope):
 
 
 class ProjectSearch(Page):
-    """Search of the project switch."""
+    """Search of the scope switch for projects."""
 
     everywhere = True
     http_method_names = ["get"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the projects whose names contain the text, as the switch's list."""
+        """Show the projects whose names contain the text, in the list of the scope switch."""
         text = request.GET.get("q", "")[:LONGEST_SEARCH]
         found = projects.switch_for(self.context, self.entries(), "", text=text)
         return self.part("dashboard/_projects.html", {"switch": found})

@@ -23,7 +23,7 @@ DELETE = "identity:ec2_delete_credential"
 
 
 class Ec2Page(Page):
-    """Base of these pages; the policy target is the user."""
+    """Base of the pages of EC2 credentials; the policy target is the signed-in user."""
 
     section = "api_access"
     back_to = LIST
@@ -36,7 +36,7 @@ class Ec2Page(Page):
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
     def record(self, credential_id: str) -> Credential:
-        """Return an EC2 credential of the user in this project; NotFoundError."""
+        """Return an EC2 credential of the user in this project. Raises NotFoundError."""
         found = existing_credential(self.context, credential_id)
         if found.type != EC2 or found.project_id != self.context.project_id:
             raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")

@@ -15,7 +15,8 @@ PROFILE = CLOUD
 """The profile's name in the files."""
 _NO_REGION = re.compile(r"[^A-Za-z0-9-]+")
 _LEFT_OVER = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_REGION")
-"""Variables of another sign-in that would conflict with these."""
+"""Environment variables that another sign-in may have set, and that would conflict with the variables in ``ec2rc.sh``.
+"""
 _PROGRAM = f"""\
 import boto3
 

@@ -99,7 +99,7 @@ class CredentialForm(Form):
 
 
 def _moment(text: str) -> datetime:
-    """Read a time in UTC; ValueError if it is malformed or has a time zone."""
+    """Read a time in UTC. Raises ValueError if it is malformed or has a time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(text)

@@ -18,13 +18,17 @@ LONGEST_SEARCH = 255
 
 
 class IdentityPage(Page):
-    """Base of these pages. They exist in a project, in a domain, which sees only itself, and on the system."""
+    """Base of the identity pages. They exist with a token for a project, for the system, or for a domain; with a token
+    for a domain they show only this domain.
+    """
 
     everywhere = True
 
     @property
     def within(self) -> str:
-        """The id of the domain that everything is limited to, which is that of the token; empty without one."""
+        """The id of the domain that the page is limited to, which is the domain of the token; empty for a token without
+        a domain.
+        """
         return self.context.domain_id or ""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
@@ -37,9 +41,10 @@ class IdentityPage(Page):
 
 
 class OnePage(IdentityPage, Generic[Record]):
-    """Base of the pages of one record of a ``kind``, by its id; ``has_page``: it has a page of its own.
+    """Base of the pages of one record of a ``kind``, by its id; ``has_page``: whether such records have a page of their
+    own.
 
-    Refusals of services are shown on the page of the action.
+    Errors of services are shown on the record's page, or on the list without one.
     """
 
     kind: ClassVar[str]
@@ -48,16 +53,16 @@ class OnePage(IdentityPage, Generic[Record]):
     _found: Record | None = None
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the record; for a missing one the rule is checked first, so that only permitted callers learn that it is
-        missing.
+        """Find the record and return its policy target. The policy is checked before a missing record is reported, so
+        that only callers whom the rule allows learn that it is missing.
         """
         self._found = by_id(self.model, kwargs[f"{self.kind}_id"])
         return target_of(self._found)
 
     @property
     def record(self) -> Record:
-        """The record; NotFoundError without one, and ForbiddenError for changes of a user or group with more rights
-        than the caller.
+        """The record. Raises NotFoundError if it does not exist, and ForbiddenError for changes of a user or group that
+        has more rights than the caller.
         """
         found = self._found
         if found is None:
@@ -73,7 +78,7 @@ class OnePage(IdentityPage, Generic[Record]):
         return super().forbidden(error)
 
     def back(self) -> str:
-        """Return the page of the record, or the list if it has none."""
+        """Return the page of the record, or the list if such records have no page."""
         if self._found is not None and self.has_page:
             return reverse(f"dashboard:{self.kind}_page", args=[self._found.pk])
         return reverse(f"dashboard:{self.kind}s")
@@ -104,7 +109,9 @@ class GroupPage(OnePage[Group]):
 
 
 class RolePage(OnePage[Role]):
-    """Base of the pages of one role; for a role of a domain ``domain_rule`` is checked instead."""
+    """Base of the pages of one role; for a role that belongs to a domain, ``domain_rule`` is checked instead of
+    ``rule``.
+    """
 
     section = "roles"
     kind = "role"

@@ -24,9 +24,10 @@ PASSWORDS = (
 
 
 class RecordForm(Form):
-    """Name and description of a record; ``domains``: the choices for a new one, None for no choice.
+    """Name and description of a record. ``domains`` are the choices for a new record; with None the form has no field
+    for the domain.
 
-    ``within``: only this domain can be chosen.
+    ``within``: if set, only this domain is valid.
     """
 
     name = forms.CharField(max_length=64)
@@ -52,12 +53,12 @@ class RecordForm(Form):
             self.offer("domain", [(each.id, each.name) for each in domains])
 
     def clean_domain(self) -> Domain | None:
-        """Return the chosen domain, by default the initial one."""
+        """Return the chosen domain, by default the initial one. Raises ValidationError."""
         return existing_domain(self.cleaned_data["domain"] or self.initial["domain"], within=self.within)
 
 
 class RoleForm(RecordForm):
-    """A global role, or one of a domain."""
+    """A role, global or of a domain."""
 
     name = forms.CharField(max_length=255)
     field_order = ("name", "description", "domain")
@@ -104,7 +105,7 @@ class ProjectForm(RecordForm):
 
 
 class PasswordForm(Form):
-    """A generated or typed password; ``password`` has either."""
+    """The choice between a generated and a typed password; after validation ``password`` has the chosen one."""
 
     how = forms.ChoiceField(
         label="Password", choices=PASSWORDS, initial="make", required=False, widget=forms.RadioSelect
@@ -147,7 +148,7 @@ class UserForm(RecordForm):
     field_order = ("name", "domain", "email", "description", "how", "password", "project", "role")
 
     def __init__(self, data: QueryDict | None, *, own_domain: Domain | None = None, **given: Any) -> None:
-        """``own_domain``: that of the edited user."""
+        """``own_domain``: the domain of the user to edit."""
         super().__init__(data, **given)
         self.own_domain = own_domain
 
@@ -173,7 +174,7 @@ class NewUserForm(UserForm, PasswordForm):
         self.offer("role", [(role.name, role.name) for role in roles])
 
     def clean(self) -> dict[str, Any]:
-        """Find the role by name, also one that is not offered; without a project no role is needed."""
+        """Find the role by name, also if it was not among the choices. Without a default project it is ignored."""
         typed = super().clean()
         chosen = typed.get("role")
         found = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
@@ -182,7 +183,7 @@ class NewUserForm(UserForm, PasswordForm):
 
 
 class RolesForm(Form):
-    """Checkboxes of roles; ``required``: at least one."""
+    """Checkboxes of roles; ``required``: whether at least one must be selected."""
 
     focuses = False
 
@@ -219,7 +220,7 @@ class GrantForm(RolesForm):
 
 
 class DomainGrantForm(GrantForm):
-    """Roles on a domain itself, and roles inherited by all its projects; at least one."""
+    """Roles on a domain, and roles inherited by all its projects; at least one must be selected."""
 
     handed_down = OfferedListField(label="On every project in it", required=False)
 
@@ -254,7 +255,7 @@ class DomainGrantForm(GrantForm):
 
 
 class MemberForm(GrantForm):
-    """A user or group, and its roles on a target; ``within``: only of this domain."""
+    """A user or group, and its roles on a target; ``within``: if set, only users and groups of this domain count."""
 
     who = OfferedField(error_messages={"required": "Choose a user or a group."})
     field_order = ("who", "roles", "handed_down")
@@ -293,7 +294,7 @@ class DomainMemberForm(MemberForm, DomainGrantForm):
 
 
 class SystemGrantForm(GrantForm):
-    """Roles on the system, without their descriptions, which are about projects."""
+    """Roles on the system. Their descriptions are omitted, because these are about projects."""
 
     def role_label(self, role: Role) -> ChoiceLabel:
         return ChoiceLabel(role.name)
@@ -304,7 +305,7 @@ class SystemMemberForm(MemberForm, SystemGrantForm):
 
 
 class RoleGiveForm(GrantForm):
-    """A project, and the roles of a user or group on it; ``within``: only in this domain."""
+    """A project, and the roles of a user or group on it; ``within``: if set, only projects of this domain are valid."""
 
     project = OfferedField(label="Where", error_messages={"required": "Choose a project."})
     field_order = ("project", "roles")
@@ -326,7 +327,7 @@ class RoleGiveForm(GrantForm):
 
 
 class GroupUserForm(Form):
-    """A user to add to a group; ``within``: only of this domain."""
+    """A user to add to a group; ``within``: if set, only users of this domain are valid."""
 
     focuses = False
 
@@ -360,7 +361,7 @@ def project_label(project: Project) -> ChoiceLabel:
 
 
 def existing_domain(key: str, *, within: str = "") -> Domain:
-    """Return the domain with this id; ValidationError if it does not exist or is not ``within``."""
+    """Return the domain with this id. Raises ValidationError if it does not exist, or is not ``within`` (if set)."""
     found = by_id(Domain, key)
     if found is None or (within and found.id != within):
         raise ValidationError("There is no such domain.")
@@ -368,9 +369,9 @@ def existing_domain(key: str, *, within: str = "") -> Domain:
 
 
 def find_project(form: Form, field: str, domain: Domain | None, *, within: str = "") -> dict[str, Any]:
-    """Replace the text of a field, a project's id or name in the domain, by the project; None if empty.
+    """Replace the text of a field (a project's id, or its name in ``domain``) by the project, an empty text by None.
 
-    ``within``: only projects of this domain are found.
+    ``within``: if set, only projects of this domain are found.
     """
     typed = form.cleaned_data
     text = typed.get(field)

@@ -59,7 +59,7 @@ class RecordFormPage(FormPage, IdentityPage):
         return super().post(request)
 
     def changed(self) -> Project | User | Group | Role | Domain | None:
-        """Return the record to update, None for a new one; errors as in ``OnePage.record``."""
+        """Return the record to update, None for a new one; raises the errors of ``OnePage.record``."""
         return self.record if isinstance(self, OnePage) else None
 
     def further(self) -> dict[str, Any]:

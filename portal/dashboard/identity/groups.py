@@ -150,7 +150,7 @@ class GroupUserRemove(GroupPage):
         return self.go(self.back(), said=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
 
     def _user(self, user_id: uuid.UUID) -> User:
-        """Return the user; NotFoundError without one, or if it is not in the token's domain."""
+        """Return the user. Raises NotFoundError if the user does not exist, or is not in the token's domain."""
         found = existing(User, user_id)
         if self.within and found.domain_id != self.within:
             raise NotFoundError("There is no such user.")

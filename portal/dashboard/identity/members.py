@@ -46,7 +46,7 @@ Kind = TypeVar("Kind", bound=GrantForm)
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A row of the members table; an address is empty if the caller may not use it."""
+    """A row of the table of members; an action that the caller may not run has an empty address."""
 
     member: members.Member
     page: str
@@ -119,14 +119,14 @@ class MemberPage(PlacePage):
 
     @property
     def actor(self) -> User | Group:
-        """The user or group; NotFoundError without one, or if it is not in the token's domain."""
+        """The user or group. Raises NotFoundError if it does not exist, or if it is not in the token's domain."""
         found = existing_actor(self.actor_kind, self.actor_id)
         if self.within and found.domain_id != self.within:
             raise NotFoundError(f"There is no such {self.actor_kind}.")
         return found
 
     def back(self) -> str:
-        """Return to the originating page: that of the target, or of the member."""
+        """Return the page from which the user came: the page of the target, or of the member."""
         if self.from_actor:
             return reverse(f"dashboard:{self.actor_kind}_page", args=[self.actor_id])
         return places.page_of(self.place)
@@ -175,8 +175,8 @@ class MemberRoles(FormPage, MemberPage):
 
 
 class MemberRemove(MemberPage):
-    """Asks for confirmation, and revokes a member's roles on the target, including those that a domain's projects
-    inherit.
+    """Asks for confirmation, and revokes all roles of a member on the target, including roles that the projects of a
+    domain inherit.
     """
 
     rule = REVOKE
@@ -247,8 +247,8 @@ class RoleGive(FormPage, IdentityPage):
     kind = ""
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the actor; for a missing one the rule is checked first, so that only permitted callers learn that it is
-        missing.
+        """Find the user or group and return its policy target. The policy is checked before a missing user or group is
+        reported, so that only callers whom the rule allows learn that it is missing.
         """
         self.section = f"{self.kind}s"
         self.actor_id = uuid.UUID(str(kwargs[f"{self.kind}_id"]))
@@ -260,7 +260,7 @@ class RoleGive(FormPage, IdentityPage):
 
     @property
     def actor(self) -> User | Group:
-        """The user or group; NotFoundError without one."""
+        """The user or group. Raises NotFoundError if it does not exist."""
         return existing_actor(self.kind, self.actor_id)
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -289,7 +289,7 @@ class RoleGive(FormPage, IdentityPage):
 
 
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
-    """Return the user or group with this id; NotFoundError without one."""
+    """Return the user or group with this id. Raises NotFoundError if it does not exist."""
     return existing(Group, actor_id) if kind == "group" else existing(User, actor_id)
 
 

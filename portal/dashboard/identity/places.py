@@ -21,18 +21,20 @@ WHOLE_CLOUD = "the whole cloud"
 
 
 class PlacePage(IdentityPage):
-    """Base of the pages about members of a target; ``rule`` checks whether the caller may assign any role."""
+    """Base of the pages about members of a target. ``rule`` is checked for the role ``reader``, to learn whether the
+    caller may assign any role.
+    """
 
     rule = GRANT
     kind: ClassVar[str]
 
     @property
     def place(self) -> Place:
-        """The target; NotFoundError without one."""
+        """The target. Raises NotFoundError if it does not exist."""
         raise NotImplementedError
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the policy target for the least role, and an actor in the target's domain."""
+        """Return the policy target for the assignment of the role ``reader`` to an actor in the target's domain."""
         target = super().target(**kwargs)
         return {**target, **least_grant(target.get("domain_id"))}
 
@@ -92,8 +94,8 @@ def domain_of(place: Place) -> str | None:
 
 
 def least_grant(domain_id: object) -> dict[str, object]:
-    """Return the policy target for a grant of the least role, which every caller who may assign any role may assign in
-    this domain.
+    """Return the policy target for a grant of the role ``reader``: a caller who may assign any role in this domain may
+    assign this one.
     """
     return {"actor_domain_id": domain_id, "role_domain_id": None, "target.role.name": "reader", "beyond_domains": False}
 
@@ -105,7 +107,9 @@ def may_grant(page: Page, rule: str, place: Place, *, kind: str = "user") -> boo
 
 
 def offered_roles(page: Page, place: Place, held: Iterable[Role] = ()) -> list[Role]:
-    """Return the global roles that the caller may assign on the target, and those already assigned, by name."""
+    """Return the global roles that the caller may assign on the target, and the roles that are already assigned
+    (``held``), by name.
+    """
     kept = {role.id for role in held}
     offered = {role.id for role in offered_in(page, domain_of(place), _rule(GRANT, place, "user"))}
     return [role for role in dashboard_lists.roles_to_choose() if role.id in offered | kept]
@@ -132,5 +136,5 @@ def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles
 
 
 def _rule(rule: str, place: Place, kind: str) -> str:
-    """Return the rule for grants on a project or a domain, or the one for the system."""
+    """Return the rule for grants on a project or a domain, or the rule for grants on the system."""
     return _ON_SYSTEM[rule].format(kind) if isinstance(place, str) else rule

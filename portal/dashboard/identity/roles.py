@@ -21,7 +21,7 @@ from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 _LEAST = {"role_domain_id": None, "beyond_domains": False}
-"""Attributes of a role that every caller who may create implications may imply."""
+"""Policy attributes of an implied role that every caller may choose who may choose any implied role."""
 
 
 def _of(domain_id: str | None, verb: str) -> str:
@@ -30,7 +30,7 @@ def _of(domain_id: str | None, verb: str) -> str:
 
 
 class RoleList(ListPage):
-    """The list of roles; in a domain the global ones and its own."""
+    """The list of roles; with a token for a domain, the global roles and the roles of this domain."""
 
     section = "roles"
     kind = "role"
@@ -97,7 +97,9 @@ class RoleImplications(FormPage, RolePage):
     template = "dashboard/identity/role_implications.html"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the policy target for the least role that may be implied."""
+        """Return the policy target with the attributes of ``_LEAST``, to learn whether the caller may choose any
+        implied role.
+        """
         return {**super().target(**kwargs), **_LEAST}
 
     def form(self, data: QueryDict | None = None) -> Form:

@@ -54,7 +54,7 @@ OPEN = "Default"
 
 
 class HardwareForm(Form):
-    """One choice for each property; the host chooses the values of empty ones."""
+    """The form with a choice for each property; the host chooses the value of a property without a choice."""
 
     focuses = False
 
@@ -65,7 +65,7 @@ class HardwareForm(Form):
             self.offer(wanted.image, _choices(wanted, image))
 
     def said(self, error: NovellaError) -> str:
-        """Replace names of properties in errors by the labels of the page."""
+        """Replace names of properties in an error by the labels of the page."""
         reason = error.message.partition(": ")[2] or error.message
         for label, wanted in _ALL.items():
             reason = reason.replace(wanted.image, label)
@@ -103,7 +103,7 @@ _PROPERTIES = [wanted.image for wanted in _ALL.values()]
 
 
 def _choices(wanted: Property, image: Image) -> list[tuple[str, str]]:
-    """Return the values that hosts support, and an unsupported one that the image has."""
+    """Return the values that hosts support, and the image's current value even if hosts do not support it."""
     values = ("yes", "no") if wanted.kind == "switch" else wanted.values
     has = str(image.properties.get(wanted.image) or "")
     nothing = f"As found: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN

@@ -68,7 +68,7 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
 
 
 def _import(image: Image, task: ImageTask | None) -> Row:
-    """Return the progress of an import, or the error of the last one."""
+    """Return the progress of a running import, or the error of a failed one."""
     percent, reason = None, ""
     if task is not None and image.status == Image.Status.IMPORTING:
         percent = 100 * task.done // task.total if task.total else 0
@@ -88,7 +88,7 @@ def _upload(context: RequestContext, image: Image) -> Row:
 
 
 def said_of(row: Row) -> str:
-    """Return the message when an import ends."""
+    """Return the message at the end of an import."""
     image: Image = row["image"]
     name = image.name or str(image.id)
     if image.status == Image.Status.ACTIVE:

@@ -62,7 +62,7 @@ class ImageUnshare(ImagePage):
 
 
 class ImageAnswer(ImagePage):
-    """Asks for confirmation, and sets the project's answer to an image that is shared with it."""
+    """Asks for confirmation, and accepts or rejects an image that another project shares with this project."""
 
     rule = "modify_member"
     status = ImageMember.Status.ACCEPTED

@@ -35,7 +35,8 @@ from provisioning.images.models import Image, ImageMember
 PAGE_SIZE = 100
 WEB_DOWNLOAD = "web-download"
 COMPARED = 1024
-"""Bytes before the resume position, which the browser compares to check that it is the same file."""
+"""Number of bytes before the resume position that the browser compares, to check that the chosen file is the same file.
+"""
 LONGEST_NUMBER = 18
 
 
@@ -151,7 +152,7 @@ class ImageData(ImagePage):
         return JsonResponse({"offset": arrived, "size": image.size, "end": end})
 
     def put(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Add a part; after the last one the whole is inspected. If the data is rejected, the record is deleted."""
+        """Add a part. After the last part the complete image is inspected; if it is rejected, the record is deleted."""
         offset = request.headers.get("Upload-Offset", "")
         if not (offset.isascii() and offset.isdigit() and len(offset) <= LONGEST_NUMBER):
             raise InvalidInputError("Upload-Offset must be a whole number of bytes.")

@@ -14,7 +14,7 @@ from provisioning.compute.states import TaskState, VmState
 
 
 def action_named(name: str) -> tuple[ServerAction[Any], Button]:
-    """Return the action whose button has this name, and the button; Http404."""
+    """Return the action whose button has this name, and the button. Raises Http404."""
     for action in with_buttons():
         if action.button is not None and action.button.name == name:
             return action, action.button
@@ -29,8 +29,8 @@ def kept_to_be_restored(instance: Instance) -> bool:
 def begin(context: RequestContext, action: ServerAction[Any], instance: Instance, *, force: bool = False) -> None:
     """Start an action; raises the errors of the action.
 
-    ``force``: the user has confirmed the permanent deletion of a soft-deleted instance. Without it a soft-deleted
-    instance is left as it is, as the form may have been sent twice.
+    ``force``: the user has confirmed the permanent deletion of a soft-deleted instance. Without it, deletion of a
+    soft-deleted instance has no effect, as the form may have been sent twice.
     """
     if action.key != "delete":
         action.begin(context, instance.id)

@@ -29,10 +29,10 @@ NOT_HERE = "It was deleted, or is not in this project."
 
 
 class InstancesBulk(InstancePage):
-    """An action on the selected instances, or on all that match the list's filter (``?every=1``).
+    """An action on the selected instances, or on all instances that match the list's filter (``?every=1``).
 
-    The page's script sends the form in parts, each with a JSON response, in the background; without scripts one request
-    processes all.
+    The page's script sends the form in parts in the background, and each part gets a JSON response. Without scripts,
+    one request processes all instances.
     """
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,9 @@ class InstancesBulk(InstancePage):
         return self.action.key == "delete"
 
     def _begin(self, ids: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-        """Return the names of the started instances, and the others with their errors."""
+        """Return the names of the instances on which the action was started, and the names of all others with the
+        reason of the refusal.
+        """
         done, refused = [], []
         here = str(self.context.project_id)
         elsewhere = self.request.POST.get("project", here) != here
@@ -133,7 +135,9 @@ class InstancesBulk(InstancePage):
         return asked if asked and timezone.is_aware(asked) else None
 
     def _was_begun(self, instance: Instance) -> bool:
-        """Whether a retried action was already started since the confirmation."""
+        """Whether the script repeats a request that has already started the action on the instance since the
+        confirmation.
+        """
         if self._again is None:
             return False
         since = compute.actions_for(self.context, instance.id, limit=1)

@@ -6,7 +6,7 @@ from provisioning.compute.actions.registry import with_buttons
 from provisioning.identity import policy
 
 BULK = ("start", "stop", "reboot", "delete")
-"""Names of their buttons."""
+"""Names of the buttons of these actions."""
 MOST = 1000
 """Maximum number of instances in one request."""
 

@@ -21,7 +21,7 @@ LOGIN = "os_admin_user"
 
 
 LONGEST_NAME = 64
-"""Longest name used in a command."""
+"""Maximum number of characters of an instance's name in a command; a longer name is replaced by the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Connect:
 
 
 def connect_for(context: RequestContext, instance: Instance, addresses: list[PortAddress]) -> Connect | None:
-    """Return the ssh command for the first floating IP, otherwise the first address; None without an address.
+    """Return the ssh command for the first floating IP, otherwise for the first address; None without an address.
 
-    The login is that of the image, by default ``root``.
+    The login user is specified by the image, by default ``root``.
     """
     if not addresses:
         return None
@@ -54,7 +54,7 @@ def _may_tunnel(context: RequestContext, instance: Instance) -> bool:
 
 
 def _name(instance: Instance) -> str:
-    """Return the name if it is unique and needs no quoting in any shell, otherwise the id."""
+    """Return the instance's name if it is unique and needs no quoting in any shell, otherwise its id."""
     return (
         instance.name
         if len(instance.name) <= LONGEST_NAME

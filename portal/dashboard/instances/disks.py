@@ -120,7 +120,7 @@ class DiskFigures(Page):
     rule = SEES
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the policy target of the server, which must be in this project; NotFoundError."""
+        """Return the policy target of the server, which must be in this project. Raises NotFoundError."""
         instance = compute.instance_for(self.context, kwargs["instance_id"])
         return {"project_id": instance.project_id, "user_id": instance.user_id}
 

@@ -27,13 +27,13 @@ DELETED = ("SOFT_DELETED", "Deleted")
 
 
 def statuses() -> tuple[tuple[str, str], ...]:
-    """Return the statuses to filter by; soft-deleted instances appear only under their own."""
+    """Return the statuses to filter by. Soft-deleted instances are listed only under the status ``SOFT_DELETED``."""
     return (*STATUSES, DELETED) if settings.RECLAIM_INSTANCE_INTERVAL else STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The filter of the list: ``text`` is a part of the name, an address, or its beginning."""
+    """The filter of the list: ``text`` is a part of a name, an address, or the beginning of an address."""
 
     text: str = ""
     status: str = ""
@@ -44,7 +44,7 @@ class Filter:
         return cls(asked.get("q", "").strip()[:255], asked.get("status", ""))
 
     def looked_up(self, context: RequestContext) -> dict[str, Any]:
-        """Return the filters for the selectors; TooManyRequestsError if the caller exceeds the search rate."""
+        """Return the filters for the selectors. Raises TooManyRequestsError if the caller exceeds the search rate."""
         ids = _with_address(context, self.text) if _like_address(self.text) else None
         name = self.text if self.text and ids is None else None
         if name:
@@ -103,7 +103,9 @@ def page_name(wanted: Filter) -> str:
 
 
 def matching(context: RequestContext, ids: Collection[uuid.UUID], narrowed: str) -> list[Instance]:
-    """Return those of the instances that match the list's filter, the query ``narrowed``, oldest first."""
+    """Return those of the instances ``ids`` that match the list's filter, oldest first; ``narrowed`` is the filter as a
+    query string.
+    """
     filters = parse_qs(narrowed, max_num_fields=10)
     text, status = filters.get("q", [""])[0], filters.get("status", [""])[0]
     if _like_address(text):
@@ -120,7 +122,7 @@ def _like_address(text: str) -> bool:
 
 
 def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
-    """Return the ids of the project's instances with this address, or one with this prefix."""
+    """Return the ids of the project's instances with this address, or with an address that begins with the text."""
     try:
         return network.device_ids_at(context, str(addressing.read_address(text)))
     except ValueError:

@@ -94,7 +94,7 @@ def _addresses(source: Source) -> str:
 
 
 def _ways(reach: PortReach) -> list[str]:
-    """Describe the routes by which packets reach the port."""
+    """Describe the paths by which packets reach the port."""
     ways = [f"from the network {bdi(reach.port.network)}"]
     if reach.neighbours:
         ways.append(f"through a router from {wording.listed(reach.neighbours)}")

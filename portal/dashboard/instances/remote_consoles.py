@@ -26,7 +26,9 @@ TYPES = {"vnc": "novnc", "serial": "serial"}
 
 
 class OpenConsole(InstancePage):
-    """Creates a console with its own single-use address; opens its window, or returns the socket to an open one."""
+    """Creates a console, whose address works once. Redirects to its window, or returns the socket's address to a
+    console window that is already open.
+    """
 
     rule = RULE
 
@@ -47,7 +49,7 @@ class OpenConsole(InstancePage):
         return JsonResponse({"message": plain(error.message)})
 
     def back(self) -> str:
-        """Errors are shown on the page of the instance."""
+        """Return the page of the instance, on which errors are shown."""
         return reverse("dashboard:instance", args=[self.kwargs["instance_id"]])
 
 

@@ -33,7 +33,7 @@ class InstanceRow:
     status: Status
     task: str
     silent: bool = False
-    """Whether its host is down."""
+    """Whether the instance's host is down."""
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
@@ -41,7 +41,7 @@ class InstanceRow:
 
     @property
     def step(self) -> compute.Step | None:
-        """The running step, otherwise the first waiting one."""
+        """The running step, or without one the first waiting step."""
         running = (step for step in self.steps if step.state == "running")
         return next(running, None) or next((step for step in self.steps if step.state == "waiting"), None)
 
@@ -104,8 +104,8 @@ def buttons_of(context: RequestContext, instance: Instance) -> tuple[Button, ...
 
 
 def can(instance: Instance, action: ServerAction[Any], *, masters: bool = False) -> bool:
-    """Whether the action can start now; on a locked server only unlock, unless the caller overrides locks
-    (``masters``).
+    """Whether the action can start now. On a locked server only unlocking can start, unless the caller may override
+    locks (``masters``).
     """
     if action.key == "unlock":
         return instance.locked

@@ -14,9 +14,9 @@ from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
 GAP = 0.1
-"""Shortest gap between steps that is drawn, in seconds; shorter ones are transitions."""
+"""Duration in seconds of the shortest gap between steps that is drawn. Shorter gaps are transitions between steps."""
 IN_WORKERS = {"schedule", "claim", "allocate_network", "block_device_mapping", "hand_off"}
-"""Steps executed by workers of the portal; the later ones are executed by the host."""
+"""Steps that workers of the portal execute; the host executes all later steps."""
 NARROWEST = 0.7
 """Minimum width of a bar in percent of the axis, to keep it visible."""
 
@@ -105,7 +105,7 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 
 def _with_gaps(steps: Sequence[Step]) -> list[Step]:
-    """Insert gaps between steps in which nothing ran: waiting for a free worker or host."""
+    """Insert gaps between steps, for the times in which nothing ran because no worker or host was free."""
     found: list[Step] = []
     last: datetime | None = None
     for step in steps:
@@ -128,9 +128,10 @@ def later_actions(
     tunnels: Mapping[int, Mapping[str, str]] | None = None,
     running: Mapping[int, Step] | None = None,
 ) -> list[ActionRow]:
-    """Return the actions after the launch, newest first; running and failed ones are not labelled as done.
+    """Return the actions after the launch, newest first. Running and failed actions are not labelled as done.
 
-    Both by number of the action: ``tunnels`` are details of tunnels, ``running`` the running steps.
+    The keys of both mappings are numbers of actions: ``tunnels`` has the details of tunnels, ``running`` the running
+    steps.
     """
     steps = running or {}
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
@@ -160,7 +161,7 @@ def _progress(step: Step | None) -> wording.Progress | None:
 
 
 def _at_step(step: Step | None) -> str:
-    """Return the label of an action's current step if it is a task of its own, such as writing a volume."""
+    """Return the label of an action's current step if the step is a task with a label, such as writing a volume."""
     return words_of_tasks.get(step.name, "") if step else ""
 
 
@@ -174,7 +175,7 @@ def _led_to(tunnel: Mapping[str, str] | None) -> str:
 
 
 def _fact(step: str, detail: Mapping[str, str]) -> str:
-    """Describe the result of a step; other details are for operators and shown only by the API."""
+    """Describe the result of a step. Other details of the step are for operators; only the API shows them."""
     if step == "fetch_image" and detail.get("cached") == "true":
         return "cached"
     if step == "fetch_image" and detail.get("bytes", "").isdecimal():

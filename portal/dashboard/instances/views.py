@@ -102,7 +102,7 @@ class InstanceAction(InstancePage):
         return self.go(to, said=self.button.said.format(name=bdi(instance.name)))
 
     def back(self) -> str:
-        """Errors are shown on the page of the instance."""
+        """Return the page of the instance, on which errors are shown."""
         return reverse("dashboard:instance", args=[self.instance_id])
 
 

@@ -17,7 +17,7 @@ from provisioning.compute.launch.request import DiskRequest, LaunchRequest, Netw
 from provisioning.compute.models import Instance
 
 FAR_TOO_MANY = 9999
-"""Larger numbers of servers are rejected and drawn as this one."""
+"""A larger number of servers is rejected, and the summary is shown for this number."""
 ADVANCED = {
     "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
 }  # fmt: skip
@@ -123,7 +123,9 @@ class LaunchForm(Form):
         self.add_error(field, sentence)
 
     def clean(self) -> dict[str, Any]:
-        """No image is required to boot from a volume or a snapshot."""
+        """Accept a form without an image if the server boots from a volume or snapshot, and require a size for a new
+        volume.
+        """
         typed = super().clean() or self.cleaned_data
         if typed.get("boot_from"):
             self.errors.pop("image", None)
@@ -133,9 +135,9 @@ class LaunchForm(Form):
         return typed
 
     def clean_user_data(self) -> str:
-        """Reject a broken ``#cloud-config`` unless the user confirms that it is used unchanged.
+        """Reject a malformed ``#cloud-config``, unless the user confirms that it is used unchanged.
 
-        cloud-init ignores all of it, and the guest would have no key.
+        cloud-init ignores a malformed ``#cloud-config`` completely, and the guest would have no key.
         """
         text: str = self.cleaned_data["user_data"]
         as_is = bool(self.data.get("user_data_as_is"))

@@ -26,7 +26,7 @@ from provisioning.network.selectors import uses
 NETWORK_FORM, GROUP_FORM = "new-network-form", "new-group-form"
 OFFERED = {key: each for key, each in TEMPLATES.items() if key not in {OWN, MEMBERS}}
 MADE = "made-in-wizard"
-"""The event that updates the summary."""
+"""The event on which the wizard's page updates the summary."""
 
 
 class NewNetworkForm(RecordForm):
@@ -134,7 +134,7 @@ class Groups(Page):
 
 
 def _answer(page: Page, template: str, values: dict[str, Any]) -> HttpResponse:
-    """Return a part of the wizard; if a resource was created, the summary is updated."""
+    """Return a part of the wizard; after the creation of a resource, also the event that updates the summary."""
     answer = page.part(template, values)
     if values["made"]:
         answer["HX-Trigger-After-Swap"] = MADE

@@ -176,8 +176,8 @@ def group_choices(groups: list[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
 def _choose(context: RequestContext, wizard: Wizard) -> None:
     """Set the defaults of image, key and networks to the user's last choices.
 
-    Without any: the first image and key, and the oldest network, the project's own before shared ones, so that networks
-    created later do not change the default.
+    Without last choices, the defaults are the first image and key, and the oldest network; networks of the project come
+    before shared networks. So a network that is created later does not change the default.
     """
     initial = wizard.form.initial
     again = wizard.form.again
@@ -215,8 +215,8 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
 
 
 def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:
-    """Return the user data if the API would show it to the caller or the caller launched the instance; otherwise None,
-    with a note at the field.
+    """Return the user data of the instance if the API would show it to the caller, or if the caller launched the
+    instance; otherwise None, with a note at the field.
     """
     if not instance.user_data:
         return None

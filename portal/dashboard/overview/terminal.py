@@ -1,4 +1,4 @@
-"""Short instructions for the terminal; the page *API access* has the rest."""
+"""Short instructions for the terminal; the page *API access* has more."""
 
 from dataclasses import dataclass
 

@@ -96,7 +96,7 @@ class Bar:
 
     @property
     def each(self) -> str:
-        """The object of a limit that is not per project; such a limit has no bar."""
+        """The object that a limit is for if it is not per project; such a limit has no bar. Otherwise empty."""
         return OF_EACH.get(self.resource, "")
 
     @property
@@ -110,7 +110,7 @@ class Bar:
 
     @property
     def over(self) -> bool:
-        """Whether usage exceeds the limit, which was lowered since."""
+        """Whether the usage exceeds the limit, because the limit was lowered later."""
         return not self.unlimited and self.used > self.limit
 
     @property

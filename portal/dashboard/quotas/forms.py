@@ -14,7 +14,7 @@ from provisioning.quotas.limits import UNLIMITED
 
 
 class QuotaForm(Form):
-    """Fields ``how-RESOURCE`` and ``limit-RESOURCE``; a resource that is not sent keeps its limit."""
+    """Fields ``how-RESOURCE`` and ``limit-RESOURCE``; a resource that the form does not send keeps its limit."""
 
     focuses = False
 
@@ -27,7 +27,7 @@ class QuotaForm(Form):
         defaults: Mapping[str, int],
         default_label: str,
     ) -> None:
-        """``own``: limits that are set, by resource; ``defaults``: those that apply to the others."""
+        """``own``: the limits that are set, by resource; ``defaults``: the limits of all other resources."""
         super().__init__(data)
         self.resources = resources
         for name in resources:

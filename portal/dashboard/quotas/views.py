@@ -25,7 +25,7 @@ from provisioning.quotas.services.limits import reset_limits, set_limits
 from provisioning.volumes.selectors.offers import type_names
 
 FURTHER_RULES = (("update_quota", NETWORK), ("volume_extension:quotas:update", VOLUME))
-"""Policy rules for the limits of other services than Compute; limits of volume types use the rule of volumes."""
+"""Policy rules for the limits of services other than Compute; the limits of volume types have the rule of volumes."""
 Groups = Mapping[str, list[Bar]]
 
 
@@ -62,15 +62,15 @@ class OneProjectPage(Page):
     _project: Project | None = None
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the project; for a missing one the rule is checked first, so that only permitted callers learn that it
-        is missing.
+        """Find the project and return its policy target. The policy is checked before a missing project is reported, so
+        that only callers whom the rule allows learn that it is missing.
         """
         self._project = by_id(Project, kwargs["project_id"])
         return {"project_id": self._project.id, "domain_id": self._project.domain_id} if self._project else {}
 
     @property
     def project(self) -> Project:
-        """The project; NotFoundError without one."""
+        """The project. Raises NotFoundError if it does not exist."""
         if self._project is None:
             raise NotFoundError("There is no such project.")
         return self._project
@@ -83,7 +83,9 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
     template = "dashboard/quotas/project.html"
 
     def groups(self) -> Groups:
-        """Omit the limits of network and volumes if their policy rules do not allow the caller to set them."""
+        """Return the groups, without the limits of networking and of volumes if their policy rules forbid the caller to
+        set them.
+        """
         closed = {
             name
             for rule, names in FURTHER_RULES
@@ -100,7 +102,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         return QuotaForm(data, resources, own=own, defaults=defaults, default_label="Default")
 
     def save(self, form: Form) -> HttpResponse:
-        """Set the limits; those below the usage are accepted with a warning."""
+        """Set the limits. A limit below the usage is accepted with a warning."""
         project = self.project
         set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
@@ -177,7 +179,7 @@ def _with_types(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def _kind(resource: str) -> str:
-    """Return the resource itself, or ``volumes`` for one of a volume type."""
+    """Return ``volumes`` for a resource of a volume type, and any other resource unchanged."""
     return "volumes" if resource not in DEFAULTS and is_per_type(resource) else resource
 
 

@@ -18,7 +18,7 @@ TABS = (
 
 
 class SettingsPage(Page):
-    """Base: the pages are about the signed-in user, who is also the policy target."""
+    """Base of the pages about the signed-in user, who is also the policy target."""
 
     section = "settings"
     everywhere = True
@@ -27,7 +27,7 @@ class SettingsPage(Page):
         return {"user_id": self.context.user_id}
 
     def may(self, rule: str) -> bool:
-        """Whether the policy allows users to do this to themselves."""
+        """Whether the policy allows the rule to the signed-in user, as owner of the account."""
         return self.allows(rule, self.target())
 
     @cached_property
@@ -39,5 +39,5 @@ class SettingsPage(Page):
         return super().page(template, {"tabs": TABS, "tab": self.own_page, **(context or {})}, status=status)
 
     def back(self) -> str:
-        """Errors are shown on the page itself."""
+        """Return this page, on which errors are shown."""
         return self.own_page or "dashboard:settings"

@@ -16,7 +16,7 @@ BROWSERS = (
     ("Chrome", "Chrome"),
     ("Safari", "Safari"),
 )
-"""Product → name; the first match applies, as browsers also list the products below."""
+"""Product in the User-Agent → name. The first match applies, because browsers also send products of later rows."""
 SYSTEMS = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),

@@ -29,7 +29,7 @@ def _again(sign_in: SignIn) -> str:
 
 
 class SessionPage(SettingsPage):
-    """Base of these pages."""
+    """Base of the pages about the user's sessions."""
 
     own_page = LIST
     rule = END

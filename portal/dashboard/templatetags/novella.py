@@ -17,7 +17,7 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
-    """Render an icon of bootstrap-icons; decorative, as the text next to it has its meaning."""
+    """Render an icon of bootstrap-icons. Screen readers ignore it, because the text next to it has its meaning."""
     return format_html('<i class="bi bi-{}{}" aria-hidden="true"></i>', name, f" {extra}" if extra else "")
 
 

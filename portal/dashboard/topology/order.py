@@ -9,7 +9,7 @@ ROUNDS = 8
 
 
 class Placed(Protocol):
-    """A network."""
+    """A network with its id."""
 
     @property
     def id(self) -> Hashable: ...

@@ -26,9 +26,9 @@ from provisioning.network.selectors.topology import Leg, topology_for
 MOST = 200
 """Maximum number of instances shown."""
 FOLDED = 6
-"""Number of instances with only one, common network from which they are collapsed into one box."""
+"""If more instances than this number are on one network, and on no other network, they are collapsed into one box."""
 TONES = ("bad", "warn", "busy", "ok", "off")
-"""By severity."""
+"""Tones of statuses, most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def _instance(instance: Instance, legs: list[Leg]) -> Shown:
 
 
 def _folded(guests: Sequence[Shown], networks: Sequence[Network], opened: str) -> list[Shown]:
-    """Return the instances, with those of crowded networks collapsed into one box; an expanded network has a box to
-    collapse it.
+    """Return the instances. Instances of crowded networks are collapsed into one box, unless the network is the
+    expanded one (``opened``), which has a box to collapse them again.
     """
     alone: dict[object, list[Shown]] = {}
     for guest in guests:

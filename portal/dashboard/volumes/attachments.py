@@ -69,7 +69,7 @@ class ServerAttach(SheetPage):
     instance: Instance
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Find the instance, which must be visible to this project; NotFoundError."""
+        """Find the instance, which must be visible to this project. Raises NotFoundError."""
         self.instance = compute.instance_for(self.context, kwargs["instance"])
         return {"project_id": self.instance.project_id}
 

@@ -78,7 +78,7 @@ class NewVolumeForm(VolumeNamesForm):
         zones: Iterable[str],
         initial: Mapping[str, Any],
     ) -> None:
-        """``offered``: kind of source → choices; kinds without choices are omitted."""
+        """``offered``: kind of source → choices; a kind without choices is omitted."""
         super().__init__(data, initial={"size": 10, **initial})
         kinds = [EMPTY, *(kind for kind in FIELD_OF if offered.get(kind))]
         self.offer("source", [(kind, SOURCES[kind]) for kind in kinds])
@@ -96,7 +96,7 @@ class NewVolumeForm(VolumeNamesForm):
             del self.fields["availability_zone"]
 
     def clean(self) -> dict[str, Any]:
-        """Keep only the chosen source; without one a size is required."""
+        """Keep only the chosen source; without a source a size is required."""
         typed = super().clean() or self.cleaned_data
         kind = typed.get("source", EMPTY)
         typed["source_id"] = typed.get(kind, "") if kind != EMPTY else ""

@@ -46,7 +46,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return the context of the page of a volume; VolumeNotFoundError."""
+    """Return the context of the page of a volume. Raises VolumeNotFoundError."""
     volume = selectors.volume_for(context, identity)
     names = _names(context, [volume])
     snapshots = selectors.visible_snapshots(context).filter(volume=volume).order_by("-created_at", "-id")
@@ -139,7 +139,7 @@ def _use(context: RequestContext, attachment: Attachment, names: dict[uuid.UUID,
 
 
 def _unnamed(attachment: Attachment) -> str:
-    """Return the label of a consumer of a volume whose name is unknown here."""
+    """Return the label of an attachment whose instance or client has no name here."""
     if HELD_BY in attachment.connector and attachment.instance_id is None:
         return "an instance without a record"
     return "an instance" if attachment.instance_id else "an external client"

@@ -16,7 +16,7 @@ from provisioning.volumes.services import transfers
 
 @method_decorator(never_cache, name="dispatch")
 class TransferCreate(SheetPage, VolumePage):
-    """The form to offer a volume to the holder of a key."""
+    """The form to offer a volume to another project, whose user accepts it with the transfer's key."""
 
     rule = "volume:create_transfer"
     submit = "Offer it"

@@ -81,7 +81,7 @@ FAILED: Mapping[str, str] = {
     messages.RETYPE: "Its type could not be changed",
     messages.MIGRATE: "It could not be moved",
 }
-"""Action of a failure message → its text on pages; the text of others is that of the API."""
+"""Action of a failure message → its text on pages; for all other actions, pages show the API's text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,9 +244,9 @@ def row_action(
 ) -> Callable[[Callable[..., object]], Any]:
     """Build an admin action that runs a function for each selected row, after confirmation if there is a ``question``.
 
-    An error is shown and does not stop the others; ``said`` is followed by the number of successful rows. ``among``:
-    filter of the selected rows. ``choices``: values and labels for a choice in the confirmation, which is passed after
-    the row.
+    An error of one row is shown, and the action continues with the next row. ``said`` is the message at the end, which
+    is followed by the number of successful rows. ``among`` filters the selected rows. ``choices`` returns values and
+    labels for a choice in the confirmation; the chosen value is passed after the row.
     """
 
     def made(do: Callable[..., object]) -> Any:
@@ -284,7 +284,7 @@ def confirmed(
     question: str,
     choices: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse | None:
-    """Return a confirmation page, or None if the operator has confirmed, and selected one of ``choices``."""
+    """Return a confirmation page, or None if the operator has confirmed and, if there are ``choices``, selected one."""
     if "confirmed" in request.POST and (not choices or request.POST.get("choice") in dict(choices)):
         return None
     context = {

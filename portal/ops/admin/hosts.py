@@ -43,12 +43,14 @@ CHANGED = (
     "reserved_disk_gb", "custom_traits",
 )  # fmt: skip
 SOON = timedelta(days=90)
-"""Certificates are valid for two years, and are renewed each month."""
+"""A certificate that expires within this time is marked as ending soon: certificates are valid for two years and
+renewed each month.
+"""
 LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
 
 
 class Words(forms.CharField):
-    """A list of words separated by spaces or commas."""
+    """A field for a list of words separated by spaces or commas."""
 
     def prepare_value(self, value: Any) -> Any:
         return " ".join(value) if isinstance(value, list) else value

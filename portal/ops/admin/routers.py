@@ -89,7 +89,7 @@ class FloatingIPAdmin(OfNetworking):
     inlines = (ForwardingInline,)
 
     def complete(self, rows: list[Any]) -> None:
-        """Read the instances that they are associated with."""
+        """Read the instances with which the floating IPs are associated."""
         super().complete(rows)
         found = Instance.objects.in_bulk({row.fixed_port.device_id for row in rows if row.fixed_port})
         for row in rows:

@@ -14,7 +14,7 @@ SIZE = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "sw
 
 @admin.register(Flavor)
 class FlavorAdmin(Written):
-    """The flavors: created and deleted; an existing one can only be changed in fields other than its size."""
+    """The flavors. Operators create and delete them; vCPUs, memory and disk of an existing flavor cannot be changed."""
 
     list_display = ("name", "flavorid", "vcpus", "memory_mb", "root_gb", "is_public", "disabled")
     list_filter = ("is_public", "disabled")
@@ -56,5 +56,5 @@ class FlavorAdmin(Written):
         obj.pk = made.pk
 
     def delete_model(self, request: HttpRequest, obj: Flavor) -> None:
-        """Delete it; instances keep their copy."""
+        """Delete the flavor; instances keep their copy."""
         delete_flavor(context_of(request), obj.flavorid)

@@ -44,7 +44,7 @@ class AllocateForm(RecordForm):
 
 
 class AssociateForm(RecordForm):
-    """A floating IP for a port: an existing or a new one."""
+    """A floating IP for a port: an existing one, or a new one from an external network."""
 
     focuses = False
     service_fields = {"port_id": "floating"}
@@ -133,7 +133,7 @@ class ForwardingForm(TargetForm):
     field_order = ("protocol", "outside", "target", "inside", "description")
 
     def clean(self) -> dict[str, Any]:
-        """Read the ranges; the internal range is as long as the external one, or a single port."""
+        """Read the port ranges; the internal range must have the length of the external range, or be a single port."""
         typed = super().clean() or self.cleaned_data
         outside = self._read("outside")
         inside = self._read("inside") or outside

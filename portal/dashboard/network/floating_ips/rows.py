@@ -16,7 +16,7 @@ NOBODY = uuid.UUID(int=0)
 
 
 def status_of(floating: FloatingIP) -> Status:
-    """Return the status; one without an association is unused, not down."""
+    """Return the status. A floating IP without an association is shown as unused, not as down."""
     if floating.fixed_port_id is None and not floating.port_forwardings.all() and floating.status != "ERROR":
         return wording.UNUSED
     return wording.status_of(floating.status)
@@ -34,7 +34,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return the context of the detail page; FloatingIPNotFoundError."""
+    """Return the context of the detail page. Raises FloatingIPNotFoundError."""
     floating = routing.floating_ip_for(context, identity)
     forwardings = list(floating.port_forwardings.select_related("internal_port").order_by("created_at", "id"))
     ids = [row.internal_port.device_id for row in forwardings]

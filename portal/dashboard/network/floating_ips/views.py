@@ -45,7 +45,7 @@ class FloatingPage(RecordPage[FloatingIP]):
         return [(self.record.address, reverse(PAGE, args=[self.record.pk]))]
 
     def targets(self) -> list[tuple[FixedIP, str]]:
-        """Return the instance addresses that it can be associated with, with labels."""
+        """Return the addresses of instances with which this floating IP can be associated, with labels."""
         found = reachable_addresses(self.context, self.record.network_id)
         names = instance_names(self.context, [row.port.device_id for row in found if row.port])
         return [

@@ -18,14 +18,16 @@ MONO = "mono small"
 
 
 def mac_of(text: str) -> str:
-    """Read the MAC address of an interface; ValueError."""
+    """Read the MAC address of an interface. Raises ValueError."""
     if not _MAC.fullmatch(text):
         raise ValueError
     return text.lower().replace("-", ":")
 
 
 class LinesField(forms.CharField):
-    """Base: one value on each line; commas also separate values unless ``divider`` differs."""
+    """Base of the fields with one value on each line. Commas also separate values, unless ``divider`` is another
+    separator.
+    """
 
     divider = r"[\n,]"
 
@@ -34,7 +36,7 @@ class LinesField(forms.CharField):
         super().__init__(max_length=4000, required=False, widget=widget, **given)
 
     def clean(self, value: Any) -> Any:
-        """Return the values of the lines; ValidationError with one message for each invalid line."""
+        """Return the values of the lines. Raises ValidationError with one message for each invalid line."""
         text = super().clean(value)
         found, wrong = [], []
         for line in filter(None, (part.strip() for part in re.split(self.divider, text))):
@@ -47,7 +49,7 @@ class LinesField(forms.CharField):
         return found
 
     def read(self, line: str) -> Any:
-        """Return the value of one line; ValueError."""
+        """Return the value of one line. Raises ValueError."""
         raise NotImplementedError
 
     def help(self) -> str:
@@ -99,7 +101,7 @@ class PairsField(LinesField):
     """Allowed address pairs: an address or range, optionally with a MAC address."""
 
     def clean(self, value: Any) -> Any:
-        """Return the pairs in the API's format; ValidationError, also for too many."""
+        """Return the pairs in the API's format. Raises ValidationError for invalid pairs and for too many."""
         found = super().clean(value)
         try:
             address_pairs.checked(found, "")
@@ -125,7 +127,7 @@ class OptionsField(LinesField):
     most = 20
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
-        """Return the options in the API's format; ValidationError."""
+        """Return the options in the API's format. Raises ValidationError."""
         found: list[dict[str, Any]] = super().clean(value)
         if len(found) > self.most:
             raise forms.ValidationError(f"Enter at most {self.most} options.")
@@ -153,7 +155,7 @@ class CidrField(forms.CharField):
         self.version = version
 
     def clean(self, value: Any) -> str:
-        """Return the range; ValidationError."""
+        """Return the range. Raises ValidationError."""
         text: str = super().clean(value)
         if not text:
             return ""

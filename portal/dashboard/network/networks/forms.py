@@ -164,7 +164,7 @@ class NewNetworkForm(NetworkForm):
 
 
 def first_of(routers: Sequence[Router]) -> str:
-    """Return the id of the default router."""
+    """Return the id of the router that is selected by default."""
     return str(routers[0].id) if routers else ""
 
 
@@ -173,7 +173,7 @@ def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
 
 
 def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
-    """Return the offered router with this id; ValidationError for any other."""
+    """Return the offered router with this id, None for an empty one. Raises ValidationError for any other id."""
     found = next((each for each in routers if str(each.id) == key), None)
     if found is None and key:
         raise forms.ValidationError("Choose one of the routers.")
@@ -215,13 +215,13 @@ class SubnetForm(RecordForm):
         return typed
 
     def refuse(self, error: NovellaError) -> None:
-        """Show errors of a gateway that was not typed at the choice of the gateway."""
+        """Show an error of the gateway's address at the choice of the gateway, unless the user typed the address."""
         super().refuse(error)
         if self.cleaned_data.get("gateway") != "own" and "gateway_ip" in self.errors:
             self.add_error("gateway", self.errors.pop("gateway_ip").data)
 
     def columns(self) -> dict[str, Any]:
-        """Return the attributes, without a gateway that the cloud chooses."""
+        """Return the attributes; the gateway is omitted if the cloud chooses it."""
         typed = self.cleaned_data
         names = ("name", "description", "enable_dhcp", "dns_nameservers", "host_routes")
         found: dict[str, Any] = {name: typed[name] for name in names}

@@ -30,7 +30,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
-    """Return the context of the detail page, with page ``number`` of its ports; NetworkNotFoundError."""
+    """Return the context of the detail page, with page ``number`` of its ports. Raises NetworkNotFoundError."""
     network = selectors.network_for(context, identity)
     subnets = list(network.subnets.order_by("created_at", "id"))
     used = uses.addresses_used(subnet.id for subnet in subnets)

@@ -16,7 +16,7 @@ from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
 
 MOST_NAMED = 6
-"""Number of flows in the description of a group."""
+"""Maximum number of flows in the description of a group."""
 
 
 class GroupsForm(RecordForm):
@@ -39,7 +39,7 @@ class GroupsForm(RecordForm):
 
 
 def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[SecurityGroup]:
-    """Return the offered groups with these ids; ValidationError for any other."""
+    """Return the offered groups with these ids. Raises ValidationError for any other id."""
     wanted = {read_id(text) for text in ids}
     found = [group for group in offered if group.id in wanted]
     if len(found) < len(wanted):
@@ -65,7 +65,7 @@ def _lets_in(group: SecurityGroup) -> str:
 
 
 class PortGroups(SheetPage, PortPage):
-    """The form for the security groups of a port; changes are sent to its host immediately."""
+    """The form for the security groups of a port; the change is sent to the port's host immediately."""
 
     rule = "update_port"
     submit = "Save"

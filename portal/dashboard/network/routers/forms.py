@@ -27,8 +27,8 @@ class RouterForm(RecordForm):
 
 
 class GatewayForm(RecordForm):
-    """The external network of a router; ``hides``: the caller may choose whether instances share the router's
-    address.
+    """The external network of a router; ``hides``: whether the caller may choose that instances share the router's
+    address (SNAT).
     """
 
     service_fields = {"external_gateway_info": "gateway"}
@@ -95,8 +95,8 @@ class NewRouterForm(RouterForm, GatewayForm):
 
 
 class InterfaceForm(RecordForm):
-    """A subnet to connect, and the router's address; only on networks of ``own_project`` it defaults to the
-    gateway's.
+    """A subnet to connect, and the router's address on it. Without an address, the router gets the gateway's address on
+    networks of ``own_project``, and a free address on all other networks.
     """
 
     service_fields = {"subnet_id": "subnet", "ip_address": "address", "fixed_ips": "address"}

@@ -24,7 +24,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return the context of the detail page; RouterNotFoundError."""
+    """Return the context of the detail page. Raises RouterNotFoundError."""
     router = routing.router_for(context, identity)
     return {
         **_row(context, router),

@@ -211,7 +211,7 @@ class RuleForm(RecordForm):
         ]
 
     def _flows(self, typed: dict[str, Any]) -> list[Flow]:
-        """Return the flows; InvalidInputError for invalid combinations."""
+        """Return the flows. Raises InvalidInputError for combinations that are invalid."""
         found = []
         for version in self._versions(typed):
             prefix = None

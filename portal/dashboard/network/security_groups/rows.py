@@ -37,7 +37,7 @@ def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
-    """Return the context of the detail page, with page ``number`` of its members; NotFoundError."""
+    """Return the context of the detail page, with page ``number`` of its members. Raises NotFoundError."""
     group: SecurityGroup = selectors.security_group_for(context, identity)
     can_add = may(context, "create_security_group_rule", group)
     can_delete_rule = may(context, "delete_security_group_rule", group)

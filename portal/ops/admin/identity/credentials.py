@@ -57,7 +57,7 @@ class ApplicationCredentialAdmin(Endable):
     }
 
     def delete_model(self, request: HttpRequest, obj: ApplicationCredential) -> None:
-        """Delete it: its tokens are invalid immediately."""
+        """Delete the credential: its tokens are invalid immediately."""
         delete_application_credential(obj)
 
 
@@ -77,7 +77,7 @@ class TrustAdmin(Endable):
     rules = {"view": "identity:list_trusts", "delete": "identity:delete_trust"}
 
     def delete_model(self, request: HttpRequest, obj: Trust) -> None:
-        """Delete it and the trusts redelegated from it: their tokens are invalid immediately."""
+        """Delete the trust and the trusts redelegated from it: their tokens are invalid immediately."""
         delete_trust(obj)
 
 

@@ -1,4 +1,4 @@
-"""Block storage: pools, offers of operators, and resources of projects."""
+"""Block storage: pools, volume types and other offers to projects, and the resources of projects."""
 
 from portal.ops.admin.volumes import copies, offers, pools, types, volumes
 

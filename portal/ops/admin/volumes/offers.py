@@ -1,4 +1,4 @@
-"""Other offers of operators: QoS specs, group types, and default volume types of projects."""
+"""QoS specs, group types, and default volume types of projects."""
 
 from typing import Any
 
@@ -129,7 +129,7 @@ class GroupTypeAdmin(Written):
 
 
 class DefaultTypeForm(ModelForm):
-    """A project and its type."""
+    """A project and its default volume type."""
 
     project_id = forms.ModelChoiceField(Project.objects.order_by("name"), label="Project")
     volume_type = forms.ModelChoiceField(VolumeType.objects.order_by("name"))
@@ -151,7 +151,9 @@ class DefaultTypeForm(ModelForm):
 
 @admin.register(DefaultType)
 class DefaultTypeAdmin(Written):
-    """Volume types of projects for new volumes without one; other projects use ``__DEFAULT__``."""
+    """The default volume types of projects, for new volumes without a specified type. All other projects use
+    ``__DEFAULT__``.
+    """
 
     rules = {
         "view": "volume_extension:default_get_all",

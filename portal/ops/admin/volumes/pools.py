@@ -196,7 +196,7 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="capabilities")
     def can(self, pool: StoragePool) -> str:
-        """Return the capabilities that volume types may require."""
+        """Return the pool's capabilities, which volume types may require."""
         return ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

@@ -103,7 +103,7 @@ class VolumeTypeAdmin(Written):
 
     @admin.display(description="default of")
     def default_of(self, kind: Any) -> str:
-        """Return the projects for which it is the default type."""
+        """Return the projects that have this type as their default type."""
         if kind.name == DEFAULT:
             return "every project without another"
         return f"{kind.projects} project{'' if kind.projects == 1 else 's'}" if kind.projects else "-"

@@ -33,7 +33,7 @@ def _pools() -> list[tuple[str, str]]:
 
 
 class PoolFilter(admin.RelatedFieldListFilter):
-    """Filter by pool, each shown by host, driver and name."""
+    """Filters by pool; each pool is shown by host, driver and name."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """Return the pools by id."""
@@ -114,7 +114,7 @@ class VolumeAdmin(OfVolumes):
 
     @admin.display(description="used by")
     def used_by(self, volume: Any) -> SafeString:
-        """Return links to its servers, or to an attachment outside the cloud."""
+        """Return links to the servers that use the volume, or to an attachment outside the cloud."""
         if not hasattr(volume, "shown_servers"):
             self.complete([volume])
         links = [link_to(each, "" if isinstance(each, Instance) else each.status) for each in volume.shown_servers[:3]]

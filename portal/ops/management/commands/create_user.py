@@ -31,7 +31,7 @@ class Command(BaseCommand):
         named.add_password_options(parser, required=False)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Create or update the user, and print which."""
+        """Create or update the user, and print whether it was created or updated."""
         domain = named.domain(options["domain"])
         with named.told():
             known = record_by(User, name=options["name"], domain_id=domain.id)

@@ -15,7 +15,9 @@ from provisioning.doctor.runs import run
 
 
 class Command(BaseCommand):
-    """Exit status 0 if there is no fault or all were repaired, 1 otherwise; notes are not faults."""
+    """Examines the cloud. The exit status is 0 if there is no fault or all faults were repaired, otherwise 1; notes are
+    not faults.
+    """
 
     help = "Compare records, quotas, queue and hosts with each other, and say what is wrong."
 

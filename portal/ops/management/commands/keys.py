@@ -1,4 +1,4 @@
-"""``manage.py keys``: the keys of this machine and of the others, by fingerprint."""
+"""``manage.py keys``: the keys of all machines, by fingerprint."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,7 +11,7 @@ from provisioning.identity.models import KeyHolder, KeyRecord
 
 
 class Command(BaseCommand):
-    """Compares the keys of this machine with those of the cloud, as each process does at its start."""
+    """Compares the keys of this machine with the keys of the cloud, as each process does when it starts."""
 
     help = "Compare the keys of this machine with those of the cloud, and list the machines that have them."
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--forget", metavar="MACHINE", help="forget the keys of a machine that no longer exists")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exit status 1 if the keys differ."""
+        """Print the keys. The exit status is 1 if the keys differ."""
         if options["forget"] and not key_records.forget(options["forget"]):
             raise CommandError(f"There are no keys of a machine {options['forget']}.")
         if options["accept"]:

@@ -26,7 +26,7 @@ HEAD = ("pool", "zone", "state", "total GiB", "free GiB", "promised", "of", "vol
 
 
 class Command(BaseCommand):
-    """Lists the pools, after the change of one, if specified."""
+    """Changes a pool if the arguments name one, and then lists all pools."""
 
     help = "List storage pools, change one, or show where a volume would be placed; --would-fit creates nothing."
 
@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 
 def pool_of(named: str) -> StoragePool:
-    """Return the pool with this name, id or address; CommandError for an ambiguous name."""
+    """Return the pool with this name, id or address. Raises CommandError for an ambiguous name."""
     found = [pool for pool in pools() if named in {pool.name, str(pool.id), backend_of(pool)}]
     if len(found) > 1:
         raise CommandError(f"{len(found)} pools are called {named}: name one as HOST@DRIVER#POOL.")
@@ -97,7 +97,7 @@ def change(pool: StoragePool, options: dict[str, Any]) -> None:
 
 
 def host_named(name: str) -> Host:
-    """Return the host with this name; CommandError."""
+    """Return the host with this name. Raises CommandError."""
     found = Host.objects.filter(name=name).first()
     if found is None:
         raise CommandError(f"There is no host {name}.")
