@@ -1,4 +1,4 @@
-"""The database and the secret keys of the environment."""
+"""The database and the secret keys, read from the environment."""
 
 import secrets
 from pathlib import Path
@@ -9,13 +9,13 @@ from django.core.exceptions import ImproperlyConfigured
 from provisioning.common.environment import declare, env, integer
 
 OF_ALL, LEAST, MOST = 48, 12, 24
-"""Connections to PostgreSQL shared by the web processes of a machine, and the bounds for one process: half of the
-hundred that the server allows by default.
+"""Connections to PostgreSQL shared by the web processes of a machine (about half of the 100 that the server allows by
+default), and the minimum and maximum for one process.
 """
 
 
 def secret_keys(name: str, path: Path) -> list[str]:
-    """Read keys, of which the first signs and the others are still accepted.
+    """Read secret keys: the first key signs, and signatures by the other keys are still accepted.
 
     They come from ``name`` and ``name_FALLBACKS``, or from the lines of a file that is created on first use (mode
     0600).
@@ -40,7 +40,7 @@ def secret_keys(name: str, path: Path) -> list[str]:
 
 
 def add_secret_key(path: Path, keep: int) -> None:
-    """Prepend a new key to the file, which then has at most ``keep`` keys; atomic."""
+    """Prepend a new key to the file, and keep at most ``keep`` keys in it. The file is replaced atomically."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fresh.touch(mode=0o600)
     fresh.write_text("\n".join([secrets.token_urlsafe(48), *path.read_text().split()][:keep]))
@@ -48,7 +48,8 @@ def add_secret_key(path: Path, keep: int) -> None:
 
 
 def database(name: str, data: Path, role: str, patience: int, processes: int = 1) -> dict[str, Any]:
-    """Read the URL of the database; without one it is SQLite in the data directory.
+    """Return Django's settings of the database at the URL in the variable ``name``, by default SQLite in the directory
+    ``data``.
 
     ``role`` determines how connections are kept, ``patience`` is SQLite's lock timeout in seconds, ``processes`` the
     number of web processes that share PostgreSQL's connections.

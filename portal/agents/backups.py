@@ -1,4 +1,6 @@
-"""Transfer of backup data over HTTP: hosts send the parts of a new backup, and fetch those to restore."""
+"""Transfer of backup data over HTTP: a host sends the chunks of a new backup, and fetches the chunks of a backup to
+restore.
+"""
 
 import re
 import uuid
@@ -18,16 +20,16 @@ from provisioning.volumes import backup_transfers
 from provisioning.volumes.backup_store.base import StoreFullError
 
 LONGEST_MANIFEST = 64 << 20
-"""Bytes of a manifest: 68 for each 8 MiB of data."""
+"""Maximum bytes of a manifest. A backup has 68 bytes in its manifest for each 8 MiB of data."""
 
 
 @csrf_exempt
 @require_http_methods(["GET", "PUT"])
 def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) -> HttpResponse:
-    """``PUT``: store a part of a backup that the calling host was commanded to create; ``GET``: send a part of a backup
-    that it was commanded to restore.
+    """``PUT``: store a chunk of a backup that the calling host was commanded to create. ``GET``: send a chunk of a
+    backup that the host was commanded to restore.
 
-    404 for any other part, 410 for a damaged one.
+    404 for any other chunk, 410 for a damaged one.
     """
     place = backup_transfers.Place(backup_id, number, digest)
 
@@ -46,7 +48,9 @@ def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) 
 @csrf_exempt
 @require_http_methods(["GET", "PUT"])
 def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
-    """``PUT``: the host has sent all parts of a backup; ``GET``: send the list of its parts."""
+    """``PUT``: store the list of chunks of a backup, after the host has sent all chunks. ``GET``: send the list of a
+    backup's chunks.
+    """
 
     def put(host_id: uuid.UUID) -> HttpResponse:
         try:
@@ -64,7 +68,7 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, carry: Callable[[uuid.UUID], HttpResponse]) -> HttpResponse:
-    """Run the transfer and convert errors into responses; hosts do not retry a status below 500, or 507."""
+    """Run the transfer and convert errors into responses. Hosts do not retry after a status below 500 or after 507."""
     try:
         host = calling_host(request)
     except NotAuthenticatedError as error:

@@ -57,7 +57,7 @@ from provisioning.hosts.models import Host
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
 CERTIFICATE_AGAIN = 30.0
-"""Seconds until a host that has not answered is again asked for certificate requests."""
+"""Seconds after which the portal repeats its question for certificate requests to a host that has not answered."""
 REFUSED, REPLACED, FAILED = 4401, 4409, 4500
 """Close codes of the link."""
 
@@ -334,7 +334,8 @@ class AgentConsumer(Consumer):
                 await self._tell(certificate)
 
     async def _acknowledge(self, host_id: uuid.UUID) -> None:
-        """Store acknowledgements after a short delay, by which many commands are finished and need none.
+        """Store acknowledgements after a short delay; a command that finishes within the delay needs no
+        acknowledgement.
 
         Commands whose acknowledgement is lost with the link are sent again; they are idempotent.
         """

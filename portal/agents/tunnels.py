@@ -21,7 +21,7 @@ class TunnelConsumer(Consumer):
     _reader: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        """Accept the requested host, by its credential."""
+        """Accept the connection of the host that was asked to open this tunnel, authenticated by its credential."""
         name = handshake.header(self.scope, "x-novella-host")
         tunnel = self.scope["url_route"]["kwargs"]["tunnel"]
         with contextlib.suppress(NotAuthenticatedError):

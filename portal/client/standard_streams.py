@@ -57,7 +57,7 @@ def _write_all(data: bytes) -> None:
 
 
 async def carry_standard_streams(link: Link) -> None:
-    """Send standard input to the server, and its data to standard output. Raises ClientError."""
+    """Send standard input to the server, and write the server's data to standard output. Raises ClientError."""
     await carry(link, StandardStreams())
 
 

@@ -106,7 +106,9 @@ async def _send(portal: ClientConnection, ends: Ends) -> None:
 
 
 async def _receive(portal: ClientConnection, ends: Ends, sending: "asyncio.Task[None]") -> None:
-    """Forward received data until the portal closes. Raises ClientError if that was not the regular end."""
+    """Forward received data until the portal closes. Raises ClientError if the portal closes before the end of the
+    data, or with a code other than ``OVER``.
+    """
     complete = False
     while True:
         try:

@@ -50,14 +50,14 @@ _MENUS = """window.bootstrap = ((globalThis) => {{
 {}
 return {{ Dropdown: globalThis.Dropdown }};
 }})({{ "@popperjs/core": Popper }})"""
-"""Each part reads those before it from the global object and adds itself to it; here they have an object of their
-own.
+"""Wrapper of Bootstrap's parts. Each part reads the preceding parts from the global object and adds itself to it; the
+wrapper passes them an object of their own instead of the global one.
 """
 _NOTE = re.compile(r"^ *//.*\n", re.MULTILINE)
 _BLOCK = re.compile(r"^ */\*.*?\*/", re.MULTILINE | re.DOTALL)
 _SOURCE_MAP = re.compile(r"//# sourceMappingURL=.*")
 _SPACE = re.compile(r"\s*([{};])\s*|(?<=[a-z]:) ")
-"""For our own style sheets, which have no braces or semicolons in texts."""
+"""Blanks that are removed from our own style sheets, which have no braces or semicolons in texts."""
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAMED = re.compile(r"""["'](?:bi bi-)?([a-z0-9-]+)["']|\bbi-([a-z0-9-]+)|block icon %}([a-z0-9-]+)""")
@@ -65,7 +65,9 @@ _NAMED = re.compile(r"""["'](?:bi bi-)?([a-z0-9-]+)["']|\bbi-([a-z0-9-]+)|block 
 
 
 class Rule(NamedTuple):
-    """A statement of a style sheet: the text before its braces, and in them; without braces ``body`` is None."""
+    """A statement of a style sheet: the text before its braces and the text in them; ``body`` is None for a statement
+    without braces.
+    """
 
     head: str
     body: str | None

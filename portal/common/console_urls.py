@@ -7,12 +7,14 @@ PAGES = {"vnc": "/console/vnc", "serial": "/console/serial"}
 
 
 def page_path(protocol: str, token: str) -> str:
-    """Return the page of a console; ``path`` contains its socket, as in noVNC's own page."""
+    """Return the path of a console's page; its parameter ``path`` is the path of the console's WebSocket, as in noVNC's
+    own page.
+    """
     return f"{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}', safe='')}"
 
 
 def socket_url(base: str, token: str) -> str:
-    """Return the WebSocket of a console, for serial console clients; ``base``: the cloud's address."""
+    """Return the WebSocket address of a console, for serial console clients; ``base`` is the cloud's address."""
     scheme, _, rest = base.partition("://")
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/{SOCKET}?token={token}"
 

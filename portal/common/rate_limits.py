@@ -25,11 +25,11 @@ LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_ru
 DAILY_WRITES = "daily_writes"
 """Counted together with ``WRITES``: each change leaves records for weeks, so that a rate alone is not sufficient."""
 DAILY_LAUNCHES = "daily_launches"
-"""Counted together with ``LAUNCHES``: the record of a deleted server is kept as long."""
+"""Counted together with ``LAUNCHES``: the record of a deleted server is also kept for weeks."""
 _BUDGETS = {WRITES: (WRITES, DAILY_WRITES), LAUNCHES: (LAUNCHES, DAILY_LAUNCHES)}
 """Kind → the limits that it counts against, if there are several."""
 PROJECT_SHARE = 4
-"""Leaves capacity for the other users of the project when one uses up its own."""
+"""Limits of a project, as a multiple of the limits of one user: one user cannot use up the whole project's limit."""
 _WORDS = {LAUNCHES: "servers", WRITES: "changes", SEARCHES: "searches", DRY_RUNS: "dry runs"}
 
 logger = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ class RequestIdMiddleware:
     """Sets ``request.request_id`` and ``request.global_request_id`` and answers with ``X-Openstack-Request-Id``."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        """Keep the next layer."""
+        """Store the next middleware or view."""
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Assign the id before any other layer."""
+        """Assign the id before any other middleware runs."""
         given = request.headers.get("X-Openstack-Request-Id", "")
         request.request_id = new_request_id()  # type: ignore[attr-defined]
         request.global_request_id = given if _GLOBAL.fullmatch(given) else None  # type: ignore[attr-defined]

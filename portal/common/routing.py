@@ -19,7 +19,7 @@ def by_prefix(routes: Iterable[Route]) -> list[Route]:
     r"""Return routes that match the same paths, each tried only for paths with its prefix.
 
     The prefix is the first two segments of the pattern if they are fixed, as in ``/v2.1/servers`` and
-    ``^/v3/auth/tokens/?\Z``; routes without one are tried for every path.
+    ``^/v3/auth/tokens/?\Z``. A route without a fixed prefix is tried for every path.
     """
     return [_ByPrefix(list(routes))]
 
@@ -87,7 +87,7 @@ class _ByService(URLResolver):
 
 
 def route_of_service(name: str) -> URLResolver:
-    """Return a service's part of the root routing; KeyError for an unknown service."""
+    """Return a service's part of the root routing. Raises KeyError for an unknown service."""
     tops = (top for top in get_resolver().url_patterns if isinstance(top, _ByService))
     return next(top.routes_of[name] for top in tops)
 

@@ -37,7 +37,7 @@ class SecurityHeadersMiddleware:
     """Sets the headers on every response that does not have its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        """Keep the next layer."""
+        """Store the next middleware or view."""
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

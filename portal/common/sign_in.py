@@ -183,12 +183,12 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
 
 
 def switch_domain(request: HttpRequest, domain_id: str) -> RequestContext:
-    """Like ``switch_project``, with a token for a domain itself."""
+    """Like ``switch_project``, with a token scoped to a domain."""
     return _switch(request, lambda user: domain_to_enter(user, domain_id))
 
 
 def switch_to_system(request: HttpRequest) -> RequestContext:
-    """Like ``switch_project``, with a token for the system."""
+    """Like ``switch_project``, with a token scoped to the system."""
     return _switch(request, system_to_enter)
 
 
@@ -222,7 +222,9 @@ def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
 
 
 def _scope_again(user: User, now: TokenData | RequestContext) -> Scope:
-    """Return the scope of a token of the user, for a new token; ForbiddenError."""
+    """Return the scope for a new token of the user, equal to the scope of ``now``. Raises ForbiddenError if the user no
+    longer has a role there.
+    """
     if now.domain_id is not None:
         return domain_to_enter(user, now.domain_id)
     if now.system:
@@ -254,7 +256,7 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
 
 
 def _begin(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, ...]) -> RequestContext:
-    """Give the browser a new session without any data of the previous one."""
+    """Start a new session of the browser, without any data of the previous one, and revoke the previous token."""
     before: str = getattr(request, "_novella_token", "")
     issued = _issue(request, user, scope, methods)
     request.session.flush()

@@ -1,6 +1,7 @@
 """Loads templates without their indentation, which was a third of the bytes of a long list.
 
-It is removed once, when a template is compiled. Line breaks are kept, so that error messages have the right lines.
+The indentation is removed once, when a template is compiled. Line breaks are kept, so that error messages have the
+right lines.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Tunnels: connect the user's end of a console or console log with the socket that the host opens on request.
 
-A host's connection that reaches another web process of the machine is relayed (``tunnel_relay``). One that reaches
-another machine is refused and retried, so that several machines behind one address work if it distributes connections.
+A host's connection that reaches another web process of the same machine is relayed (``tunnel_relay``). A connection
+that reaches another machine is refused, and the host retries. So several machines behind one address work if the
+address distributes connections.
 """
 
 import asyncio

@@ -23,7 +23,9 @@ from provisioning.notifications.selectors import delivery_status
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 OUTCOMES = ("success", "error", "deleted")
 UNITS = (("vcpus", 1), ("memory_bytes", 1 << 20), ("disk_bytes", 1 << 30))
-"""The amounts of a capacity, and the factor into the metric's unit."""
+"""The amounts of a capacity in their order: name in the metric, and factor from the capacity's unit (MiB, GiB) to the
+metric's.
+"""
 
 TRACKED = (
     ("", "entries", "Connections of guests that the host's kernel tracks."),
@@ -34,7 +36,7 @@ TRACKED = (
 
 
 class CloudCollector(Collector):
-    """All metrics of the cloud; ``hosts``: also those of each host."""
+    """All metrics of the cloud; with ``hosts``, also the metrics of each host."""
 
     def __init__(self, *, hosts: bool = False) -> None:
         self._hosts = hosts
@@ -170,7 +172,9 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
 
 
 def _tracking(*, hosts: bool) -> Iterator[Metric]:
-    """Yield the fill level of the fullest table of each zone; for hosts also their entries and the ports with most."""
+    """Yield, for each zone, how full the connection tracking table of the fullest host is. With ``hosts``, also yield
+    each host's tracked connections, its limits, and the connections of the interface with the most.
+    """
     rows = tracked_connections()
     fullest: dict[str, float] = {}
     for _, zone, said in rows:

@@ -10,7 +10,7 @@ from provisioning.jobs.selectors import live_workers
 
 @require_GET
 def health(request: HttpRequest) -> HttpResponse:
-    """Whether servers can be launched: 200, or 503 with the reason, without names."""
+    """Answer 200 if servers can be launched, or 503 with the reason. The reason contains no names of hosts."""
     missing = ""
     try:
         workers, hosts_up = live_workers(), usable_hosts()

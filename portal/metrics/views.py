@@ -24,7 +24,7 @@ RULE = "novella:metrics"
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return the metrics for METRICS_TOKEN, and for tokens and sessions that ``novella:metrics`` allows.
 
-    ``?hosts=1``: also those of each host.
+    ``?hosts=1`` adds the metrics of each host.
     """
     try:
         if not _bears_token(request):

@@ -1,6 +1,6 @@
-"""Django's settings, and those of all parts of the portal.
+"""Django's settings, and the settings of all parts of the portal.
 
-Each part declares its own in ``settings.py``; docs/settings.md lists them all.
+Each part declares its own settings in ``settings.py``; docs/settings.md lists them all.
 """
 
 import sys
@@ -130,7 +130,8 @@ declare("NOVELLA_DATABASE_URL", shown="SQLite in the portal's folder")
 hosts.
 """
 declare("NOVELLA_DATABASE_POOL", values="8 to 1000", shown="24; with three web processes 16, with four 12")
-"""Maximum connections to PostgreSQL of one web process, besides the one on which it listens for wake-ups."""
+"""Maximum connections to PostgreSQL of one web process, in addition to the connection on which it listens for wake-ups.
+"""
 declare(
     "NOVELLA_SQLITE_SYNCHRONOUS",
     values="NORMAL or FULL",
@@ -138,7 +139,7 @@ declare(
     " records this)",
 )
 """``FULL``: every answered write is on the disk, at the cost of one sync for each write; ``NORMAL``: a power failure of
-the machine may lose the last moments, the death of a process loses nothing.
+the machine may lose the latest writes, a killed process loses none.
 """
 SQLITE_TIMEOUT = integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600)
 """Seconds that a statement waits for the SQLite file while another process writes, before the request fails."""

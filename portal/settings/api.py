@@ -1,4 +1,4 @@
-"""The frameworks of the APIs."""
+"""Settings of the frameworks that the APIs use."""
 
 from typing import Any
 

@@ -34,9 +34,9 @@ SECURE_HSTS_SECONDS = integer(
 sent.
 """
 REGION = text("NOVELLA_REGION", "RegionOne")
-"""The region of the cloud's own endpoints in the service catalog; after a change ``bootstrap`` moves them, as
-``bin/up`` does. ``bootstrap`` also restores the cloud's own services and endpoints if they were deleted: disable them
-instead.
+"""The region of the cloud's own endpoints in the service catalog. After a change, ``bootstrap`` moves these endpoints
+to the new region, as ``bin/up`` does. ``bootstrap`` also restores the cloud's own services and endpoints if they were
+deleted: disable them instead.
 """
 STATIC_ROOT = folder("NOVELLA_STATIC_ROOT", PORTAL_DIR / "static", shown="`static/` in the portal's folder")
 """Collected files of the dashboard."""
@@ -48,8 +48,8 @@ WEB_PROCESSES = integer(
     MOST_WEB_PROCESSES,
     shown="one for each core, up to 4",
 )
-"""Processes that serve web's one port; each needs some 25 MiB more. With two of them web, one worker group and the
-supervisor need about 250 MiB when idle (PSS).
+"""Processes that serve web's one port; each additional one needs some 25 MiB. With two of them web, one worker group
+and the supervisor need about 250 MiB when idle (PSS).
 """
 CONNECTIONS_PER_ADDRESS = integer("NOVELLA_CONNECTIONS_PER_ADDRESS", 4096, 1, 1_000_000)
 """Concurrent connections of one address (of IPv6, one /64) to each web process; an additional one is reset. A proxy in
@@ -73,7 +73,9 @@ CONSOLE_TOKEN_TTL = integer("NOVELLA_CONSOLE_TOKEN_TTL", 600, 10, 86_400)
 CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte in either direction after which an open console is closed; 0: never."""
 CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
-"""Concurrent consoles of one user, on each machine that runs web; of the 64 of a host, one user may have 16."""
+"""Concurrent consoles of one user, on each machine that runs web. Each host additionally limits its consoles to 64 in
+total and to 16 of one user.
+"""
 TUNNELS_PER_USER = integer("NOVELLA_TUNNELS_PER_USER", 32, 1, 100_000)
 """Concurrent connections of one user to ports of guests ([tunnels](operator-guide.md#tunnels-to-guests)), on each
 machine that runs web.

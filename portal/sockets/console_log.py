@@ -30,7 +30,7 @@ class ConsoleLogConsumer(Follower):
         return token_of_cookies(handshake.cookies(self.scope))
 
     def admit(self) -> None:
-        """Read the server of the caller; raises NotFoundError."""
+        """Read the server; raises NotFoundError if the caller may not see it."""
         self._instance = compute.instance_for(self.context, self.scope["url_route"]["kwargs"]["instance_id"])
 
     async def serve(self) -> None:

@@ -189,7 +189,7 @@ class Follower(Consumer):
     # --- internal -----------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        """Cancel the tasks of this socket and release its place; idempotent."""
+        """Cancel the tasks of this socket and stop counting it for its user; idempotent."""
         if self._subscription is not None:
             self._subscription.close()
         for task in self._tasks:

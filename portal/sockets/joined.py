@@ -42,8 +42,8 @@ class JoinEndedError(Exception):
 
 
 class JoinedSocket(Follower):
-    """Base class of these sockets. Programs without an ``Origin`` header are accepted, which is safe because cookies
-    are ignored; pages of other sites are refused.
+    """Base class of sockets that are connected with a socket of a host. Programs without an ``Origin`` header are
+    accepted, which is safe because cookies are ignored; pages of other sites are refused.
 
     Subclasses define the ``instance``, the ``question`` for its host, the limit (``counted``), the messages of refusals
     (``refusal``) and of the guest's end, and the inactivity timeout (``idle_limit``).

@@ -23,7 +23,7 @@ Key = tuple[str, RequestContext, tuple[int, ...]]
 """The page, its context, and the ids of events for a reader that catches up."""
 
 GATHER = 0.01
-"""Seconds for sockets to join when an event follows a quiet period."""
+"""Seconds to wait, before the first frame after a quiet period, for other sockets that need the same frame."""
 PAUSE = 0.04
 """Seconds between two frames of one page, so that a burst of events is sent in few frames."""
 REST = 3.0
@@ -63,8 +63,8 @@ class Renders:
             return await self._joined((page, context, apart), events)
 
     async def _joined(self, key: Key, events: Sequence[LoggedEvent]) -> str:
-        """Wait for the next frame of this key. The frame that is being rendered may have read the state before these
-        events.
+        """Wait for the next frame of this key. A frame that is already being rendered is not returned, because its
+        rendering may have read the state before these events.
         """
         turn = self._next.get(key)
         if turn is None:

@@ -17,7 +17,7 @@ class Board:
     """One row for each process; created before the fork. A process writes only its own row."""
 
     def __init__(self, rows: int, descriptor: int | None = None) -> None:
-        """Create the memory, or open that of a descriptor."""
+        """Create the shared memory, or open existing memory by its file descriptor."""
         self.rows = rows
         size = rows * _FIELDS * 8
         self.descriptor = os.memfd_create("board") if descriptor is None else descriptor

@@ -28,7 +28,7 @@ class CompressionMiddleware(GZipMiddleware):
 
 
 def _pays(response: HttpResponseBase) -> bool:
-    """Whether a response is a text, is long enough, and has no secret."""
+    """Whether compression is worthwhile and safe: the response is a text, long enough, and without a secret."""
     if not isinstance(response, HttpResponse) or len(response.content) < LEAST:
         return False
     return bool(_TEXTS.match(response.get("Content-Type", ""))) and "no-store" not in response.get("Cache-Control", "")

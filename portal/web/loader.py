@@ -35,7 +35,9 @@ def listen(address: str, port: int) -> socket.socket:
 
 
 class Loader:
-    """Forks ``processes`` web processes on a socket, or the missing ones of the master's state."""
+    """Forks ``processes`` web processes on a socket; with the master's state (``resumed``), only the processes that are
+    missing in it.
+    """
 
     def __init__(self, listening: socket.socket, processes: int, resumed: State | None) -> None:
         self._listening = listening

@@ -40,7 +40,7 @@ class Row:
     """One of the web processes. Times are of the monotonic clock, which is the same in all processes."""
 
     def __init__(self, pid: int = 0, started: float = 0.0, ends: int = 0, start_at: float = 0.0) -> None:
-        """``ends`` is the number of consecutive ends; the end of a settled process resets it to 1."""
+        """``ends`` is the number of consecutive ends of this process; the end of a settled process resets it to 1."""
         self.pid, self.started, self.ends, self.start_at = pid, started, ends, start_at
 
 

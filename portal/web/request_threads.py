@@ -1,4 +1,5 @@
-"""Threads that run requests from the first signal to the last.
+"""Threads for synchronous calls. A request runs in one of them, from Django's ``request_started`` to
+``request_finished``.
 
 Many threads are expensive: each has a database connection that is slow until its statements are prepared, and running
 threads compete for the interpreter's lock. So the most recently used thread is preferred, and only a few calls run
@@ -100,7 +101,7 @@ class RequestThreads:
             thread.join(END_WITHIN)
 
     def _begin(self, latest: _Call) -> None:
-        """Start waiting calls as far as allowed; the lock must be held."""
+        """Start waiting calls until the limit of running calls is reached; the caller must hold the lock."""
         while self._waiting and self._may_run():
             call = self._take()
             if self._idle:

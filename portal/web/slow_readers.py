@@ -50,7 +50,7 @@ def place_of(host: str) -> str:
 
 
 def unsent(connection: Any) -> int:
-    """Return the bytes of responses buffered in this process for the client."""
+    """Return the number of bytes of responses that this process buffers for the client."""
     waiting: int = len(connection.dataBuffer) - connection.offset + connection._tempDataLen
     requests = getattr(connection.protocol, "requests", ())
     if waiting and requests and isinstance(requests[0], StreamingRequest):

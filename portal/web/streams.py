@@ -160,9 +160,9 @@ class _Patience:
 def body_of(request: HttpRequest) -> Iterator[bytes]:
     """Yield a request's body as it arrives.
 
-    In the meantime the thread uses no database connection. Raises BodyInterruptedError if the body ends before its
-    declared length, if the client sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or if it takes longer than
-    ``UPLOAD_TIMEOUT`` plus the time the data takes at a steady rate.
+    While it waits, the thread uses no database connection. Raises BodyInterruptedError if the body ends before its
+    declared length, if the client sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or if waiting for the client
+    takes longer than ``UPLOAD_TIMEOUT`` plus a time in proportion to the size of the data (``seconds_for``).
     """
     token = request.headers.get(HEADER)
     exchange = _open.get(token) if token else None
