@@ -21,14 +21,14 @@ class Change:
     name: str
     value: Any = None
     only_new: bool = False
-    """Whether ``add`` fails if the attribute exists, as in the older patch format."""
+    """Whether ``add`` fails if the attribute exists, as in Glance's v2.0 patch format."""
 
 
 def apply(context: RequestContext, image: Image, changes: Sequence[Change]) -> dict[str, Any]:
     """Return the new values of an image's fields after the changes, for ``records.check_values``.
 
-    Additional properties that the caller may not read are treated as missing and are not changed. Raises ForbiddenError
-    for attributes that cannot be removed, ConflictError for a missing property or one that already exists.
+    Additional properties that the caller may not read are treated as missing. Raises ForbiddenError for an attribute
+    that cannot be removed, ConflictError for a missing property, and for one that exists if ``only_new``.
     """
     values: dict[str, Any] = {}
     properties = dict(image.properties)

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 FIRMWARE = "hw_firmware_type"
 FOUND = "found_firmware"
-"""Properties with the firmware that an image specifies, and the one found in its data. Volumes keep both properties."""
+"""``FIRMWARE``: property with the firmware that the image specifies; ``FOUND``: with the firmware found in its data.
+
+Volumes keep both properties.
+"""
 NULLABLE = frozenset({"kernel_id", "ramdisk_id"})
 """Properties that may be null, which means unset, as in Glance's ``etc/schema-image.json``."""
 

@@ -28,7 +28,7 @@ EVERYBODY, NOBODY = "@", "!"
 LARGEST = 256 << 10
 """Maximum size of the file in bytes."""
 AT_REST = 0.5
-"""Seconds after a change during which another change may leave the file's modification time the same."""
+"""Seconds in which a second change of the file may leave its modification time unchanged, so that it is read again."""
 logger = logging.getLogger(__name__)
 _turn = threading.Lock()
 _Mark = tuple[int, int, int] | None
@@ -80,7 +80,7 @@ def readable(context: RequestContext, properties: Mapping[str, str | None]) -> d
 
 
 def check_change(context: RequestContext, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> None:
-    """Raise ForbiddenError for the first property that the caller may not create, update or delete."""
+    """Raise ForbiddenError if the caller may not create, update or delete one of the properties that differ."""
     rules = _rules(context)
     if rules is None:
         return

@@ -33,7 +33,7 @@ READ_ONLY = frozenset(
     {"id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at", "updated_at"}
     | {"direct_url", "self", "file", "schema", "stores"}
 )
-"""Attributes that only this service writes."""
+"""Attributes that the Image service sets itself."""
 RESERVED = frozenset({"location", "locations", "deleted", "deleted_at"})
 """Names that are neither attributes nor allowed as additional properties."""
 RESERVED_BEGINNING = "os_glance"
@@ -90,7 +90,7 @@ def check_name(name: str) -> None:
 
 
 def read_only(name: str) -> ForbiddenError:
-    """Return the error for an attribute that only this service writes."""
+    """Return the error for an attribute that the Image service sets itself."""
     return ForbiddenError(f"Attribute '{name[:80]}' is read-only.", field=name[:80])
 
 

@@ -7,6 +7,9 @@ from provisioning.images.services.recovery import take_up_whole
 
 
 def complete_images() -> Iterable[str]:
-    """Let the periodic job set queued images with complete data to ``active``."""
+    """Set queued images with complete data to ``saving``, so that the periodic job completes them.
+
+    Yields a sentence for the operator.
+    """
     waiting = Image.objects.filter(status=Image.Status.QUEUED).order_by("pk").values_list("pk", flat=True)
     yield f"Images: the data of {sum(map(take_up_whole, waiting))} arrived after the backup."

@@ -1,7 +1,8 @@
 """The files of the image store: ``IMAGE_DIR/<image id>``, written as ``<image id>.part``, locked, synced and renamed.
 
 Data that waits for its import is ``<image id>.staged``, data of an upload in parts ``<image id>.arriving``. The lock
-belongs to the open file, not to its name: a process that gets the lock knows that no other one writes or imports it.
+belongs to the open file, not to its name: a process that gets the lock knows that no other process writes or imports
+the data.
 """
 
 import errno
@@ -28,7 +29,7 @@ CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
 
 
 def has_room(more: int = 0) -> bool:
-    """Return whether ``more`` bytes may be written in addition to other uploads. Creates the directory if needed."""
+    """Return whether the disk has space for ``more`` bytes besides ``RESERVE``. Creates the directory if needed."""
     folder = Path(settings.IMAGE_DIR)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # a new cloud has no directory yet
     room = statvfs(folder)
@@ -41,7 +42,9 @@ def path_of(image_id: uuid.UUID) -> Path:
 
 
 def is_whole(image_id: uuid.UUID) -> bool:
-    """Return whether the data of an image is complete, whatever its record states: files get their final name last."""
+    """Return whether an image's data is complete, even if its record differs: only complete files have their final
+    name.
+    """
     return path_of(image_id).exists()
 
 
@@ -64,7 +67,7 @@ def arriving_of(image_id: uuid.UUID) -> Path:
 def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
     """Open the file of an upload, locked during the block. It is deleted afterwards unless it was renamed.
 
-    Raises ConflictError if another process writes it, UnavailableError if it does not fit.
+    Raises ConflictError if another process writes it, UnavailableError if the disk is full.
     """
     part = part_of(image_id)
     with _while_it_fits(), _claimed(part, os.O_RDWR | os.O_CREAT) as file:
@@ -89,8 +92,8 @@ def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
 def arriving_file(image_id: uuid.UUID, *, create: bool = False) -> Iterator[IO[bytes]]:
     """Open the data of an upload in parts, locked during the block. The file is kept.
 
-    Raises FileNotFoundError if there is none, ConflictError if another process writes it, UnavailableError if it does
-    not fit.
+    Raises FileNotFoundError if there is none, ConflictError if another process writes it, UnavailableError if the disk
+    is full.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
     with _while_it_fits(), _claimed(arriving_of(image_id), flags) as file:
@@ -127,13 +130,15 @@ def _claimed(path: Path, flags: int) -> Iterator[IO[bytes]]:
 
 
 def stage(image_id: uuid.UUID, file: IO[bytes]) -> None:
-    """Rename the written data to the staged file."""
+    """Rename the file of an upload, which becomes the staged file."""
     file.flush()
     part_of(image_id).replace(staged_of(image_id))
 
 
 def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) -> None:
-    """Sync the data of the open file to disk and rename it (or ``source``) to its final name."""
+    """Sync the data of the open file to disk and rename it to its final name; ``source``: its path, if it is not a
+    ``.part``.
+    """
     file.flush()
     os.fsync(file.fileno())
     (source or part_of(image_id)).replace(path_of(image_id))

@@ -149,7 +149,7 @@ def _is_listed(host: str, names: Iterable[str]) -> bool:
 
 
 def _addresses(found: Iterable[tuple[object, ...]]) -> list[Address]:
-    """Return the addresses of getaddrinfo's result. Addresses with a scope are link-local."""
+    """Return the addresses of getaddrinfo's result, including link-local addresses with a scope."""
     return [ipaddress.ip_address(str(entry[4][0])) for entry in found]  # type: ignore[index]
 
 

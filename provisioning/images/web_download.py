@@ -116,7 +116,10 @@ class WebFile:
 
 
 def _version(response: http.client.HTTPResponse) -> str:
-    """Return the validator that identifies this version of the file; "" if the server sends no strong one."""
+    """Return the validator that identifies this version of the file.
+
+    This is a strong ETag, otherwise the modification time; "" if the server sends neither.
+    """
     tag = response.headers.get("ETag", "")
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
 
@@ -184,7 +187,9 @@ def web_file(uri: str) -> Iterator[WebFile]:
 def _open(
     uri: str, watch: Watch, connection: contextlib.ExitStack, headers: Mapping[str, str] | None = None
 ) -> tuple[str, http.client.HTTPResponse]:
-    """Follow redirects; return the last URL without its query, and the response. ``connection`` closes the response."""
+    """Follow redirects; return the last URL without its query, and the response. Closing ``connection`` closes the
+    response.
+    """
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
         with contextlib.ExitStack() as stack:
@@ -201,7 +206,7 @@ def _open(
 def _ask(
     address: WebAddress, watch: Watch, stack: contextlib.ExitStack, headers: Mapping[str, str]
 ) -> http.client.HTTPResponse:
-    """Connect and send the request. ``stack`` closes all resources."""
+    """Connect, send the request and return the response. Closing ``stack`` closes all resources."""
     connected = stack.enter_context(_connect(address, resolve(address), watch))
     if address.scheme == "https":
         # The handshake comes after the watch has started.

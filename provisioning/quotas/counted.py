@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 class Counted(Generic[Row]):
-    """The rows of one scope or of all::
+    """The rows that a recount reads, of one scope (a project or a user) or of all scopes::
 
         NETWORKS = Counted(lambda: Network.objects.values_list("project_id", "pk"), "project_id")
         NETWORKS(None)

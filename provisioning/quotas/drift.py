@@ -16,7 +16,7 @@ from provisioning.quotas.registry import Holding
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A difference; amounts are (in use, reserved)."""
+    """A difference. ``written`` is recorded, ``right`` would be correct; both are (in use, reserved)."""
 
     kind: Literal["counter", "orphan", "missing", "different", "user"]
     scope_id: uuid.UUID

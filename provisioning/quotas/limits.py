@@ -45,20 +45,23 @@ IMAGE: dict[str, int] = {
     "image_size_total": 51_200,
     "image_count_total": 100,
 }
-"""Glance's names; Glance itself has no limits unless an operator registers some. Sizes in MiB."""
+"""The limits of images, with Glance's names; sizes in MiB. Glance has no limits unless an operator registers some."""
 DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
-"""The defaults of Nova, Neutron and Cinder, and those of images.
+"""The defaults of Nova, Neutron and Cinder, and the defaults of images.
 
-``fixed_ips``, the addresses of ports, is unlimited in Nova; here projects share networks, which have a few hundred. No
-current client can set it, so it is raised with ``FOLLOWS``. Neutron does not limit subnet pools, address groups and
-address scopes, and allows ten RBAC policies for a project.
+``fixed_ips``, the addresses of ports, is unlimited in Nova. Here it is limited, because projects share networks with a
+few hundred addresses. No current client can set it, so it is raised with the limits in ``FOLLOWS``. Neutron does not
+limit subnet pools, address groups and address scopes, and allows ten RBAC policies for a project.
 """
 
 FOLLOWS: dict[str, tuple[str, ...]] = {"fixed_ips": ("instances", "ports")}
-"""A limit that is raised to the largest of these limits that an operator has set, unless it is set itself."""
+"""Limit → the limits that it follows: it is raised to the largest of those that an operator has set.
+
+If an operator has set the limit itself, see ``raised``.
+"""
 
 PER_USER = frozenset({"key_pairs"})
-"""Resources of a user in all projects; the limit is that of the project of the request."""
+"""Resources that are counted for a user in all projects together; the limit is taken from the request's project."""
 OF_USERS = frozenset({"instances", "cores", "ram", "server_groups"})
 """Resources of a project, recorded with the user who created them; a user may have its own limit in the project."""
 EACH = frozenset(
@@ -71,7 +74,8 @@ EACH = frozenset(
         "per_volume_gigabytes",
     }
 )
-"""Limits on single values, not on sums: they have no ledger, and ``services.check_each`` compares them."""
+"""Limits on single values, not on sums. They have no ledger; ``services.check_each`` compares a value with its limit.
+"""
 MEASURED = frozenset(IMAGE)
 """Resources counted from the records for each request, under a lock of the project."""
 PER_TYPE = ("volumes_", "gigabytes_", "snapshots_")
@@ -81,17 +85,18 @@ LEDGER = frozenset(DEFAULTS) - EACH - MEASURED
 
 
 def is_per_type(resource: str) -> bool:
-    """Whether a resource is that of a single volume type."""
+    """Whether a resource belongs to a single volume type."""
     return resource.startswith(PER_TYPE)
 
 
 def raised(
     limits: Mapping[str, int], default_rows: Mapping[str, int], project_rows: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return ``limits`` with those of ``FOLLOWS`` raised.
+    """Return ``limits``, the limits of a project, after those in ``FOLLOWS`` were raised.
 
-    The rows are limits set by operators, resource → limit: the defaults of all projects, and those of one project. A
-    row of the project has priority; a default row is the minimum for a project without one.
+    ``default_rows``, ``project_rows``: resource → limit that operators have set for all projects, and for this project.
+    If ``project_rows`` contains the limit to be raised, it is not raised. If only ``default_rows`` contains it, only
+    the project's rows can raise it.
     """
     found = dict(limits)
     for resource, others in FOLLOWS.items():
@@ -105,6 +110,6 @@ def raised(
 
 
 def delivered() -> dict[str, int]:
-    """Return the limits when operators have set none: the defaults, modified by the settings."""
+    """Return the limits of a cloud in which operators have set none: the defaults, modified by the settings."""
     bytes_of_images = int(settings.IMAGE_STORAGE_QUOTA)
     return DEFAULTS | {"image_size_total": bytes_of_images >> 20 if bytes_of_images else UNLIMITED}

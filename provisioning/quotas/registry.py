@@ -1,7 +1,7 @@
 """The records that quotas limit, and functions that count them.
 
 ``quota_check`` compares the ledger with these counts. A model that belongs to a project or a user is either limited or
-has a reason why not; ``tests/quotas/test_gate.py`` fails for one with neither.
+has a reason why not; ``tests/quotas/test_gate.py`` fails for a model with neither.
 """
 
 import uuid
@@ -27,7 +27,7 @@ class Holding:
 
 
 Recount = Callable[[uuid.UUID | None], Iterable[Holding]]
-"""Counts the records of one scope (a project or a user), or of all (None); owner and resource are unique."""
+"""Counts the records of one scope (a project or a user), or of all (None). An owner occurs once for each resource."""
 
 Measure = Callable[[uuid.UUID], Mapping[str, int]]
 """Counts the resources of a project that have no ledger: resource → amount."""

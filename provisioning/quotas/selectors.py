@@ -84,7 +84,11 @@ def _held_by(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, "Detail"]:
 
 
 class Room(NamedTuple):
-    """The effective limits for a user in a project: for each resource the limit that leaves less, and its usage."""
+    """The effective limits for a user in a project.
+
+    For each resource, ``limits`` has the limit of the project or of the user, whichever leaves less, and ``usage`` has
+    the usage that counts for this limit.
+    """
 
     limits: dict[str, int]
     usage: dict[str, int]
@@ -137,10 +141,10 @@ class Detail(NamedTuple):
 
 
 def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
-    """Return all resources of a project in the order of the defaults, with two queries.
+    """Return resource → detail of a project in the order of the defaults, with two queries.
 
-    Includes volume types with a limit, and those in ``more``. ``key_pairs`` belong to users and are 0 here, as in Nova;
-    so are limits on single values.
+    Includes volume types with a limit, and those in ``more``. The usage of ``key_pairs`` is 0, as in Nova, because they
+    belong to users. Limits on single values have no usage either.
     """
     rows = QuotaUsage.objects.filter(project_id=scope_id).values_list("resource", "in_use", "reserved")
     held = {resource: (in_use, reserved) for resource, in_use, reserved in rows}
@@ -150,7 +154,7 @@ def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail
 
 
 def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
-    """Return all resources of a project for a user in it.
+    """Return resource → detail of a project, for a user in it.
 
     The limits are the user's own, or the project's. The usage is the user's for ``limits.OF_USERS``, and the project's
     for all other resources.
@@ -191,7 +195,7 @@ def given_to_users(project_id: uuid.UUID, *, besides: uuid.UUID | None = None) -
 
 
 def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[str, int]:
-    """Return resource → the project's own limit; for None the operator's default.
+    """Return resource → the project's own limit; ``project_id`` None: the operator's defaults.
 
     ``more``: additional names of limits of volume types.
     """
@@ -200,7 +204,7 @@ def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[s
 
 
 def default_limits(more: Iterable[str] = ()) -> dict[str, int]:
-    """Return the limits of a project without its own: the operator's defaults, or the built-in ones."""
+    """Return the limits of a project that has no limits of its own: the operator's defaults, or the built-in ones."""
     own = own_limits(None, more)
     return raised(delivered() | own, own, {})
 

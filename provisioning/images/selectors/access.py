@@ -30,7 +30,7 @@ def own(context: RequestContext) -> Q:
 
 
 def shared_with(context: RequestContext, status: str | None = None) -> Q:
-    """Match images shared with the caller's project, with this member status or (None) any."""
+    """Match images that are shared with the caller's project; ``status``: the member status, None: any status."""
     members = _members(context.project_id or NOBODY)
     return _shared(members if status is None else members.filter(status=status))
 

@@ -13,9 +13,10 @@ KINDS = {"kernel_id": "aki", "ramdisk_id": "ari"}
 
 
 def companions(image: Image, project_id: uuid.UUID) -> dict[str, Image]:
-    """Return the kernel and ramdisk images by property; empty for an image that boots from its own disk.
+    """Return property → kernel or ramdisk image; empty for an image that boots from its own disk.
 
-    Raises InvalidInputError if one does not exist, may not be used by the project, has no data, or has another format.
+    Raises InvalidInputError if one of these images does not exist, may not be used by the project, has no data, or has
+    another format.
     """
     named = {name: read_id(str(image.properties[name])) for name in KINDS if image.properties.get(name)}
     if not named:

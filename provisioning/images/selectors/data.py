@@ -57,7 +57,10 @@ def arrived_of(image: Image) -> int | None:
 
 
 def end_of_arrived(image: Image, most: int) -> bytes:
-    """Return the last received bytes. A client compares them with its file before it resumes the upload."""
+    """Return the last received bytes, at most ``most``.
+
+    A client compares them with its file before it resumes the upload.
+    """
     with store.arriving_of(image.id).open("rb") as file:
         file.seek(-min(most, file.seek(0, os.SEEK_END)), os.SEEK_END)
         return file.read(most)

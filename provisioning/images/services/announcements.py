@@ -15,8 +15,8 @@ def announce(project_id: uuid.UUID, image_id: uuid.UUID, status: str, percent: i
 def announce_record(image: Image) -> None:
     """Record in the caller's transaction that an image was created, edited, deactivated, reactivated or deleted.
 
-    If the image is moved to another project, call this with the previous state first, so that the old project's list is
-    updated.
+    A caller that moves an image to another project also calls this with the image's previous state before, so that the
+    list of the previous project is updated.
     """
     payload = {"id": str(image.id), "status": image.status, "record": True}
     events.record(f"project:{image.project_id}", "image", payload)

@@ -1,7 +1,7 @@
 """Imports: staged data or a file on the web becomes the data of an image, in the background.
 
-At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time; when one ends, the next one starts. So slow
-downloads of one project do not occupy all workers.
+At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time, so that slow downloads of one project do not
+occupy all workers. When an import ends, the next one of the project starts.
 
 Transitions: queued or uploading → importing → active, each by a conditional update. After a failure the image is
 ``queued`` again without data, and its task has the reason. If a worker dies, its import starts again.
@@ -54,7 +54,7 @@ class ImportRequest:
     body: dict[str, Any] | None = None
     """The request body, for the task's record."""
     old: dict[str, Any] | None = None
-    """The input of a task in the older format, instead of ``body``."""
+    """The input of a task that was created by Glance's older Tasks API, instead of ``body``."""
 
 
 def import_image(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
@@ -90,11 +90,10 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
 
 
 def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
-    """Create an image from the file at a URL, as a task in the older format.
+    """Create an image from the file at a URL, for Glance's older Tasks API.
 
     ``given``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the errors
-    of ``create`` and ``import_image``, and InvalidInputError if the requested format of the image is not that of the
-    file.
+    of ``create`` and ``import_image``, and InvalidInputError if the image is to have another format than the file.
     """
     properties = dict(given["image_properties"])
     values = {name: properties.pop(name) for name in ("name", "visibility", "container_format") if name in properties}
@@ -111,7 +110,7 @@ def import_new(context: RequestContext, given: dict[str, Any]) -> ImageTask:
 
 
 def run(task_id: uuid.UUID) -> None:
-    """Carry out an import in a worker; an interrupted import starts again.
+    """Carry out an import in a worker. An interrupted import starts again from the beginning.
 
     Errors that the user can correct end the task with the reason; internal errors are raised, so that the job is
     retried.
@@ -173,7 +172,10 @@ def _transfer(task: ImageTask, image: Image) -> None:
 
 @contextlib.contextmanager
 def _claimed(opened: AbstractContextManager[IO[bytes]], image: Image) -> Iterator[IO[bytes]]:
-    """Open a file of the image store.  Raises _BusyError if another worker has locked it, GoneError without a file."""
+    """Open a file of the image store.
+
+    Raises _BusyError if another worker has locked it, GoneError if the file does not exist.
+    """
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(opened)
@@ -219,7 +221,7 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
 
 
 def _call_next(project_id: uuid.UUID) -> None:
-    """Start the next waiting import of the project after one has ended, in the caller's transaction."""
+    """Queue the next waiting import of the project, because another one has ended. Runs in the caller's transaction."""
     owner_locks.lock_rows(Project, [project_id])
     following = tasks.last_in_turn(project_id)
     if following is not None:
@@ -227,7 +229,7 @@ def _call_next(project_id: uuid.UUID) -> None:
 
 
 def _input(image: Image, request: ImportRequest) -> dict[str, Any]:
-    """Return the input that the task of an import shows."""
+    """Return the import's parameters as ``ImageTask.input``, which the API shows."""
     method = {"name": request.method, **({"uri": request.uri} if request.uri else {})}
     return {
         "image_id": str(image.id),

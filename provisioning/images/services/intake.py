@@ -44,7 +44,7 @@ class Wanted:
 
 
 def largest(project_id: uuid.UUID) -> int:
-    """Return the maximum number of bytes of a project's next image."""
+    """Return the maximum size in bytes of a project's next image: the service's limit or what is left of the quota."""
     left = storage_left(project_id)
     return int(settings.MAX_IMAGE_SIZE) if left is None else min(left, int(settings.MAX_IMAGE_SIZE))
 
@@ -117,8 +117,9 @@ def publish(
 ) -> None:
     """Move the file to its final name and the record to ``active``, both or neither.
 
-    ``source``: the file with the data, by default the upload's. ``also`` runs in the transaction of the record. Raises
-    GoneError if the image was deleted, TooLargeError if other data has filled the project's storage in the meantime.
+    ``source``: the file with the data; default: the file of the upload. ``also`` runs in the transaction of the record.
+    Raises GoneError if the image was deleted, TooLargeError if other images have filled the project's storage
+    concurrently.
     """
     try:
         store.publish(image_id, file, source)
@@ -149,7 +150,7 @@ def _gone(image_id: uuid.UUID) -> GoneError:
 
 
 def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator[bytes]:
-    """Yield the data.  Raises TooLargeError beyond its limit, UnavailableError if the store has no room."""
+    """Yield the data. Raises TooLargeError beyond ``wanted.limit``, UnavailableError if the store has no space."""
     size = 0
     if keep:
         check_room(wanted.size or 0)
@@ -165,6 +166,6 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
 
 
 def check_room(more: int) -> None:
-    """Raise UnavailableError if the store has no room for ``more`` bytes."""
+    """Raise UnavailableError if the store has no space for ``more`` bytes."""
     if not store.has_room(more):
         raise UnavailableError(store.NO_ROOM)

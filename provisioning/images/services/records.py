@@ -80,8 +80,8 @@ def set_tag(context: RequestContext, image_id: str | uuid.UUID, tag: str, *, pre
 def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: bool = False) -> None:
     """Delete an image. Its data is deleted after the commit; its record is kept for servers that refer to it.
 
-    Running guests keep their disks, and a host that is reading the data can finish. ``though_used``: delete it even if
-    it is in use, for services that use it. Raises NotFoundError, ForbiddenError if the image is protected,
+    Running guests keep their disks, and a host that is reading the data can finish. ``though_used``: also delete an
+    image that is in use, for the service that uses it. Raises NotFoundError, ForbiddenError if the image is protected,
     ConflictError if it is in use.
     """
     with transaction.atomic():

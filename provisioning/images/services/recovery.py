@@ -29,7 +29,10 @@ log = logging.getLogger(__name__)
 
 
 def recover_interrupted_uploads() -> int:
-    """Set images back to ``queued`` if the process of their upload has died; return how many. For a periodic job."""
+    """Complete images whose upload was interrupted after all data had arrived, and set others back to ``queued``.
+
+    An upload is interrupted if its process has died. For a periodic job; returns the number of images set back.
+    """
     recovered = 0
     for image in Image.objects.filter(status=Image.Status.SAVING, updated_at__lt=_ago(SETTLE_TIME)):
         if store.upload_is_alive(image.id) or _complete(image):
@@ -41,14 +44,18 @@ def recover_interrupted_uploads() -> int:
 
 
 def take_up_whole(image_id: uuid.UUID) -> bool:
-    """Let the periodic job complete a queued image with complete data; return False if it is not such an image."""
+    """Set a queued image with complete data to ``saving``, so that the periodic job completes it.
+
+    Returns False if the image is not queued, or has no complete data.
+    """
     return store.is_whole(image_id) and move(image_id, Image.Status.QUEUED, Image.Status.SAVING)
 
 
 def _complete(image: Image) -> bool:
-    """Set an image to ``active`` if its data has its final name and is therefore complete.
+    """Set an image to ``active`` if its data has its final name and is therefore complete; otherwise return False.
 
-    The process of its upload died before it updated the record, or the database was restored from an older backup.
+    Such data exists if the process of the upload died before it updated the record, or if the database was restored
+    from an older backup. Data that exceeds a limit is kept, and the image stays ``saving``.
     """
     try:
         with store.path_of(image.id).open("rb") as file:
@@ -69,7 +76,10 @@ def _complete(image: Image) -> bool:
 
 
 def forgive(gap: datetime.timedelta) -> None:
-    """Extend the time limits of images that are being written, staged or imported by a gap in the periodic job."""
+    """Extend the time limits of images that are being written, staged or imported.
+
+    ``gap``: the time in which the periodic job did not run.
+    """
     Image.objects.filter(status__in=BEING_WRITTEN).update(updated_at=F("updated_at") + gap)
     ImageTask.objects.filter(status__in=tasks.OPEN).update(updated_at=F("updated_at") + gap)
 
@@ -89,7 +99,7 @@ def clear_staging() -> int:
 
 
 def sweep() -> int:
-    """Remove unfinished files of images that are not being written; return how many."""
+    """Remove unfinished files of images that are not being written; return the number of files."""
     found = store.unfinished()
     being_written = set(
         Image.objects.filter(pk__in={image_id for image_id, _ in found}, status__in=BEING_WRITTEN).values_list(

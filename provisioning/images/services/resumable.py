@@ -1,7 +1,8 @@
-"""Uploads in parts: after an interruption, the client resumes at the byte where the data ends.
+"""Uploads in parts: after an interruption, the client resumes at the byte where the received data ends.
 
-queued → uploading at the start, which reserves the announced size in the project's quota; → active with the last byte.
-If no part arrives for ``STAGING_TIMEOUT`` seconds, the data is removed and the image is queued again.
+The image becomes ``uploading`` at the start, which reserves the announced size in the project's quota, and ``active``
+with the last byte. If no part arrives for ``STAGING_TIMEOUT`` seconds, the data is removed and the image is ``queued``
+again.
 """
 
 import os
@@ -27,10 +28,10 @@ UPLOADING = Image.Status.UPLOADING
 
 
 def begin_upload(context: RequestContext, size: int, **values: Any) -> Image:
-    """Create an image of ``size`` bytes and reserve them in the quota; ``append`` receives the data.
+    """Create an image of ``size`` bytes and reserve this size in the quota; ``append`` receives the data.
 
-    ``values`` as for ``create``, with both formats. Raises the errors of ``create``, TooLargeError, ImageContentError
-    for a size of 0, UnavailableError if the store has no room.
+    ``values``: as for ``create``; both formats are required. Raises the errors of ``create``, TooLargeError,
+    ImageContentError for a size of 0, UnavailableError if the store has no space.
     """
     if size <= 0:
         raise ImageContentError("Image content is empty.", field="file")
@@ -57,9 +58,9 @@ def append(context: RequestContext, image_id: str | uuid.UUID, offset: int, chun
     Received data is kept if ``chunks`` raises an error. If the process died before complete data was published, an
     empty part publishes it. Must not be called in a transaction.
 
-    Raises NotFoundError, UploadOffsetError if the data ends elsewhere, ConflictError if the image accepts no parts or
-    another part is being received, InvalidInputError for more data than announced, UnavailableError (no room),
-    ImageContentError and GoneError as ``upload``, and the errors of ``chunks``.
+    Raises NotFoundError, UploadOffsetError if the received data ends at another byte, ConflictError if the image
+    accepts no parts or another part is being received, InvalidInputError for more data than announced, UnavailableError
+    (no space), ImageContentError and GoneError as in ``upload``, and the errors of ``chunks``.
     """
     image = owned(context, image_id)
     try:

@@ -33,9 +33,9 @@ def has_turn(task: ImageTask) -> bool:
 
 
 def last_in_turn(project_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the task that may run because another task of the project has ended; None if there is no such task.
+    """Return the task that may start because another task of the project has ended; None if no task was waiting.
 
-    This is the newest of the tasks that may run, if their number is the limit.
+    This is the last of the ``IMPORTS_AT_ONCE`` oldest tasks, if there are that many.
     """
     going_on = _in_turn(project_id)
     return going_on[-1] if len(going_on) == settings.IMPORTS_AT_ONCE else None
@@ -47,7 +47,7 @@ def _in_turn(project_id: uuid.UUID) -> list[uuid.UUID]:
 
 
 def begin(task_id: uuid.UUID) -> ImageTask | None:
-    """Start a task, or restart an interrupted one; None if it has ended or waits for its turn."""
+    """Start a task, or restart an interrupted one. Returns None if it has ended or waits for its turn."""
     task = ImageTask.objects.filter(pk=task_id).first()
     if task is None or not has_turn(task):
         return None

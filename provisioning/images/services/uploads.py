@@ -18,17 +18,17 @@ def upload(
 ) -> Image:
     """Receive the data of a ``queued`` image as a stream, with constant memory, and set it to ``active``.
 
-    1. queued → saving by conditional update, so that only one of two uploads proceeds
-    2. write to a temporary file, hashing and inspecting the data
-    3. check format, safety and size
-    4. sync and rename the file
-    5. saving → active by conditional update
+    1. Set the image from queued to saving by a conditional update, so that only one of two uploads proceeds.
+    2. Write to a temporary file; hash and inspect the data.
+    3. Check format, safety and size.
+    4. Sync and rename the file.
+    5. Set the image from saving to active by a conditional update.
 
     After an error the file is removed and the image is ``queued`` again. Must not be called in a transaction.
 
-    Raises NotFoundError, ConflictError (has data, or is being uploaded), ImageContentError, TooLargeError (for the
-    service or the project's quota), UnavailableError (no room), InvalidInputError (formats not set, size is not
-    ``expected_size``), GoneError (deleted in the meantime) and the errors of ``chunks``.
+    Raises NotFoundError, ConflictError (the image has data, or is being uploaded), ImageContentError, TooLargeError
+    (limit of the service, or quota of the project), UnavailableError (no space), InvalidInputError (formats not set, or
+    the size is not ``expected_size``), GoneError (the image was deleted concurrently) and the errors of ``chunks``.
     """
     image = owned(context, image_id)
     _formats(image)

@@ -10,7 +10,8 @@ of these rows; it is queried only when the user has such a limit, while the proj
 The project or user itself is locked first, so that no resources are added while it is being deleted.
 
 Code that creates an owner's record calls ``reserve`` or ``hold`` first, and code that deletes it calls ``release``,
-each in the same transaction. So ``quota_check`` finds both or neither, even after a process was killed.
+each in the same transaction. Therefore ``quota_check`` finds both the record and its rows or neither, even after a
+process was killed.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def reserve(
 ) -> None:
     """Reserve all of ``amounts`` or nothing for the owner, in the caller's transaction.
 
-    Amounts that the owner already holds are not reserved again. ``bounds`` are the limits if the caller has just read
-    them; required for resources of users in all projects. ``user_id`` is the owner's user, required for resources with
-    limits of users. Raises OverQuotaError for the first resource that exceeds its limit.
+    A resource that the owner already holds is not reserved again. ``bounds``: the limits, if the caller has just read
+    them; required for ``limits.PER_USER``. ``user_id``: the owner's user, required for resources with limits of users.
+    Raises OverQuotaError for the first resource that exceeds its limit.
     """
     _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=False)
 
@@ -60,12 +61,12 @@ def hold(
     *,
     user_id: uuid.UUID | None = None,
 ) -> None:
-    """Reserve and commit, for records that are complete when the caller's transaction ends; else as ``reserve``."""
+    """As ``reserve`` with ``commit``, for records that are complete when the caller's transaction ends."""
     _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=True)
 
 
 def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refuse: bool = True) -> None:
-    """Hold for several owners of a scope, all or nothing.
+    """As ``hold``, for several owners of a scope, all or nothing.
 
     ``refuse`` False ignores the limits, for records that the cloud creates itself (the default security group).
     """
@@ -73,7 +74,7 @@ def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refu
 
 
 def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
-    """Raise OverQuotaError when the amounts exceed the current limits, before expensive work. Holds nothing."""
+    """Raise OverQuotaError if the amounts exceed the current limits. Reserves nothing; used before expensive work."""
     limits, used = selectors.limits_of(scope_id), selectors.usage_of(scope_id)
     for resource, amount in sorted(amounts.items()):
         limit = limits.get(resource, UNLIMITED)
@@ -179,7 +180,10 @@ _HELD_BY_ONE = Prepared(
 
 
 def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise all counters with one statement, each if its limit allows; returns how many. Undone unless all were."""
+    """Raise all counters with one statement, or none if one of them would exceed its limit.
+
+    Returns the number of counters that could be raised.
+    """
     mark = transaction.savepoint()
     taken = _take_what_fits(scope_id, totals, limits, column)
     if taken < len(totals):
@@ -190,7 +194,7 @@ def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) ->
 
 
 def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise each counter whose limit allows it, with one statement; returns how many."""
+    """Raise each counter whose limit allows it, with one statement; return the number of raised counters."""
     bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
     values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
     return _raise(tuple(totals), frozenset(bounds), column)(scope_id=scope_id, **values)
@@ -312,7 +316,7 @@ def lock_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
 
 
 def lock_all(scope_id: uuid.UUID) -> None:
-    """Lock everything that a scope holds until the caller's transaction ends; creates missing counters.
+    """Lock all reservations and counters of a scope until the caller's transaction ends; create missing counters.
 
     The lock order is reservations before counters, as in ``commit`` and ``release``.
     """
@@ -324,7 +328,7 @@ def lock_all(scope_id: uuid.UUID) -> None:
 
 
 def amount_of(amounts: Mapping[str, int | Value]) -> Case:
-    """Return the SQL expression for each row's amount by its resource."""
+    """Return the SQL expression that gives each row the amount of its resource, or 0."""
     cases = [
         When(resource=name, then=amount if isinstance(amount, Value) else Value(amount))
         for name, amount in amounts.items()

@@ -1,4 +1,4 @@
-"""Setting limits, and checks of limits on single values."""
+"""Sets limits, and checks limits on single values."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ def set_limit(
 ) -> None:
     """Set the limit of a project, of a user in it, or the default of all projects (``project_id`` None).
 
-    A limit of None resets it to the default, or for a user to the project's. A limit below the usage is allowed; it
+    ``limit`` None: a project gets the default again, a user the project's limit. A limit below the usage is allowed; it
     only prevents new allocations.
     """
     if resource not in DEFAULTS and not is_per_type(resource):
@@ -66,8 +66,10 @@ def set_limits(
     """Set several limits of a project or of a user in it, all or none, as ``set_limit``.
 
     As in Neutron and Cinder, unknown projects are accepted. Limits that users cannot have are set for the project even
-    with ``user_id``. Unless ``force``, raises InvalidInputError for a project's limit below its usage or below the sum
-    of its users' limits, for a user's limit below the user's usage, and for one above the rest of the project's limit.
+    with ``user_id``. Unless ``force``, raises InvalidInputError for these limits:
+
+    * a project's limit below its usage, or below the sum of its users' limits
+    * a user's limit below the user's usage, or above the project's limit minus the limits of its other users
     """
     if project_id is not None and not force:
         owner_locks.lock_rows(Project, [project_id])
@@ -77,7 +79,7 @@ def set_limits(
 
 
 def _ranges(project_id: uuid.UUID, user_id: uuid.UUID | None) -> dict[str, tuple[int, int]]:
-    """Return resource → minimum and maximum of the limit; -1: unlimited."""
+    """Return resource → minimum and maximum that ``set_limits`` accepts as its limit; -1: unlimited."""
     bounds, used = selectors.bounds_of(project_id, user_id), selectors.usage_of(project_id)
     given = selectors.given_to_users(project_id, besides=user_id)
     if user_id is None:
@@ -116,10 +118,11 @@ def _check(limits: Mapping[str, int | None], ranges: Mapping[str, tuple[int, int
 def reset_limits(
     project_id: uuid.UUID | None, resources: Iterable[str] | None = None, *, user_id: uuid.UUID | None = None
 ) -> bool:
-    """Reset a project to the defaults, or (None) all projects to the built-in limits; returns whether any was set.
+    """Reset a project to the defaults, or (None) the defaults to the built-in limits; return whether a limit was
+    deleted.
 
     As in Nova this includes the limits of the project's users; with ``user_id`` only those of this user are reset.
-    ``resources`` None: all.
+    ``resources``: only these resources; None: all.
     """
     rows = QuotaLimit.objects.filter(project_id=project_id)
     if user_id is not None:

@@ -11,8 +11,10 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.ledger import lock_all
 
 ROUNDS = 3
-"""A record that changed its project is an orphan in one scope and missing in the other: one round releases what the
-next one writes.
+"""Maximum number of repetitions of a repair.
+
+A record that has changed its project is an orphan in one scope and missing in the other. An owner has only one row for
+each resource, so the row of the new scope may be written only in the round after the old row was deleted.
 """
 
 

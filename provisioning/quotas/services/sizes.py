@@ -1,4 +1,4 @@
-"""Changing the amounts of an existing owner, such as a server that is resized or gets other addresses."""
+"""Changes the amounts of an existing owner, such as a server that is resized or gets other addresses."""
 
 import uuid
 
@@ -14,7 +14,7 @@ from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counter
 
 @transaction.atomic
 def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: bool = True) -> None:
-    """Raise the owner's amounts to at least ``amounts``, all or nothing. Idempotent; larger amounts stay.
+    """Raise the owner's amounts to at least ``amounts``, all or nothing. Idempotent; larger amounts are kept.
 
     Additional amounts are in use, or reserved while the owner is being created. Raises OverQuotaError with the
     additional amount; ``refuse`` False ignores the limits.
