@@ -48,9 +48,7 @@ class Leg:
     ranges: tuple[str, ...] = ()
     """All ranges of the network, also those without an address of the leg; empty on an external network."""
     beyond: tuple[str, ...] = ()
-    """Ranges of networks that other routers connect to the leg's network, except networks that this router connects
-    itself.
-    """
+    """Ranges of networks that only other routers connect to the leg's network."""
     is_gateway: bool = False
     """Whether the leg has the gateway's address of one of the ranges."""
 
@@ -97,9 +95,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Detour:
-    """A route for replies: replies of a guest on this host to connections through a floating IP on another host are
-    sent to that host.
-    """
+    """A route for replies of a local guest: replies through a floating IP on another host are sent to that host."""
 
     number: int
     """The number of the packet mark, the routing rule and the routing table."""
@@ -128,9 +124,7 @@ class RouterPlan:
     outside: tuple[str, ...] = ()
     """Ranges of the external network."""
     source: str | None = None
-    """The source IPv4 address of guests without a floating IP, for connections to floating IPs of this router, and to
-    the external network if this host has ``gateway``.
-    """
+    """The source of guests without a floating IP: to floating IPs of this router, and outside if it has ``gateway``."""
     routes: tuple[Way, ...] = ()
     neighbours: frozenset[tuple[str, str, str]] = frozenset()
     """Leg, address and hardware address of every known port."""
