@@ -115,7 +115,7 @@ def sweep() -> int:
 
 def _abandoned(backup_id: uuid.UUID) -> bool:
     backup = Backup.objects.filter(id=backup_id).first()
-    if backup is not None:  # one with a digest is complete; an operator set its status
+    if backup is not None:  # with a digest the data is complete: an operator set the status
         failed = backup.status == BackupStatus.ERROR and not backup.digest
         return failed and backup.updated_at < timezone.now() - timedelta(minutes=10)
     objects = current().objects(str(backup_id))

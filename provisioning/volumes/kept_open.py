@@ -151,7 +151,7 @@ def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> boo
     daemons.follow_hold(volume)
     daemons.settle_hold(volume)
     state.settle(volume)
-    if volume.status in state.RESTING:  # otherwise the end of the task sends them
+    if volume.status in state.RESTING:  # otherwise the clients are sent when the task ends
         with contextlib.suppress(UnavailableError):
             daemons.tell_clients(volume)
     said = [*volume.lost.get("said", []), f"Attachment {attachment.id} belongs to server {instance_id}."][-MOST_SAID:]

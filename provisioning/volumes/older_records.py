@@ -249,7 +249,7 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
             yield f"Attachment {key}, of server {row.instance_id}, no longer has it open."
             _close(row)
     if known.clients == [] and volume.pool is not None and volume.pool.shared and volume.daemon_host_id == host_id:
-        daemons.set_daemon(volume, None)  # another host may open it
+        daemons.set_daemon(volume, None)  # another host may open the data
     for row in holds.elsewhere(volume) if known.clients else ():
         if holds.holder(row) != host_id and holds.number(row) < known.version and row.instance_id is None:
             yield f"Attachment {row.id} had it open on another host before."

@@ -40,7 +40,7 @@ class Task(ABC, Generic[B]):
 
     def overdue(self, volume: Volume) -> None:
         """Give up the task of a locked volume after a timeout. Afterwards the volume must have another status."""
-        raise NotImplementedError  # by tasks with a status of their own
+        raise NotImplementedError  # tasks with a status of their own implement it
 
 
 class VolumeTask(Task[B], Generic[B]):

@@ -40,7 +40,7 @@ def change_permissions(
         raise InvalidInputError(msg, field="visibility")
     if wanted and image.visibility == PRIVATE:
         image = records.update(context, image.id, {"visibility": SHARED.value})
-        _remove(context, image, _members(image))  # it may have members from an earlier time when it was shared
+        _remove(context, image, _members(image))  # members from an earlier time when it was shared
     for project in sorted(wanted - _members(image)):
         add_member(context, image.id, str(project))
     if image.visibility == SHARED:

@@ -52,7 +52,7 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
         Delivery.objects.bulk_create((row for row in new if row.subject_id in missing), ignore_conflicts=True)
         rows = _locked(kind, host_id)
     used = {row.subject_id for row in rows if _is_used(row, said.get(row.subject_id))}
-    if not complete:  # the last Hello reported the others
+    if not complete:  # the last Hello reported the other documents
         used &= missing | {row.subject_id for row in rows if row.kept}
     unplaced = _unplaced(kind, host_id, used)
     for row in rows:
@@ -113,7 +113,7 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
         return False
     if owned is not None and owned.generation == row.generation:
         return bool(row.digest) and row.command_id is None and proofs.is_outdated(row, owned)
-    if not row.digest:  # to be forgotten
+    if not row.digest:  # the host must forget the document
         return owned is not None and not _on_its_way(row)
     return not _on_its_way(row)
 
@@ -146,7 +146,7 @@ def _note_newer(row: Delivery) -> None:
 def _is_newer(row: Delivery, owned: Owned) -> bool:
     if owned.generation != row.generation:
         return owned.generation > row.generation
-    if row.digest in ("", sending.UNKNOWN):  # the number of a command to forget it, or it is sent again anyway
+    if row.digest in ("", sending.UNKNOWN):  # it must be forgotten, or is sent again anyway
         return not row.digest and row.command_id is None
     return bool(owned.digest) and proofs.digest_in(owned) != row.digest
 

@@ -230,7 +230,7 @@ def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
         ],
     )
     hosts = needs.of_floating_ip(floating)
-    # The host that holds the address gets a document without ``bearer``.
+    # The host that serves the address gets a document without ``bearer``.
     others = {host.id: replace(document, bearer=way) for host in hosts[1:] if (way := seen_from(host, hosts[0]))}
     bearers = {host.id: document for host in hosts[:1]}
     return {key: ApplyFloatingIpRequest(floating_ip=each) for key, each in (bearers | others).items()}

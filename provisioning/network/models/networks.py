@@ -15,7 +15,7 @@ class Network(Shareable, Named):
     shared_with_others = False
     """Whether other projects than its owner may use it; set by ``networks_for``."""
 
-    shared = models.BooleanField(default=False)  # equals the RBAC policy that shares it with all projects
+    shared = models.BooleanField(default=False)  # True if an RBAC policy shares it with all projects
     external = models.BooleanField(default=False)  # for floating IPs and routers' gateways
     is_default = models.BooleanField(default=False)  # the external network used when a request names none
     admin_state_up = models.BooleanField(default=True)
@@ -63,7 +63,7 @@ class SubnetPool(Shareable, Named):
     """Prefixes that the ranges of subnets are allocated from."""
 
     ip_version = models.PositiveSmallIntegerField(default=4)
-    prefixes = json_list()  # of CIDR text
+    prefixes = json_list()  # CIDR texts
     default_prefixlen = models.PositiveSmallIntegerField()
     min_prefixlen = models.PositiveSmallIntegerField()
     max_prefixlen = models.PositiveSmallIntegerField()

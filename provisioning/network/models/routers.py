@@ -22,7 +22,7 @@ class Router(Named):
     gateway_port = models.OneToOneField(Port, null=True, on_delete=models.PROTECT, related_name="+")
     enable_snat = models.BooleanField(default=True)
     routes = json_list()  # [{"destination": …, "nexthop": …}]
-    host = models.CharField(max_length=255, blank=True)  # the one with its external address
+    host = models.CharField(max_length=255, blank=True)  # the host with its external address
     availability_zone_hints = json_list()  # names of zones; only shown: a router is on its guests' hosts
 
 
@@ -30,7 +30,7 @@ class FloatingIP(Standard):
     """An address on an external network that is associated with a guest's address."""
 
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="floating_ips")
-    port = models.OneToOneField(Port, on_delete=models.PROTECT, related_name="+")  # its own, on the external network
+    port = models.OneToOneField(Port, on_delete=models.PROTECT, related_name="+")  # its port on the external network
     address = models.GenericIPAddressField()
     fixed_port = models.ForeignKey(Port, null=True, on_delete=models.PROTECT, related_name="floating_ips")
     fixed_address = models.GenericIPAddressField(null=True)

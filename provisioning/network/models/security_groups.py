@@ -29,7 +29,7 @@ class SecurityGroup(Shareable, Named):
 class AddressGroup(Shareable, Named):
     """Ranges that rules refer to by one id."""
 
-    addresses = json_list()  # of CIDR text
+    addresses = json_list()  # CIDR texts
 
 
 class Flow(models.Model):

@@ -12,7 +12,7 @@ from provisioning.network.services.ipam import is_stateless
 def follow_new(subnet: Subnet) -> None:
     """Allocate an address of a new subnet to each gateway port on its network that has no address of the IP version.
 
-    As ``update_router_gw_port`` of Neutron. If the subnet has too few addresses, the newest ports get none.
+    As ``update_router_gw_port`` of Neutron. If the subnet has too few addresses, the remaining ports get none.
     """
     if is_stateless(subnet):
         return

@@ -37,7 +37,7 @@ def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
 def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) -> None:
     """Store the internet gateways of routers that the Networking API has connected; each has the id of its router."""
     rows = [InternetGateway(pk=each, project_id=project_id, router_id=each, made=False) for each in router_ids]
-    InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # another request may do the same
+    InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # another request may insert the same rows
 
 
 @when_broken_off

@@ -80,7 +80,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         if is_stateless(subnet):
             network_guests.lock(network)
         hold(subnet.project_id, subnet.id, {"subnets": 1})
-        records.lock(network)  # its ranges are compared
+        records.lock(network)  # so that no other subnet is added while ranges are compared
         whole = _range(subnet, cidr, pool, prefixlen)
         _fill(subnet, whole, version, gateway, pools)
         others = list(Subnet.objects.filter(network=network))

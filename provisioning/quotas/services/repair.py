@@ -56,7 +56,7 @@ def _examine(scope_id: uuid.UUID, *, mend: bool) -> list[Finding]:
 def _mend(findings: Iterable[Finding]) -> None:
     """Correct the reservations from the records."""
     for found in findings:
-        if found.owner_id is None:  # a counter
+        if found.owner_id is None:  # a difference of a counter: _set_counters corrects it
             continue
         row = Reservation.objects.filter(project_id=found.scope_id, owner_id=found.owner_id, resource=found.resource)
         values = {"amount": sum(found.right), "committed": not found.right[1], "user_id": found.user_id}

@@ -78,7 +78,7 @@ class FolderStore(ObjectStore):
         with _told():
             for name in names:
                 (place / name).unlink(missing_ok=True)
-            with suppress(OSError):  # it is not empty, or already removed
+            with suppress(OSError):  # the folder is not empty, or already removed
                 place.rmdir()
 
     def folders(self) -> list[str]:

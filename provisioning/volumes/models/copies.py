@@ -30,7 +30,7 @@ class Backup(Owned):
     service = models.CharField(max_length=40, default="folder")  # its store: folder or s3
     digest = models.CharField(max_length=128, blank=True)  # SHA-256 of the manifest, hex
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
-    data_at = models.DateTimeField(null=True)  # the time of its data
+    data_at = models.DateTimeField(null=True)  # when the volume had this data
     restored_volume_id = models.UUIDField(null=True)  # the volume that is being restored from it
     metadata = models.JSONField(default=dict)  # text → text
     encryption_key = models.TextField(blank=True)  # the volume's key at that time; empty: not encrypted
@@ -48,7 +48,7 @@ class Transfer(models.Model):
     source_project_id = models.UUIDField(db_index=True)
     destination_project_id = models.UUIDField(null=True)
     salt = models.CharField(max_length=32)
-    key_digest = models.CharField(max_length=64)  # of salt and key, hex
+    key_digest = models.CharField(max_length=64)  # SHA-256 of salt and key, hex
     no_snapshots = models.BooleanField(default=False)
     accepted = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)

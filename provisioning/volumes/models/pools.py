@@ -81,7 +81,7 @@ class DeletedData(models.Model):
     volume_type = models.ForeignKey("volumes.VolumeType", null=True, on_delete=models.SET_NULL, related_name="+")
     bytes = models.PositiveBigIntegerField(default=0)
     size_gb = models.PositiveIntegerField(default=0)
-    absent_since = models.DateTimeField(null=True)  # since when it is missing in its pool
+    absent_since = models.DateTimeField(null=True)  # since when the pool no longer has the data
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -109,14 +109,14 @@ class Attachment(models.Model):
     volume = models.ForeignKey(Volume, on_delete=models.CASCADE, related_name="attachments")
     project_id = models.UUIDField(db_index=True)
     instance_id = models.UUIDField(null=True, db_index=True)
-    exclusive = models.BooleanField(default=True)  # False: the volume may have several
+    exclusive = models.BooleanField(default=True)  # False: the volume may have several attachments
     status = models.CharField(max_length=24, choices=AttachStatus, default=AttachStatus.RESERVED)
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="attachments")  # of the guest
     mountpoint = models.CharField(max_length=255, blank=True)  # "/dev/vdb"
     mode = models.CharField(max_length=2, default="rw")  # rw ro
     connector = models.JSONField(default=dict)  # as given by an external client
     connection = models.JSONField(default=dict)  # compute_agent.contract.build.VolumeConnection
-    refreshing = models.BooleanField(default=False)  # its guest's host is about to apply another size or connection
+    refreshing = models.BooleanField(default=False)  # the guest's host has not applied a change of the disk yet
     attached_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -124,7 +124,7 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
 def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
     """Return the parent of a new incremental backup, locked.  Raises InvalidBackupError if there is no suitable one."""
     parent = newest_of(volume.id, project_id, service)
-    if parent is not None:  # it may be being deleted by now
+    if parent is not None:  # another request may have begun to delete it
         parent = Backup.objects.select_for_update().filter(id=parent.id, status=BackupStatus.AVAILABLE).first()
     if parent is None:
         raise InvalidBackupError("No backups available to do an incremental backup.", field="incremental")

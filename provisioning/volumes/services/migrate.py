@@ -318,7 +318,7 @@ def exchange(volume: Volume, hidden: Volume) -> None:
     changes = {**theirs, "migration_status": SUCCESS}
     if volume.status in MOVING:
         state.end_task(volume, verb, changes=changes)
-    elif (volume.migration_status, volume.status) == (FAILED, VolumeStatus.ERROR):  # its result was unknown
+    elif (volume.migration_status, volume.status) == (FAILED, VolumeStatus.ERROR):  # the result was unknown
         state.move(volume, state.at_rest(volume), verb, changes=changes, reset=True)
     else:  # an operator has set another status in the meantime
         state.settle(volume, verb, changes=changes)

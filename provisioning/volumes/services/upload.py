@@ -117,7 +117,7 @@ def _end(volume: Volume) -> None:
     said = {name: value for name, value in volume.admin_metadata.items() if name != UPLOADED_TO}
     if volume.status == VolumeStatus.UPLOADING:
         state.end_task(volume, changes={"admin_metadata": said})
-    else:  # an operator has reset it, or it is being deleted
+    else:  # an operator has reset the status, or the volume is being deleted
         state.update(volume, {"admin_metadata": said})
 
 
@@ -136,6 +136,6 @@ class UploadToImage(VolumeTask[UploadVolumeRequest]):
         messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
         image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
         if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
-            with contextlib.suppress(NotFoundError, ForbiddenError):  # deleted meanwhile, or protected
+            with contextlib.suppress(NotFoundError, ForbiddenError):  # already deleted, or protected
                 images.delete(RequestContext(None, "novella", image.project_id), image.id, though_used=True)
         _end(volume)
