@@ -122,7 +122,9 @@ def decimal(name: str, *, shown: str = "") -> float | None:
 
 
 def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> list[str]:
-    """Read a list of ``known`` values that contains the ``needed`` ones; an invalid one stops the start."""
+    """Read a list of values in ``known`` that contains all values in ``needed``; an invalid list stops the start with a
+    message.
+    """
     given = _read_list(name, list(known), f"some of {', '.join(known)}")
     if not set(needed) <= set(given) <= set(known):
         message = f"{name} is {','.join(given)!r}; it must be a list, with commas between, of {', '.join(known)}"

@@ -1,8 +1,8 @@
 """Demands of images and flavors on a guest and its host: the effect of each, and the accepted values.
 
-This table is used by launches, pages and metadata definitions. Names and values are those of Nova's "Useful image
-properties" and "Extra specs"; ``hw`` represents ``hw_`` in images and ``hw:`` in flavors. The hardware that hosts can
-provide is defined in ``compute_agent.contract.hardware_properties``, from which its rows are created.
+Launches, pages and metadata definitions use this table. Names and values are those of Nova's "Useful image properties"
+and "Extra specs"; ``hw`` represents ``hw_`` in images and ``hw:`` in flavors. The rows for hardware that hosts can
+provide are created from ``compute_agent.contract.hardware_properties``.
 """
 
 import re

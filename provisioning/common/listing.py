@@ -38,7 +38,7 @@ class Sort:
 class Part:
     """The requested page of a list; rows must meet all filters.
 
-    ``backwards`` selects the rows before the marker instead of those after it.
+    ``backwards`` selects the rows before the marker instead of the rows after it.
     """
 
     filters: Sequence[tuple[str, Any]] = ()

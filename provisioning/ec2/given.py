@@ -39,7 +39,7 @@ OWNERS = Wired[type[Model]]("The owners of values of EC2")
 
 
 def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any]) -> None:
-    """Store values of a resource by name, replacing earlier ones."""
+    """Store values of a resource by name, replacing stored values with the same names."""
     rows = [
         GivenValue(project_id=project_id, resource_id=resource_id, name=name, value=value)
         for name, value in values.items()

@@ -2,8 +2,8 @@
 
 The id of a resource consists of the first 17 digits of its UUID, which hosts also give to the guest
 (``compute_agent.metadata``). Integer keys are converted to 17 digits in a reversible way. Reading ids therefore writes
-nothing. A table stores the exceptions: random ids of resources whose digits another resource of the kind has, ids of
-earlier versions, and ids of associations.
+nothing. A table stores the exceptions: random ids, if another resource of the kind has the same first digits, ids that
+earlier versions have created, and ids of associations.
 """
 
 import re

@@ -94,7 +94,9 @@ def _lock(resources: Iterable[uuid.UUID]) -> None:
 @when_broken_off
 @transaction.atomic
 def remove(targets: Sequence[Target], tags: Mapping[str, str | None] | None) -> None:
-    """Delete tags: all (None), those with a key (value None), or those with a key and a value."""
+    """Delete tags of all targets. ``tags`` maps the keys to delete to a value, or to None for any value; None: all
+    tags.
+    """
     rows = Ec2Tag.objects.none()
     for kind, resource in set(targets):
         rows = rows | Ec2Tag.objects.filter(kind=kind, resource_id=resource)

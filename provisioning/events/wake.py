@@ -29,7 +29,9 @@ class Listener(Protocol):
     """A listener for the wake-ups of a channel."""
 
     def wait(self, timeout: float) -> bool:
-        """Return at the first wake-up (True; all pending ones are consumed) or after ``timeout`` seconds (False)."""
+        """Wait for a wake-up. Return True at the first one, which consumes all pending wake-ups, or False after
+        ``timeout`` seconds.
+        """
 
     def close(self) -> None:
         """Stop listening."""

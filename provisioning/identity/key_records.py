@@ -1,4 +1,4 @@
-"""Ensures that all machines use the same keys: each process compares its keys with the recorded ones at its start."""
+"""Ensures that all machines use the same keys: when a process starts, it compares its keys with the recorded keys."""
 
 import logging
 import socket
@@ -96,7 +96,8 @@ def agree_if_possible() -> None:
 
 @transaction.atomic
 def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
-    """Record the keys of this machine as the cloud's, replacing the recorded ones; return them.
+    """Record the keys of this machine as the cloud's, replacing the previous records; return the keys that were
+    recorded.
 
     Creates the first key of a kind without keys.
     """

@@ -226,8 +226,8 @@ def _scope_of(context: RequestContext) -> str:
 
 
 def _credentials(context: RequestContext) -> dict[str, Any]:
-    """Return the attributes of the caller for checks. Missing ones are omitted; otherwise they would equal missing
-    attributes of the target.
+    """Return the attributes of the caller for checks. Missing attributes are omitted, because a check would consider
+    them equal to missing attributes of the target.
     """
     found = {
         "roles": sorted(context.roles),

@@ -215,7 +215,9 @@ def _words(check: str) -> list[str]:
 
 
 def _understood(check: str) -> list[str]:
-    """Return the checks that oslo.policy recognizes in a text; it replaces unreadable ones by ``!``."""
+    """Return the checks that oslo.policy recognizes in a text; oslo.policy replaces checks that it cannot parse by
+    ``!``.
+    """
     library = importlib.import_module("oslo_policy.policy")
     tree = library.Rules.from_dict({"rule": check})["rule"]
     return [word for word in _words(str(tree)) if word.lower() not in {"and", "or", "not"}]

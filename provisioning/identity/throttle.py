@@ -92,7 +92,7 @@ class Attempt:
 
 
 def check_address(source: str) -> None:
-    """Raise TooManyAttemptsError while an address must wait, whatever the name; needs no query."""
+    """Raise TooManyAttemptsError while this address must wait, for attempts with any name. Needs no query."""
     _check(key_of("address", network_of(source)), FREE_OF_ADDRESS)
 
 

@@ -94,16 +94,16 @@ def rows() -> dict[str, int]:
 
 
 def every_model() -> list[type[Model]]:
-    """Return the models covered here: those of the cloud and of its queue."""
+    """Return the models that need a rule: all models of the cloud, and the model of its queue."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model.__module__.startswith("provisioning.") or model is OrmQ]
 
 
 def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUSE) -> dict[str, int]:
-    """Delete records that ended before that moment, and return the number of rows of each kind. Can be repeated and
+    """Delete records that ended before that time, and return the number of rows of each kind. Can be repeated and
     interrupted.
 
-    Ends after about ``seconds``, if given, and leaves the rest for the next call.
+    After about ``seconds``, if given, the purge ends, and the next call continues it.
     """
     end = None if seconds is None else time.monotonic() + seconds
     removed = Counter({name: 0 for kind in PURGED for name in (kind.name, *(part.name for part in kind.parts))})

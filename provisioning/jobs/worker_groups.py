@@ -1,4 +1,4 @@
-"""Worker groups: their names, their beats, and the cleanup after dead ones."""
+"""Worker groups: their names, their beats, and the cleanup after dead groups."""
 
 import functools
 import os

@@ -103,7 +103,9 @@ def _until(now: datetime) -> datetime:
 
 
 def _heads(now: datetime, most: int) -> list[Delivery]:
-    """Return the first waiting delivery of each subject if it is due, those with the fewest attempts first."""
+    """Return at most ``most`` deliveries that are due, each the first waiting one of its subject, with the fewest
+    attempts first.
+    """
     waiting = Delivery.objects.filter(failed_at=None)
     earlier = waiting.filter(subject=OuterRef("subject"), id__lt=OuterRef("id"))
     return list(waiting.filter(~Exists(earlier), due_at__lte=now).order_by("tries", "id")[:most])

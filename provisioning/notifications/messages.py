@@ -20,7 +20,7 @@ Payload = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification; those of one ``subject`` are delivered in order."""
+    """A notification. The notifications of one ``subject`` are delivered in order."""
 
     event_type: str
     publisher_id: str

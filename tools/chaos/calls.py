@@ -34,7 +34,7 @@ class Call:
 
     @property
     def record(self) -> str:
-        """Return the name of the action record that an accepted call leaves."""
+        """Return the name of the action record that an accepted call creates."""
         return self.actions[0].record
 
     @property

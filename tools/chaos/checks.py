@@ -124,7 +124,7 @@ def under_way() -> Iterator[Finding]:
 
 
 def examined(seen: Seen) -> Iterator[Finding]:
-    """Yield the doctor's findings except notes and except those that a reset of a server's state explains."""
+    """Yield the doctor's findings, without notes and without findings that a reset of a server's state explains."""
     expected = {f"instance {uuid}" for uuid in called_active_and_never_built(seen)}
     for found in findings():
         if found.severity != "note" and not (found.check == "guests" and found.subject in expected):

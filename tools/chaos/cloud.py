@@ -36,8 +36,8 @@ FAILS, HANGS = BAD = ("chaos-fails", "chaos-hangs")
 """Names of hosts on which every build fails or hangs; each has its own agent process."""
 _FAULTY = {FAILS: "fake:start_guest:retryable", HANGS: "fake:create_disk:hang"}
 CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
-"""vCPUs, MiB of memory and GiB of disk of a simulated host: few enough that some launches find no host. Runs with
-packets have fewer hosts, and therefore larger ones.
+"""vCPUs, MiB of memory and GiB of disk of a simulated host: so few that some launches find no host. Runs with packets
+have fewer hosts, so each of their hosts is larger.
 """
 
 SETTINGS = {

@@ -297,7 +297,7 @@ def _libpq(url: str) -> str:
 
 
 def make(kind: str, data: Path, beside: Path, *, standby: bool = False) -> Database:
-    """Return a database of a kind, not started. ``data`` is the folder of a SQLite file, ``beside`` that of a
-    PostgreSQL server.
+    """Return a database of this kind, which is not started yet. ``data`` is the folder of a SQLite file, ``beside`` the
+    folder of a PostgreSQL server.
     """
     return Postgresql(beside, standby=standby) if kind == "postgresql" else Sqlite(data)

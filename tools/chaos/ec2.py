@@ -55,7 +55,7 @@ RECORDS: Mapping[str, frozenset[str]] = {
     "ec2_stop": frozenset({"stop"}),
     "ec2_reboot": frozenset({"reboot"}),
 }
-"""Kind of operation → possible names of its action record. A request leaves at most one record, and none if it was
+"""Kind of operation → possible names of its action record. A request creates at most one record, and none if it was
 refused.
 """
 

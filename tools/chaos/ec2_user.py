@@ -80,6 +80,8 @@ class Ids:
             return dict(self._things), dict(self._ids)
 
     def put_back(self, copy: tuple[dict[str, str], dict[str, str]]) -> None:
-        """Restore a copy of the recorded ids, because the records of later ones are lost."""
+        """Restore a copy of the recorded ids after a loss of records: resources that were created after the copy no
+        longer exist.
+        """
         with self._lock:
             self._things, self._ids = (dict(each) for each in copy)

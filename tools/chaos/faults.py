@@ -141,7 +141,7 @@ def _pick(names: list[str], fault: Fault) -> str:
 
 
 def _with_several(targets: Targets) -> list[str]:
-    """Return the programs with several processes: single ones can be killed or stopped while the others continue."""
+    """Return the programs with several processes: if one process is killed or stopped, the other processes continue."""
     return [*targets.cloud.names("worker"), *targets.cloud.names("web")]
 
 

@@ -68,7 +68,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Seen:
-    """The guests, networks and pools of all simulated hosts. Ids of guests are those of their servers."""
+    """The guests, networks and pools of all simulated hosts. The id of a guest is the id of its server."""
 
     domains: Mapping[str, tuple[str, Domain]]
     """Server → name of the host, and the domain."""

@@ -90,7 +90,7 @@ class Recovery:
     # ----- working --------------------------------------------------------------------------------------------------
 
     def _unmended(self, seen: Seen) -> list[Finding]:
-        """Handle each finding according to the guide; return the remaining ones."""
+        """Handle each finding according to the guide; return the findings that remain."""
         said = [finding for finding in findings() if finding.severity != "note"]
         for finding in said:
             if finding.mend is not None:
@@ -103,8 +103,8 @@ class Recovery:
         return checks.settled(self.hypervisors.seen())
 
     def _decide(self) -> None:
-        """Decide on newer guests: adopt those that were left alone, or else discard them, and acknowledge the others.
-        Then decide on additional interfaces.
+        """Decide on newer guests: adopt a guest that is waiting for a decision, discard it if it cannot be adopted, and
+        acknowledge the other guests. Then decide on additional interfaces.
         """
         for row in NewerGuest.objects.filter(acknowledged_at=None).select_related("instance", "host"):
             if row.outcome == NewerGuest.Outcome.OPEN:

@@ -222,7 +222,7 @@ class Run:
                 self.log.say(f"    {line}")
 
     def _send(self, world: World, hosts: Hosts) -> None:
-        """Send packets between the running guests, and compare the ones that arrive with the records."""
+        """Send packets between the running guests, and compare the packets that arrive with the records."""
         world.operator.patient = True
         self._stepping(lambda: networks.lead_across(world))
         self._stepping(lambda: networks.lead_in(world))

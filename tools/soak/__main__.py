@@ -99,7 +99,9 @@ def judge(samples: Samples) -> dict[str, Trend]:
 
 
 def report(trends: Mapping[str, Trend]) -> bool:
-    """Print the trends, of tables only those that grow; return whether no number grows without a rule."""
+    """Print the trends, without tables that do not grow. Return whether every number that grows is a table in
+    ``BY_RULE``.
+    """
     clean = True
     print(f"\n{'second half':<44} {'begins':>10} {'ends':>10}")
     for name, found in trends.items():

@@ -1,4 +1,4 @@
-"""Processes below others, and their command lines, from /proc."""
+"""Descendants and command lines of processes, from /proc."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ class RunAs:
         return environment | {"HOME": str(self.home), "USER": self.name, "LOGNAME": self.name}
 
     def _mounts(self) -> str:
-        """Return a shell script that replaces the inaccessible folders, mounts ``shown`` in the new ones, and executes
-        its arguments.
+        """Return a shell script that replaces the inaccessible folders, mounts ``shown`` in their replacements, and
+        executes its arguments.
         """
         lines = [f"mount -t tmpfs -o mode=0700,size=64k novella {STAGE}"]
         covered = [path for path in self.shown if any(path.is_relative_to(cover) for cover in self.covers)]

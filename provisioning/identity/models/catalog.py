@@ -81,7 +81,9 @@ class EndpointGroup(models.Model):
 
 
 class ProjectEndpoint(models.Model):
-    """An endpoint in the catalog of a project; if a project has any, its catalog contains no others."""
+    """An endpoint that was added to the catalog of a project. If a project has any, its catalog contains only these
+    endpoints.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE)

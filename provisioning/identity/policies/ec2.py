@@ -1,4 +1,4 @@
-"""Operations that only the EC2 API has; all others check the rules of the corresponding service."""
+"""Operations that only the EC2 API has; its other operations check the rules of the corresponding service."""
 
 from provisioning.identity.policies.base import MEMBER, READER, rule
 

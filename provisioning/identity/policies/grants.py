@@ -1,10 +1,10 @@
 """Roles, implied roles, role assignments, and the catalog.
 
-A domain administrator may not assign roles that are or imply ``admin`` or ``service``, which apply beyond the domain,
-may assign others only within the domain, and manages the domain-specific roles. A domain manager may assign
-``manager``, ``member`` and ``reader`` within the domain. Checks of assignments may refer to ``domain_id`` (of the
-project or domain on which the role is assigned), ``actor_domain_id`` (of the user or group), ``role_domain_id`` (None:
-a global role), ``target.role.name`` and ``beyond_domains``.
+A domain administrator manages the domain-specific roles and may assign roles within the domain, except roles that are
+or imply ``admin`` or ``service``, which apply beyond the domain. A domain manager may assign ``manager``, ``member``
+and ``reader`` within the domain. Checks of assignments may refer to ``domain_id`` (of the project or domain on which
+the role is assigned), ``actor_domain_id`` (of the user or group), ``role_domain_id`` (None: a global role),
+``target.role.name`` and ``beyond_domains``.
 """
 
 from provisioning.identity.policies.base import (

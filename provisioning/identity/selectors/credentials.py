@@ -18,7 +18,9 @@ LARGEST = 1000
 def credentials_for(
     context: RequestContext, *, user_id: str | None = None, kind: str | None = None, everybody: bool = False
 ) -> list[Credential]:
-    """Return the caller's credentials, or with ``everybody`` those of all users, filtered by user and type."""
+    """Return the caller's credentials, or with ``everybody`` the credentials of all users, filtered by user and
+    type.
+    """
     found = _visible(context, everybody=everybody)
     if user_id is not None:
         key = read_id(user_id)

@@ -53,7 +53,7 @@ def projects_of(user_id: uuid.UUID) -> list[Project]:
 
 
 def _projects(user_id: uuid.UUID, below: set[uuid.UUID]) -> list[Project]:
-    """Return the projects on which the user was assigned roles, and those below the projects ``below``."""
+    """Return the projects on which the user was assigned roles, and the projects below each project in ``below``."""
     if not below:
         return _GIVEN_PROJECTS(user=user_id)
     inherited: set[uuid.UUID] = set()

@@ -105,7 +105,7 @@ def is_in(group: Group, user: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A role of a user or group on a project, a domain, or (neither) the system."""
+    """A role of a user or group on ``project`` or ``domain``; if both are None, on the system."""
 
     role: Role
     project: Project | None

@@ -25,7 +25,7 @@ MOST_OF_USER = 500
 MOST_RULES = 100
 """Maximum number of access rules of one application credential."""
 MOST_RULES_OF_USER = 1000
-"""Maximum number of access rules of one user; unused ones are deleted to make room."""
+"""Maximum number of access rules of one user; unused rules are deleted when a new rule would exceed it."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}", re.ASCII)
 
@@ -169,7 +169,7 @@ def _roles(user: User, project: Project, asked: Iterable[Role] | None, caller: R
 
 
 def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> list[AccessRule]:
-    """Return the user's access rules for these patterns; missing ones are created."""
+    """Return the user's access rules for these patterns; rules that do not exist are created."""
     found: dict[object, AccessRule] = {}
     for each in asked:
         if isinstance(each, AccessRule):
@@ -185,9 +185,9 @@ def _access_rules(user: User, asked: Iterable[AccessRule | RequestPattern]) -> l
 
 
 def _rule_of(user: User, pattern: RequestPattern, wanted: Sequence[uuid.UUID]) -> AccessRule:
-    """Return the user's rule for this pattern; a missing one is created.
+    """Return the user's rule for this pattern; it is created if it does not exist.
 
-    If the user has too many rules, unused ones are deleted to make room, except the ``wanted`` ones.
+    If the user has too many rules, unused rules are deleted first, except the ``wanted`` ones.
     """
     _check_pattern(pattern)
     mine = AccessRule.objects.filter(user=user)

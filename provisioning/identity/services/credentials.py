@@ -42,7 +42,7 @@ class Ec2Keys(msgspec.Struct, frozen=True):
 
 
 class Changes(TypedDict, total=False):
-    """The updatable fields of a credential; missing ones are not changed."""
+    """The updatable fields of a credential; omitted fields are not changed."""
 
     kind: str
     blob: str
@@ -197,7 +197,7 @@ def end_ec2_sessions(record: Credential) -> None:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt all blobs again with this key; return their number, and the ids of those that no key decrypts.
+    """Encrypt all blobs again with this key; return their number, and the ids of blobs that no key decrypts.
 
     A blob that changes in the meantime is read again.
     """

@@ -70,8 +70,8 @@ def set_roles(
 ) -> None:
     """Set the direct roles of a user or group on the target; an empty list removes the member.
 
-    ``handed_down``, if given: the roles on the projects below a domain. Roles by groups and inherited ones are not
-    changed. Raises ForbiddenError if the cloud would lose its last administrator.
+    ``handed_down``, if given: the roles on the projects below a domain. Roles that the member has through groups or
+    inherits are not changed. Raises ForbiddenError if the cloud would lose its last administrator.
     """
     user, group = _either(actor)
     where = columns_of_place(place)

@@ -54,7 +54,7 @@ def change_property(context: RequestContext, namespace: str, name: str, new: str
 
 
 def change_object(context: RequestContext, namespace: str, name: str, values: Values) -> MetadefObject:
-    """Replace all attributes of an object; those missing in ``values`` become null."""
+    """Replace all attributes of an object; attributes that ``values`` does not contain become null."""
     return _change(context, namespace, MetadefObject, name, _object(values))
 
 

@@ -62,7 +62,7 @@ def fill(namespace: MetadefNamespace, inside: Contents) -> None:
 
 
 def update(context: RequestContext, name: str, values: Values) -> MetadefNamespace:
-    """Replace the attributes of a namespace; missing ones get the defaults of a new namespace.
+    """Replace the attributes of a namespace; omitted attributes get the defaults of a new namespace.
 
     Raises NotFoundError, ForbiddenError, ConflictError if the new name exists.
     """

@@ -25,7 +25,7 @@ def _demand(prefixes: list[str], name: str) -> Demand | None:
 
 
 def _with_treatment(schema: Schema, demand: Demand | None) -> Schema:
-    """Append the treatment by launches to the description. Choices of guest hardware are replaced by those that hosts
+    """Append to the description how launches treat the property. Replace choices of guest hardware by those that hosts
     support.
     """
     if demand is None:

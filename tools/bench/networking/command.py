@@ -38,7 +38,7 @@ _FILL = (
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of repetitions; those of ``QUICK`` are only enough to check that everything works."""
+    """Numbers of repetitions; the numbers in ``QUICK`` are only enough to check that everything works."""
 
     guests: int = 100
     changes: int = 30

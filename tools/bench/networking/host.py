@@ -85,7 +85,7 @@ def timed(work: Callable[[], object]) -> float:
 
 def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
     """Return the seconds that the host's network needs for launches: for the first guest on a network, and for later
-    ones.
+    guests.
     """
     first: list[float] = []
     more: list[float] = []

@@ -67,7 +67,7 @@ def answer(process: subprocess.Popen[str]) -> Spent:
 
 
 def beside(values: Sequence[float], bare: Sequence[float]) -> str:
-    """Return as text the seconds, those of the bare commands, and the ratio."""
+    """Return as text the seconds, the seconds of the bare commands, and the ratio of both."""
     ours, alone = statistics.median(values), statistics.median(bare)
     return f"{spread(values)}; bare {alone * 1000:.0f} ms, {ours / alone:.1f} times as long"
 

@@ -1,5 +1,5 @@
-"""Sends packets between guests and the outside, and reports those that pass against the rules and those that do not
-pass although they should.
+"""Sends packets between guests and the outside; reports packets that pass although they must not, and packets that do
+not pass although they must.
 """
 
 from __future__ import annotations

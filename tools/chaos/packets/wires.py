@@ -22,7 +22,7 @@ from compute_agent.virt.fake_state import FakeGuest
 INSIDE = "eth0"
 """An interface's name in its namespace."""
 WIRED = {PowerState.RUNNING, PowerState.PAUSED}
-"""Power states in which a guest has taps: those with a QEMU process."""
+"""Power states in which a guest has a QEMU process, and therefore taps."""
 
 
 def space_of(machine: str, tap: str) -> str:
