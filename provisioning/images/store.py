@@ -42,9 +42,7 @@ def path_of(image_id: uuid.UUID) -> Path:
 
 
 def is_whole(image_id: uuid.UUID) -> bool:
-    """Return whether an image's data is complete, even if its record differs: only complete files have their final
-    name.
-    """
+    """Return whether an image's data is complete, whatever its record: only complete files have their final name."""
     return path_of(image_id).exists()
 
 
@@ -136,8 +134,9 @@ def stage(image_id: uuid.UUID, file: IO[bytes]) -> None:
 
 
 def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) -> None:
-    """Sync the data of the open file to disk and rename it to its final name; ``source``: its path, if it is not a
-    ``.part``.
+    """Sync the data of the open file to disk and rename it to its final name.
+
+    ``source``: the path of the file; default: the ``.part`` file of an upload.
     """
     file.flush()
     os.fsync(file.fileno())

@@ -187,9 +187,7 @@ def web_file(uri: str) -> Iterator[WebFile]:
 def _open(
     uri: str, watch: Watch, connection: contextlib.ExitStack, headers: Mapping[str, str] | None = None
 ) -> tuple[str, http.client.HTTPResponse]:
-    """Follow redirects; return the last URL without its query, and the response. Closing ``connection`` closes the
-    response.
-    """
+    """Follow redirects; return the last URL without its query, and the response, which ``connection`` closes."""
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
         with contextlib.ExitStack() as stack:

@@ -232,8 +232,9 @@ def highest_free(subnet: Subnet) -> str | None:
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
-    """Return a query with one row: whether the first address of a range is in use, and the lowest free address after an
-    address in use.
+    """Return a query for the lowest free address of a range.
+
+    Its row has two columns: whether the first address is in use, and the lowest free address after an address in use.
     """
     used = FixedIP.every.filter(subnet_id=subnet)
     behind = (

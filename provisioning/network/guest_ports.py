@@ -9,8 +9,7 @@ from provisioning.common.wired import Wired
 
 @dataclass(frozen=True, slots=True)
 class Guests:
-    """Callbacks of the guests' owner. Each is called with a port's ``device_id`` in the transaction that changes the
-    port.
+    """Callbacks of the guests' owner, called in the transaction of a change with a port's ``device_id``.
 
     ``lock`` is called before the change, ``notify`` after it.
     """

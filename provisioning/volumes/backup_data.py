@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 LEVEL = 1
 """Compression level of zlib. It is low because hosts wait while their data is compressed."""
 SAMPLE, WORTH_IT = 32_768, 0.95
-"""Size of a sample in bytes. A chunk is stored compressed if its samples shrink to at most this fraction of their size.
+"""Size of a sample in bytes. A chunk is stored compressed if its samples shrink to this fraction of their size or less.
 """
 _PLAIN, _ZLIB, _SEALED = b"\0", b"\1", b"\2"
 NONCE = 12
@@ -44,9 +44,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def object_name(number: int, digest: str) -> str:
-    """Return the name of a chunk. The digest distinguishes the chunk from one that an earlier run stored with its
-    number.
-    """
+    """Return the name of a chunk. Its digest distinguishes it from a chunk with the same number of an earlier run."""
     return f"{number:08d}-{digest}"
 
 

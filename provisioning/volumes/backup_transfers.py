@@ -111,8 +111,7 @@ def _being_made(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
 
 
 def _being_restored(host_id: uuid.UUID, backup_id: uuid.UUID) -> tuple[Backup, uuid.UUID]:
-    """Return a backup that an unfinished restore command of the host refers to, and the id of the volume to be
-    restored.
+    """Return a backup and the id of the volume that an unfinished restore command of the host writes it to.
 
     Raises NotFoundError if there is no such command.
     """

@@ -70,9 +70,7 @@ def _is_export_of(data_id: str, export: str) -> bool:
 
 
 def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnection | None:
-    """Return the TLS connection to a daemon that listens on a port; None for an invalid port or a host without an
-    address.
-    """
+    """Return the TLS connection to a port; None for an invalid port, or a daemon's host without an address."""
     address = addresses.seen_from(client, host)
     if said.port not in PORTS or not address:
         return None

@@ -133,8 +133,9 @@ def disown(project_ids: Sequence[uuid.UUID]) -> None:
 
 
 def forget_type(volume_type: VolumeType) -> None:
-    """Stop counting data in the quotas of a volume type that is being deleted; it still counts in the projects' total
-    quotas.
+    """Stop counting data in the quotas of a volume type that is being deleted.
+
+    The data still counts in the total quotas of its projects.
     """
     for row in DeletedData.objects.filter(volume_type=volume_type).order_by("project_id", "id"):
         release(row.id, keep=quota.of_deleted(None, 0))

@@ -57,9 +57,7 @@ def by_host(host_id: uuid.UUID) -> Iterable[Attachment]:
 
 
 def unknown_connection(volume: Volume) -> dict[str, Any]:
-    """Return the value of ``Attachment.connection`` while it is unknown by which connection a guest has the volume
-    open.
-    """
+    """Return the value of ``Attachment.connection`` of a guest that has the volume open by an unknown connection."""
     return {"export": str(volume.data_id or volume.id)}
 
 

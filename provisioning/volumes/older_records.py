@@ -74,9 +74,7 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
 
 
 def known_of(event: AgentEvent) -> KnownVolume | None:
-    """Return the state of a volume that a host included when it refused a command; None if the report has no valid
-    state.
-    """
+    """Return the volume's state from the report of a host that refused a command; None if the state is not valid."""
     try:
         return msgspec.json.decode(event.detail.get("known", ""), type=KnownVolume)
     except msgspec.MsgspecError:

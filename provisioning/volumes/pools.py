@@ -143,8 +143,9 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
 
 
 def has_copied(pool: StoragePool) -> bool:
-    """Return whether hosts must still report on volumes of a pool after a restore; a new host may have newer clients of
-    them.
+    """Return whether hosts must still report on volumes of a pool after a restore.
+
+    A new host may have newer clients of such volumes.
     """
     return pool.volumes.exclude(copied=None).exists()
 

@@ -37,8 +37,7 @@ _LOCKED = Prepared(_locked, ids=Ids())
 
 
 def keep_still(volumes: QuerySet[Volume]) -> None:
-    """Lock volumes that the caller's transaction changes later, before it locks the rows that follow in the locking
-    order.
+    """Lock volumes that the caller's transaction changes later. Must run before it locks rows of a later kind.
 
     Does nothing on databases without row locks.
     """

@@ -105,8 +105,9 @@ def _give_up_connecting(volume_id: object, late: datetime) -> None:
 @when_broken_off
 @transaction.atomic
 def _say_again(volume_id: object, late: datetime) -> None:
-    """Call ``VolumeUser.connected`` again for attachments that are still not complete: the first call may have had no
-    effect.
+    """Call ``VolumeUser.connected`` again for attachments that are still not complete.
+
+    The first call may have had no effect.
     """
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)

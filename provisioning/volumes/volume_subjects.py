@@ -43,9 +43,7 @@ class VolumeHandler(SubjectHandler[Volume]):
             migrate.goes_on(waiting, until)
 
     def take_life_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
-        """Handle heartbeats of commands that belong to no task, such as the start of a daemon, if they serve a
-        migration.
-        """
+        """Handle heartbeats of commands that serve a migration but belong to no task, such as the start of a daemon."""
         if subject.status in migrate.MOVING or subject.migration_of is not None:
             self.take_life(subject, command, until)
 

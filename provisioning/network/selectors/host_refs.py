@@ -48,8 +48,7 @@ def dns_assignment(port: Port) -> list[dict[str, str]]:
 
 
 def project_domain(port: Port, network: Network, *, shared: bool) -> str:
-    """Return the domain of a port's project on a network that is ``shared`` with other projects; empty on other
-    networks.
+    """Return the project's domain on a network that is ``shared`` with other projects; empty on other networks.
 
     The domain begins with the first twelve digits of the project's id, a label that no user can choose. With the whole
     id, most guests' names would exceed the limit of Linux (64 characters).

@@ -25,8 +25,7 @@ MAX_INTERFACES = 8
 
 
 def requested_networks_for(context: RequestContext, asked: Asked, *, count: int = 1) -> list[dict[str, str | None]]:
-    """Return the interfaces of a launch request, each as ``{"network_id", "port_id", "fixed_ip"}`` with dashes in the
-    ids.
+    """Return the interfaces of a launch request: ``{"network_id", "port_id", "fixed_ip"}``, ids with dashes.
 
     None and ``auto`` choose the only usable network (if there is none, None returns no interfaces and ``auto`` raises
     an error); ``none`` returns no interfaces. The key ``anywhere`` is set for a network that the project may not use,

@@ -37,9 +37,7 @@ SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The project and the rights of a caller. In a prepared query the ids are parameters, so that it serves all
-    callers.
-    """
+    """The project and the rights of a caller. The ids can be parameters of a prepared query for all callers."""
 
     project_id: uuid.UUID | Value
     project: str | Value

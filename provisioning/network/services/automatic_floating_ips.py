@@ -33,9 +33,7 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
 
 
 def _named_network() -> Network | None:
-    """Return the external network in NOVELLA_AUTO_FLOATING_IP; None if the setting is empty or matches no single
-    network.
-    """
+    """Return the external network in NOVELLA_AUTO_FLOATING_IP; None if it is empty or matches not exactly one."""
     name = settings.AUTO_FLOATING_IP
     if not name:
         return None

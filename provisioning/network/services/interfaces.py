@@ -160,8 +160,7 @@ def set_delete_with_device(port: Port, *, value: bool) -> None:
 
 
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
-    """Allocate another address to an instance's first interface on a network; return False if it has no interface
-    there.
+    """Allocate another address to an instance's first interface on a network; False if it has none there.
 
     Raises OverQuotaError, OutOfAddressesError, InvalidInputError for an interface with the maximum of addresses.
     """

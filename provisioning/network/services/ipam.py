@@ -25,9 +25,7 @@ STATELESS = ("slaac", "dhcpv6-stateless")
 
 
 class Place(NamedTuple):
-    """An address that can be allocated to a port; ``held``: the address was released and still has a row without a
-    port.
-    """
+    """An address that can be allocated to a port; ``held``: it was released and still has a row without a port."""
 
     subnet: Subnet
     address: str
@@ -80,9 +78,7 @@ def take(port: Port, place: Place) -> FixedIP:
 
 
 def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
-    """Allocate the port's SLAAC address on every subnet where guests derive their addresses; return the number of
-    addresses.
-    """
+    """Allocate the port's derived address on every subnet for which ``is_stateless`` is true; return their number."""
     mine = [subnet for subnet in subnets if is_stateless(subnet) and _serves(subnet, port.device_owner)]
     for subnet in mine:
         take(port, Place(subnet, stateless_address(subnet.cidr, port.mac_address)))

@@ -103,8 +103,9 @@ def _create(plan: InterfacePlan, kept: KeptPort) -> None:
 
 
 def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Restore the addresses of a port that are free in its network, ignoring the quota; return these and the refused
-    ones.
+    """Restore the addresses of a port that are free in its network, ignoring the quota.
+
+    Returns the restored addresses and the refused ones.
     """
     with transaction.atomic():
         had = {addressing.usual_form(each.address) for each in port.fixed_ips.all()}
@@ -151,8 +152,9 @@ def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None
 
 
 def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Place]:
-    """Return the addresses as places, without those that guests derive from their MAC address. Raises
-    InvalidInputError.
+    """Return the addresses as places, without those that guests derive from MAC addresses.
+
+    Raises InvalidInputError.
     """
     places = [ipam.named_place(subnets, each) for each in addresses]
     return [place for place in places if not ipam.is_stateless(place.subnet)]

@@ -318,9 +318,7 @@ class InterfacePlan:
         fixed_ip: str | None,
         groups: Sequence[SecurityGroup],
     ) -> None:
-        """Create a port that is deleted with the instance. Without port security on the network, the port has no
-        groups.
-        """
+        """Create a port that is deleted with the instance; it has groups only if the network has port security."""
         network, subnets = place
         secured = network.port_security_enabled
         port = Port(

@@ -36,9 +36,7 @@ def follow_new(subnet: Subnet) -> None:
 
 
 def follow_lately() -> None:
-    """Repeat ``follow_new`` for the subnets of the last hour, for ports that were created at the same time as the
-    subnet.
-    """
+    """Repeat ``follow_new`` for the subnets of the last hour: it misses ports that are created concurrently."""
     made = Subnet.objects.filter(ipv6_address_mode__in=ipam.STATELESS, created_at__gte=timezone.now() - LATELY)
     for subnet in made.select_related("network").order_by("id"):
         if _without(subnet).exists():

@@ -118,8 +118,7 @@ def _check(limits: Mapping[str, int | None], ranges: Mapping[str, tuple[int, int
 def reset_limits(
     project_id: uuid.UUID | None, resources: Iterable[str] | None = None, *, user_id: uuid.UUID | None = None
 ) -> bool:
-    """Reset a project to the defaults, or (None) the defaults to the built-in limits; return whether a limit was
-    deleted.
+    """Reset a project to the defaults, or (None) the defaults to the built-in limits; return whether any was set.
 
     As in Nova this includes the limits of the project's users; with ``user_id`` only those of this user are reset.
     ``resources``: only these resources; None: all.

@@ -96,11 +96,10 @@ def check_attachable(volume: Volume) -> None:
 
 @transaction.atomic
 def connect(attachment: Attachment, host: Host) -> None:
-    """Export the volume to a guest on this host; ``VolumeUser.connected`` or ``refused`` is called when the daemon
-    reports.
+    """Export the volume to a guest on this host, in the caller's transaction.
 
-    Runs in the caller's transaction. Raises UnavailableError if no host serves the volume's pool, or another host may
-    have the volume open.
+    When the daemon's host has reported, ``VolumeUser.connected`` or ``refused`` is called. Raises UnavailableError if
+    no host serves the volume's pool, or another host may have the volume open.
     """
     attachment, volume = _locked(attachment.id)
     check_open(volume)
@@ -211,9 +210,7 @@ def release_all_of(instance_id: uuid.UUID) -> int:
 
 @transaction.atomic
 def refreshed(attachment: Attachment | uuid.UUID) -> None:
-    """Record that the guest's host has applied the new size, limits or connection that ``VolumeUser.changed``
-    announced.
-    """
+    """Record that the guest's host has applied the size, limits or connection that ``VolumeUser.changed`` sent."""
     key = attachment.id if isinstance(attachment, Attachment) else attachment
     try:
         found, volume = _locked(key)
@@ -224,9 +221,7 @@ def refreshed(attachment: Attachment | uuid.UUID) -> None:
 
 
 def follow_refreshed(volume: Volume) -> None:
-    """End the extend task of a volume, and the export of the previous size, when all guests have switched to the new
-    size.
-    """
+    """End the extend task of a volume, and the export of the previous size, when all guests have the new size."""
     waiting = Attachment.objects.filter(volume_id=volume.id, refreshing=True, instance_id__isnull=False)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None and not waiting.exists():
         Attachment.objects.filter(volume_id=volume.id, refreshing=True).update(refreshing=False)
@@ -255,8 +250,9 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 
 @task
 class Connect(Task[ConnectVolumeRequest]):
-    """Set the list of clients that a volume's daemon admits. Its progress is the status of attachments, not of the
-    volume.
+    """Set the list of clients that a volume's daemon admits.
+
+    The task's progress is stored in the status of the attachments, not of the volume.
     """
 
     body = ConnectVolumeRequest

@@ -117,10 +117,10 @@ def settle_hold(volume: Volume) -> None:
 
 
 def end_at_holder(volume: Volume, attachment: Attachment) -> None:
-    """Set the daemon host of a volume to the host of a deleted hold, so that its daemon ends before another host opens
-    it.
+    """Set the daemon host of a volume to the host of a deleted hold.
 
-    Nothing is changed if the volume has other connected clients, or if a report is not sufficient to get its key.
+    The daemon of that host then ends before another host opens the volume. Nothing is changed if the volume has other
+    connected clients, or if a report is not sufficient to get its key.
     """
     host_id = holds.holder(attachment)
     if host_id is None:

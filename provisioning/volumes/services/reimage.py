@@ -108,8 +108,7 @@ class Reimage(VolumeTask[ReimageVolumeRequest]):
     awaited_in = (VolumeStatus.DOWNLOADING, VolumeStatus.ERROR)
 
     def end(self, volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
-        """Handle the report. If the host refused the image before it wrote data, the volume gets its previous status
-        back.
+        """Handle the report. If the host refused the image before it wrote data, restore the previous status.
 
         A volume whose previous status was ``error`` stays in ``error``.
         """
