@@ -1,9 +1,9 @@
-"""Connections of clients to exported volumes, derived from the report of the storage host.
+"""Connections of clients to exported volumes, derived from the report of the daemon host (``Volume.daemon_host``).
 
-A storage host must not give clients access to other volumes, and programs on the client's host open the connection that
-the storage host reports. Therefore only the port and the export name are used from the report. The address is read from
-the database, the TLS certificate must contain the storage host's id, and the export must belong to the volume. Only
-clients on the storage host itself use its Unix socket.
+A daemon host must not give clients access to other volumes, and programs on the client's host open the connection that
+the daemon host reports. Therefore only the port and the export name are used from the report. The address is read from
+the database, the TLS certificate must contain the daemon host's id, and the export must belong to the volume. Only
+clients on the daemon host itself use its Unix socket.
 """
 
 import logging

@@ -3,7 +3,8 @@
 The database has lost the attachment, or has it on another host. A hold is an attachment with ``HELD_BY`` in its
 connector. It is created after a report of one of these hosts:
 
-* The recorded daemon host of the volume, for a guest whose attachment was lost.
+* The daemon host of the volume (``Volume.daemon_host``, whose storage daemon exports the volume), for a guest whose
+  attachment was lost.
 * Another host of a shared pool, if it reports clients and a newer version of the volume than the database has: it has
   opened the volume after the backup from which the database was restored. It is unknown which of the hosts is right, so
   hosts get no commands about the volume's clients, and the volume cannot be changed.
@@ -118,8 +119,8 @@ def unheard_hosts(volume: Volume) -> list[str]:
 def reason(volume: Volume) -> str:
     """Return why a volume of a shared pool must not be opened or changed now; "" if it may be.
 
-    If the recorded daemon host has clients of the volume, no other host has the volume open, so hosts that have not
-    reported are ignored.
+    If the daemon host has clients of the volume, no other host has the volume open, so hosts that have not reported are
+    ignored.
     """
     if held := elsewhere(volume):
         name = Host.objects.filter(id=holder(held[-1]) or NOBODY).values_list("name", flat=True).first()

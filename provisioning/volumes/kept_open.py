@@ -1,8 +1,9 @@
 """Creates holds for clients that have a volume open without a record, and assigns holds to servers (see ``holds``).
 
-If the daemon host of a volume reports a guest whose attachment was lost, the guest gets a hold (``hold``). If another
-host of a shared pool reports clients and a newer version, its clients get holds (``claim``). Then no host gets commands
-about the volume's clients until the daemon host or the other host has no clients.
+If the daemon host of a volume (``Volume.daemon_host``, whose storage daemon exports the volume) reports a guest whose
+attachment was lost, the guest gets a hold (``hold``). If another host of a shared pool reports clients and a newer
+version, its clients get holds (``claim``). Then no host gets commands about the volume's clients until the daemon host
+or the other host has no clients.
 """
 
 import contextlib
@@ -57,7 +58,7 @@ def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUI
 
 
 def may_claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> bool:
-    """Return whether a host that is not the recorded daemon host may have opened the volume after the backup."""
+    """Return whether a host other than the daemon host may have opened the volume after the backup."""
     if volume.pool is None or not volume.pool.shared or not known.clients or known.gone:
         return False
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()

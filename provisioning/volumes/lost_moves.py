@@ -1,8 +1,9 @@
 """Recovers migrations of attached volumes whose records are lost, while the guest already writes to the new data.
 
-The guest's host reports an attachment that is not in the database (``claim``). The storage host of the new data reports
-the same attachment as its client. Then the hidden volume of the migration is created again (``take_up``), with a hold
-for the guest, and the migration is completed: the volume gets the data that the guest uses (``migrate.swapped``).
+The guest's host reports an attachment that is not in the database (``claim``). The host whose storage daemon exports
+the new data reports the same attachment as its client. Then the hidden volume of the migration is created again
+(``take_up``), with a hold for the guest, and the migration is completed: the volume gets the data that the guest uses
+(``migrate.swapped``).
 """
 
 import contextlib

@@ -5,8 +5,9 @@ Nothing is detached, shrunk or deleted because the database is older. The host's
 accepts later commands. A larger size is adopted too. A client that has the volume open gets a hold, so that no other
 client can open the volume. Other differences are recorded for the doctor.
 
-These rules apply to reports of the recorded daemon host. If another host of a shared pool has the volume open with a
-newer version, the volume is left unchanged until one of the two hosts has no clients (``kept_open.claim``).
+These rules apply to reports of the daemon host (``Volume.daemon_host``, whose storage daemon exports the volume). If
+another host of a shared pool has the volume open with a newer version, the volume is left unchanged until one of the
+two hosts has no clients (``kept_open.claim``).
 """
 
 import logging
@@ -270,7 +271,7 @@ def _close(row: Attachment) -> None:
 
 
 def _serve(volume: Volume, host_id: uuid.UUID) -> None:
-    """Record the host as daemon host if the volume has none and the host's report is sufficient."""
+    """Set the host as the daemon host if the volume has none and the host's report is sufficient."""
     if volume.daemon_host_id is None and not holds.needs_proof(volume):
         daemons.set_daemon(volume, host_id)
 

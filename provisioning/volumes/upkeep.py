@@ -136,8 +136,8 @@ def _delete_moved(hidden_id: object) -> None:
 def follow_dead_hosts() -> None:
     """Release volumes from hosts that are forced down.
 
-    Deletes attachments on these hosts that are being attached or detached. Unsets such a host as the daemon host of
-    volumes that have no attachments. Writes messages to the owners of volumes that no other host can serve.
+    Deletes attachments on these hosts that are being attached or detached. Unsets ``daemon_host`` of volumes without
+    attachments. Writes messages to the owners of volumes that no other host can serve.
     """
     for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
         with transaction.atomic():

@@ -13,10 +13,11 @@ from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStat
 
 
 class Volume(Owned):
-    """A block device that is independent of servers.  Sizes in GiB.
+    """A block device that is independent of servers. Sizes in GiB.
 
     ``status`` is changed only in ``volumes.state``, by conditional update according to ``states``. ``generation`` is
-    the fencing number of commands about the volume.
+    the fencing number of commands about the volume. ``daemon_host``, the *daemon host*, runs the storage daemon that
+    exports the volume to its clients; it is None without a daemon.
     """
 
     size_gb = models.PositiveIntegerField()

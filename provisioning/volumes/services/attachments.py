@@ -113,7 +113,7 @@ def connect(attachment: Attachment, host: Host) -> None:
 
 
 def check_open(volume: Volume) -> None:
-    """Raise UnavailableError while a host other than the recorded daemon host may have the volume open."""
+    """Raise UnavailableError while a host other than the volume's ``daemon_host`` may have the volume open."""
     if reason := holds.reason(volume):
         raise UnavailableError(reason)
 
@@ -319,7 +319,7 @@ def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
 
 
 def _closed(volume: Volume) -> None:
-    """Unset the daemon host after its daemon has ended, and connect waiting attachments through a new daemon."""
+    """Unset ``Volume.daemon_host`` after its daemon has ended, and connect waiting attachments by a new daemon."""
     told = open_commands(volume.id).filter(kind=KIND)
     if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return

@@ -1,4 +1,4 @@
-"""The storage daemon of a volume: its host, and its list of clients.
+"""The storage daemon of a volume: the daemon host that runs it (``Volume.daemon_host``), and its list of clients.
 
 Each command contains the complete list of clients. A volume has one daemon at a time. The daemon runs on the pool's
 host. In a shared pool it runs on the host of a guest if that host is admitted to the pool, otherwise on one of the
@@ -59,8 +59,8 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
     """Send a restarted host the clients of the volumes that it served before the restart, according to its report.
 
-    Only the recorded daemon host gets keys; a host without clients gets an empty list without a key. Volumes that have
-    an unfinished command, or that another host may have open, are skipped.
+    Only the daemon host gets keys; a host without clients gets an empty list without a key. Volumes that have an
+    unfinished command, or that another host may have open, are skipped.
     """
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))

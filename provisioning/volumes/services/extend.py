@@ -1,7 +1,7 @@
-"""Extending volumes, also attached ones while their guests run.
+"""Extends volumes, also attached volumes while their guests run.
 
-available → extending → available: one command. in-use → extending → in-use: the storage host creates a second export of
-the new size, the guests' hosts switch their disks to it, and the older export ends.
+available → extending → available: one command. in-use → extending → in-use: the volume's daemon host creates a second
+export of the new size, the guests' hosts switch their disks to it, and the older export ends.
 """
 
 import uuid
