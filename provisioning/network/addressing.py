@@ -217,7 +217,7 @@ def lowest_free(subnet: Subnet) -> str | None:
 
 
 def highest_free(subnet: Subnet) -> str | None:
-    """Return the highest free address of the allocation pools, or None.  The cloud's own ports use the highest ones."""
+    """Return the highest free address of the allocation pools, or None; for ports that the cloud itself creates."""
     taken = FixedIP.every.filter(subnet=subnet).values_list("number", flat=True).order_by("-number")
     base = _base(subnet.cidr)
     for part in reversed(without(read_pools(subnet.allocation_pools), reserved_numbers(subnet))):

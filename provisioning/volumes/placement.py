@@ -144,7 +144,7 @@ def release(pool_id: uuid.UUID | None, size_gb: int) -> None:
 
 
 def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return pool → the sum of the sizes of its volumes and of the data of deleted ones."""
+    """Return pool → the sum of the sizes of its volumes and of the data of deleted volumes."""
     found = dict.fromkeys(pool_ids, 0)
     rows = Volume.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb", "wanted_gb")
     for pool_id, size, wanted in rows:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def recover_interrupted_uploads() -> int:
-    """Complete images whose upload was interrupted after all data had arrived, and set others back to ``queued``.
+    """Complete images whose upload was interrupted after all data had arrived, and set other images back to ``queued``.
 
     An upload is interrupted if its process has died. For a periodic job; returns the number of images set back.
     """

@@ -150,7 +150,7 @@ def networks_to_choose(context: RequestContext) -> list[Network]:
 
 
 def subnets_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Subnet]:
-    """Return the project's subnets, and those of its networks and of shared ones, each with ``network_shared``.
+    """Return the project's subnets, and subnets of its own and of shared networks, each with ``network_shared``.
 
     Only the owner sees the subnets of an external network that is not shared.
     """
@@ -224,7 +224,7 @@ def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -
 
 
 def visible_ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:
-    """Return the project's ports and those of others on its networks, as Neutron lists them."""
+    """Return the project's ports, and other projects' ports on its networks, as Neutron lists them."""
     viewer = viewer_of(context, all_projects=all_projects)
     every = ports_for(Viewer(viewer.project_id, viewer.project, everything=True))
     return every if viewer.everything else every.filter(own(viewer) | _on_own_network(viewer))

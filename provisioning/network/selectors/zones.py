@@ -12,7 +12,7 @@ from provisioning.network.models import Delivery
 
 
 def zoned_hosts() -> QuerySet[Host]:
-    """Return the hosts whose zones count: those that have enrolled."""
+    """Return the hosts that have enrolled; only their zones count."""
     return Host.objects.exclude(credential_digest="").order_by("availability_zone")
 
 

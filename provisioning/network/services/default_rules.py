@@ -37,7 +37,7 @@ FIRST = tuple(_first(way, kind) for way in ("egress", "ingress") for kind in ("I
 
 
 def default_rules() -> list[DefaultSecurityGroupRule]:
-    """Return the current rules: built-in ones that were not deleted, then those of operators."""
+    """Return the current rules: built-in rules that were not deleted, then rules that operators have created."""
     rows = _RULES()
     gone = {row.id for row in rows if row.removed}
     return [*(rule for rule in FIRST if rule.id not in gone), *(row for row in rows if not row.removed)]

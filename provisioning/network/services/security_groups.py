@@ -30,7 +30,7 @@ DEFAULT_NAME = "default"
 def create_security_group(
     project_id: uuid.UUID, name: str, *, description: str = "", stateful: bool = True, as_default: bool = False
 ) -> SecurityGroup:
-    """Create a group with the rules of new groups, or with ``as_default`` those of new default groups.
+    """Create a group with the rules of new groups; ``as_default``: with the rules of new default groups.
 
     Raises SecurityGroupDefaultAlreadyExistsError, OverQuotaError.
     """

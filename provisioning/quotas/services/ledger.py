@@ -202,7 +202,7 @@ def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, colum
 
 @cache
 def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> PreparedUpdate:
-    """Return the statement that raises these counters by their amounts; those in ``bounded`` up to a limit."""
+    """Return the statement that raises these counters by their amounts; it raises ``bounded`` only up to a limit."""
 
     def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
         fits = Q(pk__in=[])
@@ -226,7 +226,7 @@ def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: 
 
 @transaction.atomic
 def commit(owner_id: uuid.UUID) -> None:
-    """Turn the owner's reserved amounts into used ones. Idempotent."""
+    """Record the owner's reserved amounts as in use. Idempotent."""
     rows = _RESERVED(owner_id=owner_id)
     if not rows:
         return

@@ -22,7 +22,7 @@ OWN = frozenset(COMPUTE)
 def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
     """Raise OverQuotaError when a single value (a server's metadata, one file) exceeds the limit.
 
-    ``resource`` is one of ``limits.EACH``; all others are sums, which require ``reserve`` or ``hold``.
+    ``resource`` is one of ``limits.EACH``; all other resources are sums, which require ``reserve`` or ``hold``.
     """
     if resource not in EACH:
         raise ValueError(f"{resource} is a sum and must be reserved.")

@@ -58,7 +58,8 @@ UNDECIDED = (
 def migrate_volume(context: RequestContext, volume_id: str | uuid.UUID, pool_id: uuid.UUID) -> Volume:
     """Migrate a volume's data to another pool, for an operator.
 
-    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, InvalidInputError if it has no room.
+    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, and InvalidInputError if the pool has not
+    enough capacity.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators may migrate volumes.")

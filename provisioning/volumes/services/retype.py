@@ -37,7 +37,7 @@ def retype(
     """Change the type of a volume.
 
     Raises NotFoundError for the type, ForbiddenError, InvalidVolumeError, OverQuotaError, InvalidInputError if the data
-    must be moved and the policy is ``never``, or no pool has room.
+    must be moved and the policy is ``never``, or no pool has enough capacity.
     """
     if migration_policy not in (NEVER, ON_DEMAND):
         raise InvalidInputError("The migration policy must be never or on-demand.", field="migration_policy")
