@@ -29,8 +29,8 @@ NO_IMAGE = "There is no image for this host here."
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "PUT"])
 def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    """``GET``: send the data of an image that the calling host needs for a command; ``PUT``: store that of an image it
-    was commanded to create.
+    """``GET``: send the data of an image that the calling host needs for a command. ``PUT``: store the data of an image
+    that the host was commanded to create.
 
     ``instance_id`` is the instance or volume of the command; for the image of a volume, it is the image's own id. 404
     for any other image.

@@ -192,7 +192,7 @@ class AgentConsumer(Consumer):
         )
         await self._tell(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
-        if not await in_thread(liveness.is_known, host.id):  # it was removed before its first frame
+        if not await in_thread(liveness.is_known, host.id):  # the host was removed before its first frame
             await self._end(REPLACED)
             return
         self._start(self._guard(self._deliver, host.id))
@@ -229,13 +229,13 @@ class AgentConsumer(Consumer):
     # --- to the host ---------------------------------------------------------------------------------------------
 
     async def _deliver(self, host_id: uuid.UUID) -> None:
-        """Send every command and question once on this link, in order; unacknowledged ones are sent again on the next
-        link.
+        """Send every command and question once on this link, in order. Commands and questions that the host does not
+        acknowledge are sent again on its next link.
         """
         while True:
             if self._orders:
                 self._orders = False
-                before = set(self._sent)  # one may be acknowledged and removed here while commands are read
+                before = set(self._sent)  # a command may be acknowledged and removed while the rows are read
                 for command in await in_thread(versions.orders, host_id):
                     if command.id not in before:
                         self._sent.add(command.id)
@@ -246,7 +246,7 @@ class AgentConsumer(Consumer):
                 for call in asked:
                     if call.id not in self._questions:
                         await self._tell(call)
-                self._questions = {call.id for call in asked}  # one may just have been answered: it is not sent again
+                self._questions = {call.id for call in asked}  # a question that was just answered is not sent again
             if self._renewal:
                 self._renewal = False
                 await self._ask_for_credential(host_id)
@@ -255,7 +255,7 @@ class AgentConsumer(Consumer):
             self._news.clear()
 
     async def _ask_for_credential(self, host_id: uuid.UUID) -> None:
-        """Ask for a new credential if an operator requested one, once for each request."""
+        """If an operator has requested a new credential, ask the host for it, once for each request of an operator."""
         since = await in_thread(credentials.wanted, host_id)
         if since is not None and since != self._asked_since:
             self._asked_since = since

@@ -1,4 +1,4 @@
-"""The command ``novella``: access to any TCP port of a server, from any place that reaches its cloud.
+"""The command ``novella``: access to any TCP port of a server, from any machine that reaches its cloud.
 
-It is self-contained: no Django, and no other package of this project.
+The package is self-contained: it imports neither Django nor another package of this project.
 """

@@ -44,7 +44,8 @@ class Link:
 
 
 def tunnel_url(compute: str, server_id: str, port: int, address: str | None) -> str:
-    """Return the WebSocket's address, derived from that of the Compute API, ``https://cloud.example.org/compute/v2.1``.
+    """Return the WebSocket's address, derived from the address of the Compute API,
+    ``https://cloud.example.org/compute/v2.1``.
 
     Raises ValueError for an address that is not Novella's.
     """

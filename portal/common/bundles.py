@@ -36,7 +36,7 @@ OF_BOOTSTRAP = (
     *("util/index", "dom/data", "dom/event-handler", "dom/manipulator", "util/config", "dom/selector-engine"),
     *("base-component", "dropdown"),
 )
-"""Parts of Bootstrap's script for menus; pages use no others."""
+"""Parts of Bootstrap's script for menus; pages use no other parts."""
 OWN_SCRIPTS = ("js/page.js", "js/bulk.js", "js/clock.js")
 SET_BY_LIBRARIES = frozenset({"show"})
 """Classes that Bootstrap's script sets on menus and that no text contains."""

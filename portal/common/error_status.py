@@ -46,7 +46,7 @@ OVER_QUOTA_STATUS = {"network": 409, "image": 413, "volume": 413}
 
 
 def status_of(error: Exception, service: str) -> int | None:
-    """Return the status of an error in a service (``compute`` …); None for an unexpected one."""
+    """Return the status of an error in a service (``compute`` …); None for an unexpected error."""
     if isinstance(error, OverQuotaError) and service in OVER_QUOTA_STATUS:
         return OVER_QUOTA_STATUS[service]
     return next((status for kind, status in STATUS if isinstance(error, kind)), None)

@@ -50,10 +50,10 @@ def bearer(scope: Scope) -> str:
 
 
 def is_own_page(scope: Scope) -> bool:
-    """Whether a page of this portal opened the socket; browsers send cookies with every request, so the origin is
-    checked.
+    """Whether a page of this portal opened the socket. Browsers send cookies with requests of every page, so the origin
+    is checked.
 
-    The origin must be the request's host (an allowed one), or one of CSRF_TRUSTED_ORIGINS.
+    The origin must be the request's host, if that is an allowed host, or an element of CSRF_TRUSTED_ORIGINS.
     """
     origin = header(scope, "origin")
     if origin in settings.CSRF_TRUSTED_ORIGINS:

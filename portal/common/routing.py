@@ -51,7 +51,7 @@ def with_or_without_slash(routes: Iterable[Route]) -> list[Route]:
 
 
 class _WithOrWithoutSlash(URLResolver):
-    """Removes a trailing slash from a path, except those of version documents and of members without an id."""
+    """Removes a trailing slash from a path, except from paths of version documents and of members without an id."""
 
     def resolve(self, path: str) -> ResolverMatch:
         if not path.endswith("/") or path.count("/") <= 2:
@@ -93,7 +93,7 @@ def route_of_service(name: str) -> URLResolver:
 
 
 class _ByPrefix(URLResolver):
-    """A list of routes with an index; ``tried`` of a Resolver404 has only those that were tried."""
+    """A list of routes with an index; ``tried`` of a Resolver404 has only the routes that were tried."""
 
     def __init__(self, routes: list[Route]) -> None:
         super().__init__(RoutePattern("", is_endpoint=False), routes)

@@ -126,11 +126,12 @@ def sign_in(
     project: str | None = None,
     passcode: str = "",
 ) -> RequestContext:
-    """Sign the browser in: a new session with a new token; the previous one ends.
+    """Sign the browser in: start a new session with a new token, and end the previous session.
 
-    ``domain`` is a name or an id; ``project`` an id, by default that of ``scope_for_sign_in``; ``passcode`` that of an
-    authenticator app. Raises NotAuthenticatedError, or its subclasses TooManyAttemptsError if the caller has to wait
-    and PasswordExpiredError if the password must be changed first, and ForbiddenError for a user without any role.
+    ``domain`` is a name or an id; ``project`` is an id, by default the project of ``scope_for_sign_in``; ``passcode``
+    is the code of an authenticator app. Raises NotAuthenticatedError, or its subclasses TooManyAttemptsError if the
+    caller has to wait and PasswordExpiredError if the password must be changed first, and ForbiddenError for a user
+    without any role.
     """
     try:
         user, methods = prove_person(_proof(user_name, password, domain), passcode, client_of(request))
@@ -222,8 +223,8 @@ def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
 
 
 def _scope_again(user: User, now: TokenData | RequestContext) -> Scope:
-    """Return the scope for a new token of the user, equal to the scope of ``now``. Raises ForbiddenError if the user no
-    longer has a role there.
+    """Return the scope for a new token of the user: the scope of ``now``, or the scope of a sign-in if ``now`` has
+    none. Raises ForbiddenError.
     """
     if now.domain_id is not None:
         return domain_to_enter(user, now.domain_id)
@@ -275,7 +276,9 @@ def _issue(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, .
 
 
 def operators_project(user: User) -> Project | None:
-    """Return the project in which the user is an operator, the default one if possible."""
+    """Return the project in which the user is an operator, preferably the user's default project; None if there is
+    none.
+    """
     found = [project for project in projects_of(user.id) if _operates(user, project)]
     own = [project for project in found if project.id == user.default_project_id]
     return next(iter(own or found), None)

@@ -13,9 +13,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Redirect signed-out users to the sign-in; show all others that the form has expired.
+    """Redirect a user who is not signed in to the sign-in; show a signed-in user that the form has expired.
 
-    On the sign-in itself the error is shown: a browser without cookies would be redirected forever.
+    On the sign-in page itself the error is shown: a browser without cookies would be redirected forever.
     """
     signed_out = getattr(request, "context", None) is None
     pages = not request.path.startswith(reverse("admin:index")) and request.path != reverse("dashboard:sign_in")

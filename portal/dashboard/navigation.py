@@ -145,7 +145,7 @@ class Group:
 
 
 def groups_of(entries: Sequence[Entry], section: str) -> list[Group]:
-    """Return the groups of the side bar in order; the first one and that of this section are expanded."""
+    """Return the groups of the side bar in order; the first group and the group of this section are expanded."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.group, []).append(entry)

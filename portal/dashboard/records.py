@@ -158,7 +158,7 @@ class SheetPage(FormPage, RecordsPage):
 
 
 def owners_of(record: Any) -> dict[str, object]:
-    """Return the policy target of a record: its owner, and that of its network."""
+    """Return the policy target of a record: its owner, and the owner of its network."""
     network = getattr(record, "network", None)
     owner = network.project_id if network is not None else record.project_id
     return {"project_id": record.project_id, "network:project_id": owner, "network:tenant_id": owner}

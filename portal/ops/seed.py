@@ -49,7 +49,7 @@ ROLES = {
 }
 PROJECTS = {"admin": "For operators.", "demo": "A first project to try things in."}
 USERS: dict[str, dict[str, str]] = {"admin": {"admin": "admin", "demo": "admin"}, "demo": {"demo": "member"}}
-"""User → project → role; the first project is the default one."""
+"""User → project → role; the first project is the user's default project."""
 
 FLAVORS: tuple[tuple[str, str, int, int, int], ...] = (
     ("0", "m1.nano", 1, 96, 1),
@@ -75,7 +75,7 @@ CHUNK = 1 << 20
 class Seed:
     """The contents of the cloud after seeding, for ``bin/up``; it contains secrets.
 
-    In ``passwords``, a password that was changed later is None, as it is not known.
+    In ``passwords``, None stands for a password that was changed after seeding, because the new password is not known.
     """
 
     users: dict[str, str] = field(default_factory=dict)

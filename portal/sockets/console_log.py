@@ -43,7 +43,7 @@ class ConsoleLogConsumer(Follower):
                 if error.said:
                     await self.send_json({"error": error.said})
                 await asyncio.sleep(error.pause)
-            await SOCKETS.run(self.admit)  # it may have been migrated or deleted
+            await SOCKETS.run(self.admit)  # the server may have been migrated or deleted
 
     async def _follow(self) -> None:
         """Send chunks, each after the page has received the previous one. Raises LogEndedError."""

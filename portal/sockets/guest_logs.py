@@ -182,7 +182,7 @@ class GuestLogs:
 
     @contextlib.asynccontextmanager
     async def following(self, instance: Instance) -> AsyncIterator[GuestLog]:
-        """Share the guest's reader, which the first follower starts and the last one stops."""
+        """Share the guest's reader. The first follower starts the reader, and the last follower stops it."""
         key = (instance.id, instance.host_id)
         log = self._read.get(key)
         if log is None:

@@ -18,7 +18,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.services import tunnels
 
 SUBPROTOCOL = "novella.tunnel"
-TOKEN_PREFIX = "novella.token."  # noqa: S105 - what stands before a token
+TOKEN_PREFIX = "novella.token."  # noqa: S105 - the prefix of a token
 """Prefix of the subprotocol in which a page passes its token, because pages cannot set headers. The token has no
 trailing ``=``, which a subprotocol must not contain.
 """

@@ -22,7 +22,7 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts import calls
 
 OVER, IDLE, NO_GUEST, TAKEN, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4410, 4423, 4504
-"""Close codes in addition to those of Follower."""
+"""Close codes in addition to the codes of Follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
 """Seconds within which the host must answer, and then within which it must connect."""

@@ -38,7 +38,8 @@ class _Turn:
     def __init__(self) -> None:
         self.events: dict[int, LoggedEvent] = {}
         self.html: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.html.add_done_callback(lambda done: done.cancelled() or done.exception())  # no socket may wait
+        # asyncio logs an error that is never read, and there may be no socket that waits for this frame
+        self.html.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 class Renders:
@@ -54,7 +55,7 @@ class Renders:
     ) -> str:
         """Return the changes of these events on the page, possibly together with the changes of concurrent events.
 
-        ``caught_up``: these are missed events of a single reader. Raises the errors of rendering.
+        ``caught_up``: whether these are events that a single reader has missed. Raises the errors of rendering.
         """
         apart = tuple(event.id for event in events) if caught_up else ()
         try:

@@ -121,13 +121,13 @@ class StreamingRequest(http_protocol.WebRequest):
             held[0].close()
         else:
             super().handle_reply({**message, "more_body": True})
-            self.registerProducer(_FileProducer(self, *held), False)  # noqa: FBT003 - pulled, not pushed
+            self.registerProducer(_FileProducer(self, *held), False)  # noqa: FBT003 - a pull producer
 
     async def drained(self) -> None:
         """Wait until the client has read enough of the response, or has disconnected."""
         if self.producer is None and self.channel is not None and self.channel._waitingForTransport:
             room = _Room()
-            self.registerProducer(room, True)  # noqa: FBT003 - it pushes
+            self.registerProducer(room, True)  # noqa: FBT003 - a push producer
             await room.made.wait()
             if self.channel is not None:
                 self.unregisterProducer()

@@ -30,7 +30,7 @@ def listen(address: str, port: int) -> socket.socket:
     """Return a listening socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
-    listening.setblocking(False)  # noqa: FBT003 - another process may take the connection that one was woken for
+    listening.setblocking(False)  # noqa: FBT003 - another process may accept the connection first
     return listening
 
 

@@ -26,7 +26,7 @@ SILENT_FOR = 90.0
 STOP_WITHIN = 6.0
 LOOK_EVERY = 1.0
 SETTLED_AFTER = 10.0
-"""Seconds after which a process counts as settled: its earlier ends no longer count."""
+"""Seconds after which a process counts as settled: the previous ends of its row no longer count."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 RESUME = "--resume"
@@ -78,7 +78,7 @@ class State:
 def take_over(state: State, command: Sequence[str]) -> NoReturn:
     """Replace this process with the master. ``command`` has the arguments of Python that start the loader."""
     for descriptor in (state.listening, state.board):
-        os.set_inheritable(descriptor, True)  # noqa: FBT003 - named so
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - positional only
     code = _CODE.format(os.path.realpath(f"{__file__}/../../.."))
     execute(["-I", "-S", "-c", code, state.text(), *command])
 
@@ -140,7 +140,7 @@ class Master:
                 row.started = now
 
     def _stop(self, status: int) -> int:
-        """Send SIGTERM to all, then SIGKILL to those that do not stop."""
+        """Send SIGTERM to all processes, then SIGKILL to the processes that do not stop."""
         left = {row.pid for row in self._state.rows if row.pid}
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in left:
@@ -153,7 +153,7 @@ class Master:
 
 
 def main() -> int:
-    """Watch the processes; the arguments are those of ``take_over``."""
+    """Watch the processes; the command line is written by ``take_over``."""
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s [-] %(message)s")
     return Master(State.read(sys.argv[1]), sys.argv[2:]).run()
 

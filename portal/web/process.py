@@ -33,7 +33,7 @@ client has disconnected.
 
 
 class _Endpoint:
-    """The endpoint that Daphne listens on, instead of the one in its options."""
+    """The endpoint that Daphne listens on, instead of the endpoint in its options."""
 
     def __init__(self, listening: socket.socket, board: Board, row: int) -> None:
         self._listening, self._board, self._row = listening, board, row

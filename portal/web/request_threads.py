@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 AT_ONCE = 2
-"""Simultaneous calls, not counting those that have run for longer than PATIENCE."""
+"""Number of calls that run simultaneously. Calls that have run for longer than PATIENCE are not counted."""
 PATIENCE = 0.02
 """Seconds after which a call is assumed to be waiting."""
 END_WITHIN = 5.0

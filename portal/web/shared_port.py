@@ -50,7 +50,7 @@ class Connection(tcp.Server):
 
     @property
     def taken(self) -> int:
-        """The number of bytes that the client has acknowledged, excluding those in the kernel's buffer."""
+        """The number of bytes that the client has acknowledged, without the bytes in the kernel's buffer."""
         waiting: int = struct.unpack("i", fcntl.ioctl(self.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0]
         return self._sent - waiting
 
@@ -72,7 +72,7 @@ class SharedPort(tcp.Port):
     set.
     """
 
-    transport = Connection  # type: ignore[assignment]  # the library takes its own class for the only one
+    transport = Connection  # type: ignore[assignment]  # Twisted annotates it with its own class
     board: Board
     row: int
     most_of_address: int

@@ -94,8 +94,8 @@ class SlowReaders:
         self._relieve(sizes, sizes, ALL_ADDRESSES * self._most)
 
     def _relieve(self, sizes: dict[Connection, int], those: Iterable[Connection], most: int) -> None:
-        """Disconnect the connections with the largest buffers until at most ``most`` bytes are buffered for
-        ``those``.
+        """Disconnect the connections with the largest buffers until at most ``most`` bytes are buffered for the
+        connections ``those``.
         """
         largest_last = sorted(those, key=sizes.__getitem__)
         total = sum(map(sizes.__getitem__, largest_last))

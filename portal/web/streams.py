@@ -123,7 +123,9 @@ _open: dict[str, Exchange] = {}
 
 
 class _Patience:
-    """The time limit of an upload; only time spent waiting for the client counts."""
+    """The limits of an upload's duration and rate. The rate is measured only over the time spent waiting for the
+    client.
+    """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -161,8 +163,8 @@ def body_of(request: HttpRequest) -> Iterator[bytes]:
     """Yield a request's body as it arrives.
 
     While it waits, the thread uses no database connection. Raises BodyInterruptedError if the body ends before its
-    declared length, if the client sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or if waiting for the client
-    takes longer than ``UPLOAD_TIMEOUT`` plus a time in proportion to the size of the data (``seconds_for``).
+    declared length, if the client sends fewer than ``UPLOAD_LEAST_RATE`` bytes per second, or if the body takes longer
+    than ``UPLOAD_TIMEOUT`` plus a time in proportion to the received bytes (``seconds_for``).
     """
     token = request.headers.get(HEADER)
     exchange = _open.get(token) if token else None

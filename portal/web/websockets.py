@@ -108,7 +108,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         super().onOpen()
         flow = _Flow(getattr(self.transport, "producer", None))
         self.transport.unregisterProducer()
-        self.transport.registerProducer(flow, True)  # noqa: FBT003 - it pushes
+        self.transport.registerProducer(flow, True)  # noqa: FBT003 - a push producer
         self._flow = flow
         if self.patient:
             self.autoPingTimeout = 0  # a peer that does not read does not answer pings, which still keep proxies open

@@ -14,7 +14,7 @@ LARGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The requested page of a list: at most ``limit`` items after the one whose id is ``marker``."""
+    """The requested page of a list: at most ``limit`` items after the item with the id ``marker``."""
 
     limit: int
     marker: str | None
@@ -49,7 +49,7 @@ def read_part(request: Request, largest: int = LARGEST) -> slice:
 
 
 def next_query(request: Request, page: Page, ids: Sequence[object]) -> str | None:
-    """Return the query of the page after the one with these ids, keeping other parameters; None after the last page."""
+    """Return the query of the page after the page with these ids, with all other parameters. None: the last page."""
     if not ids or len(ids) < page.limit:
         return None
     kept = [

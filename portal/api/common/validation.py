@@ -67,7 +67,7 @@ def _validator(schema: Schema) -> Draft202012Validator:
 
 
 def validate(body: Any, schema: Schema, place: str = "field/attribute") -> Any:
-    """Return ``body`` unchanged, or raise InvalidInputError with a message in Nova's form.
+    """Return ``body`` unchanged, or raise InvalidInputError with a message in Nova's format.
 
     "Invalid input for field/attribute name. Value: ''. '' is too short"
     """

@@ -54,8 +54,8 @@ class ServiceView(APIView):
     """One resource of one service.
 
     A service's own base sets ``service`` and ``microversions``; a view sets ``rules``: method → name of a policy rule.
-    Every method needs one (HEAD uses that of GET), except in a ``public`` view. Handlers use ``self.context`` (the
-    caller), ``self.microversion`` and ``self.body(schema)`` (the validated body).
+    Every method needs a rule (HEAD has the rule of GET), except in a ``public`` view. Handlers use ``self.context``
+    (the caller), ``self.microversion`` and ``self.body(schema)`` (the validated body).
     """
 
     service: ClassVar[str] = "identity"
@@ -81,7 +81,8 @@ class ServiceView(APIView):
     counted: ClassVar[str] = WRITES
     """The kind in ``rate_limits`` under which requests that change something are counted."""
     limited: ClassVar[frozenset[str]] = frozenset()
-    """Methods counted under another kind: sign-in attempts or searches. They may answer 429 as well."""
+    """Methods counted under another kind: sign-in attempts or searches. Requests with these methods may also get 429.
+    """
     renderer_classes = [JSONRenderer]
     parser_classes = [JSONParser]
     content_negotiation_class = JSONNegotiation

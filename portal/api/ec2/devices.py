@@ -1,4 +1,4 @@
-"""Device names: conversion of Amazon's names into those of this cloud's guests."""
+"""Device names: conversion of Amazon's names into the names that this cloud's guests use."""
 
 import re
 

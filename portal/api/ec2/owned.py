@@ -8,7 +8,7 @@ from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
 
 Lookup = Callable[[RequestContext, Collection[uuid.UUID]], Collection[uuid.UUID]]
-"""Returns those of the resources that the caller's project owns."""
+"""Returns the subset of the resources that the caller's project owns."""
 lookups: dict[str, Lookup] = {}
 """Prefix of the ids → lookup."""
 

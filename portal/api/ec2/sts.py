@@ -1,6 +1,6 @@
-"""The Security Token Service at the address of the EC2 API, with the one action ``GetCallerIdentity``.
+"""The Security Token Service at the address of the EC2 API. Its only action is ``GetCallerIdentity``.
 
-Clients call it first, and compare the account with the owners that EC2 shows. An account is a project, by its id.
+Clients call it first, and compare the account with the owners that EC2 shows. The account is the id of a project.
 Source: AWS STS API reference, version 2011-06-15.
 """
 

@@ -72,7 +72,7 @@ class Ec2View(View):
                 said = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
                 body = render.document(model.operation(action.name), said, request_id=request_id, version=version)
             status = 200
-        except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
+        except Exception as error:  # noqa: BLE001 - every error is answered in EC2's format
             status, code, message = faults.code_of(error, action, request_id)
             body = (sts.fault if of_sts else fault)(code, message, request_id)
             if isinstance(error, signatures.SignedAlikeError):
@@ -82,7 +82,7 @@ class Ec2View(View):
         if wait:
             answer["Retry-After"] = "1"
             hold_back(answer, wait)
-        answer._has_been_logged = status == 503  # type: ignore[attr-defined]  # to Django it is an error of ours
+        answer._has_been_logged = status == 503  # type: ignore[attr-defined]  # Django would log it as an error of the server
         answer["X-Amzn-Requestid"] = request_id
         return answer
 

@@ -36,8 +36,8 @@ def type_asked(context: RequestContext, name: str | None) -> str:
 def of_amazon(said: Mapping[str, Any], found: str) -> dict[str, Any] | None:
     """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
 
-    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. A type of this cloud determines the speed
-    itself, so that a request with both is rejected with Ec2Error.
+    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. They are rejected with Ec2Error if the request
+    has no AWS type, because a type of this cloud determines the speed itself.
     """
     given_with = {name: said[name] for name in (*SPEEDS, "VolumeType") if said.get(name) is not None}
     if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):

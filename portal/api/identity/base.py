@@ -86,12 +86,12 @@ class CollectionView(DomainView):
 
     @property
     def within(self) -> str | None:
-        """The domain that lists are filtered by: that of the token."""
+        """The domain that lists are filtered by, which is the domain of the token."""
         return self.context.domain_id
 
     @property
     def default_domain(self) -> str:
-        """The default domain of new records: that of the token, otherwise that of the user."""
+        """The default domain of new records: the domain of the token, otherwise the domain of the user."""
         if self.context.domain_id is not None:
             return self.context.domain_id
         return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id

@@ -36,7 +36,7 @@ class AddressedRecord:
 
 
 class DomainScopedView(ServiceView):
-    """Looks up the records in the path before the policy check, and answers 404 for missing ones.
+    """Looks up the records in the path before the policy check, and answers 404 if a record is missing.
 
     Callers without permission get 403 whether or not the record exists. For the administrator and manager of a domain,
     records of other domains do not exist.
@@ -54,7 +54,7 @@ class DomainScopedView(ServiceView):
     addressed: dict[str, AddressedRecord]
 
     def check_rule(self, request: Request) -> None:
-        """Look up the records, check the policy, and then report missing ones."""
+        """Look up the records, check the policy, and then raise NotFoundError for missing records."""
         self.addressed = {
             name: AddressedRecord(self.models[name], text, by_id(self.models[name], text))
             for name, text in self.kwargs.items()
@@ -79,5 +79,5 @@ class DomainScopedView(ServiceView):
 
     def role(self, name: str = "role_id") -> Role:
         record = self.addressed[name].record
-        assert isinstance(record, Role)  # noqa: S101 - check_rule has seen to it
+        assert isinstance(record, Role)  # noqa: S101 - check_rule has checked it
         return record

@@ -63,7 +63,7 @@ class StoredImage(ImageView):
     rules = {"DELETE": "delete_image_location"}
 
     def delete(self, request: Request, store_id: str, image_id: str) -> Response:
-        """Refused: the copy in the only store is the last one, which is deleted only with the image."""
+        """Refused: the copy in the only store is the image's last copy, which is deleted only with the image."""
         if store_id != settings.IMAGE_STORE_ID:
             raise ConflictError(f"The selected store {store_id[:80]} is not available on this node.")
         image = selectors.image_for(self.context, image_id)

@@ -120,8 +120,8 @@ _making_newest, _making_older = threading.Lock(), threading.Lock()
 
 
 def edition(version: Version, service: str | None) -> Version:
-    """Return the microversion of the document. Only the document of Compute, and that of all services together, differ
-    by microversion.
+    """Return the microversion of the document. Only two documents differ by microversion: the document of Compute, and
+    the document of all services together.
     """
     return version if service in {None, "compute"} else MICROVERSIONS.maximum
 

@@ -12,7 +12,8 @@ _SERVICE = re.compile(r"^/(compute/v2\.1|identity|image|network|volume/v3)(?=/)"
 
 
 def operations_of_rules() -> Operations:
-    """Return the operations of every rule: those of the views that check it, and those listed by the rule itself.
+    """Return the operations of every rule: the operations of the views that check it, and the operations that the rule
+    itself lists.
 
     If a rule lists an operation in more detail (``GET /v3/users?name={name}``), only that entry is returned.
     """

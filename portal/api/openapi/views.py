@@ -1,6 +1,7 @@
-"""``GET /openapi.json`` and ``/openapi.yaml``: public, as the content equals that of the references.
+"""``GET /openapi.json`` and ``/openapi.yaml``: public, because the content is the same as in OpenStack's API
+references.
 
-Only the newest edition is public: each older one takes a good part of a second to generate.
+Only the document of the newest microversion is public: generation of an older one takes up to 0.3 s.
 """
 
 import hashlib

@@ -44,7 +44,9 @@ def endpoint(request: HttpRequest) -> str:
 
 
 def region() -> str:
-    """Return the cloud's region as AWS clients accept it: they reject names that are not valid in a host name."""
+    """Return the cloud's region in a form that AWS clients accept, because they reject a name that is not valid in a
+    host name.
+    """
     return _NO_REGION.sub("-", settings.REGION).strip("-")[:63] or CLOUD
 
 

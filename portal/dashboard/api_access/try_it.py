@@ -17,7 +17,7 @@ SERVICES = (
     ("volume", "Block Storage"),
 )
 VERSIONS = ("2.1", "2.26", "2.37", "2.53", "2.60", "2.79", "2.90", "2.96")
-"""Microversions that the page suggests: the first, the last, and those most used by clients."""
+"""Microversions that the page suggests: the first, the last, and the versions that clients use most."""
 
 
 class TryIt(Page):

@@ -174,7 +174,7 @@ class NewUserForm(UserForm, PasswordForm):
         self.offer("role", [(role.name, role.name) for role in roles])
 
     def clean(self) -> dict[str, Any]:
-        """Find the role by name, also if it was not among the choices. Without a default project it is ignored."""
+        """Find the role by name, even if it was not offered. Without a default project the role is ignored."""
         typed = super().clean()
         chosen = typed.get("role")
         found = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
@@ -255,7 +255,7 @@ class DomainGrantForm(GrantForm):
 
 
 class MemberForm(GrantForm):
-    """A user or group, and its roles on a target; ``within``: if set, only users and groups of this domain count."""
+    """A user or group, and its roles on a target; ``within``: if set, the user or group must be in this domain."""
 
     who = OfferedField(error_messages={"required": "Choose a user or a group."})
     field_order = ("who", "roles", "handed_down")

@@ -21,7 +21,9 @@ from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 _LEAST = {"role_domain_id": None, "beyond_domains": False}
-"""Policy attributes of an implied role that every caller may choose who may choose any implied role."""
+"""Policy attributes of a global role. A caller who may let a role imply any role may let it imply a role with these
+attributes.
+"""
 
 
 def _of(domain_id: str | None, verb: str) -> str:
@@ -97,8 +99,8 @@ class RoleImplications(FormPage, RolePage):
     template = "dashboard/identity/role_implications.html"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the policy target with the attributes of ``_LEAST``, to learn whether the caller may choose any
-        implied role.
+        """Return the policy target with the attributes of ``_LEAST``, to learn whether the caller may create any
+        implication.
         """
         return {**super().target(**kwargs), **_LEAST}
 

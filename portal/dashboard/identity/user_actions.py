@@ -96,7 +96,7 @@ class UserActionPage(UserPage):
     """Asks for confirmation, and runs an action on a user."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        """Look up the action; its policy rule is the page's."""
+        """Look up the action. The page is checked by the action's policy rule."""
         super().setup(request, *args, **kwargs)
         action = USER_ACTIONS.get(str(kwargs["action"]))
         if action is None:

@@ -56,7 +56,7 @@ class UploadForm(Form):
     def __init__(self, data: QueryDict | None, *, can_import: bool, can_publish: bool, can_communitize: bool) -> None:
         super().__init__(data)
         self.fields["disk_format"].widget.choices = formats()
-        if data is None and not can_import:  # the service rejects it if it is sent anyway
+        if data is None and not can_import:  # the service rejects an import that is sent anyway
             del self.fields["source"], self.fields["uri"]
         audiences = [
             ("private", "this project"),

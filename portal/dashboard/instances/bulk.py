@@ -36,7 +36,7 @@ class InstancesBulk(InstancePage):
     """
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Find the action by its name in the address; its policy rule is the page's."""
+        """Find the action by its name in the address. The page is checked by the action's policy rule."""
         self.action, self.button = action_named(kwargs["button"])
         if self.button.name not in BULK:
             raise Http404
@@ -81,7 +81,7 @@ class InstancesBulk(InstancePage):
         return JsonResponse({"done": done, "refused": [{"name": name, "message": why} for name, why in refused]})
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        """Return the error to the script as JSON; it retries after a rate limit."""
+        """Return the error to the script as JSON; after a rate limit, the script retries."""
         if self.request.accepts("text/html"):
             return super().refused(error)
         after = {"Retry-After": str(wait)} if (wait := getattr(error, "retry_after", None)) else {}
@@ -120,7 +120,7 @@ class InstancesBulk(InstancePage):
         try:
             begin(self.context, self.action, instance, force=str(instance.id) in self.request.POST.getlist("force"))
         except NotFoundError:
-            return ""  # it was deleted concurrently
+            return ""  # the instance was deleted concurrently
         except NovellaError as error:
             return plain(error.message)
         return ""

@@ -112,5 +112,5 @@ def can(instance: Instance, action: ServerAction[Any], *, masters: bool = False)
     if instance.locked and not masters:
         return False
     if instance.vm_state == VmState.ERROR and instance.host_id is None and action.key not in _ON_NO_HOST:
-        return False  # it was never built: there is nothing to start or stop
+        return False  # the instance was never built: it cannot be started or stopped
     return action.offered(instance)

@@ -84,7 +84,7 @@ class InstanceAction(InstancePage):
     """One action on one instance, after confirmation."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Find the action by its name in the address; its policy rule is the page's."""
+        """Find the action by its name in the address. The page is checked by the action's policy rule."""
         self.action, self.button = action_named(kwargs["button"])
         self.rule = self.action.rule
         self.instance_id = kwargs["instance_id"]

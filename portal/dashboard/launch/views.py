@@ -65,7 +65,7 @@ class Quote(Page):
                 check_launch(self.context, form.request())
             except NovellaError as error:
                 form.refuse(error)
-        form.errors.pop("name", None)  # it is still being edited
+        form.errors.pop("name", None)  # the name is still being edited
         return self.part("dashboard/launch/_answer.html", open_wizard(self.context, form).shown())
 
 

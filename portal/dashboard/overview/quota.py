@@ -54,7 +54,7 @@ VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
 
 
 def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> list[Donut]:
-    """Return the resources of a launch, and with ``volumes`` those of volumes and snapshots.
+    """Return the resources of a launch, and with ``volumes`` also the resources of volumes and snapshots.
 
     ``deleted_gb``: storage used by data of deleted volumes.
     """

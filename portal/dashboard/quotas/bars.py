@@ -96,7 +96,9 @@ class Bar:
 
     @property
     def each(self) -> str:
-        """The object that a limit is for if it is not per project; such a limit has no bar. Otherwise empty."""
+        """The object that the limit is for, if the limit is not per project; such a limit has no bar. Otherwise an
+        empty text.
+        """
         return OF_EACH.get(self.resource, "")
 
     @property

@@ -58,7 +58,7 @@ def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: in
 
 
 def joins(networks: Iterable[Placed], devices: Iterable[Collection[Hashable]]) -> Joined:
-    """Return for each device with several networks the ids of those among ``networks``."""
+    """Return for each device with several networks the ids of its networks that are among ``networks``."""
     known = {network.id for network in networks}
     found = [[key for key in keys if key in known] for keys in devices if len(keys) > 1]
     return [keys for keys in found if keys]

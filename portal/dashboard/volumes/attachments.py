@@ -120,7 +120,7 @@ class VolumeDetach(VolumePage):
         return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being detached.")
 
     def back(self) -> str:
-        """Return the originating page: that of the instance or of the volume."""
+        """Return the page from which the user came: the page of the instance or of the volume."""
         if self.request.GET.get("from") == "server":
             return reverse("dashboard:instance", args=[self.kwargs["instance"]])
         return super().back()

@@ -103,7 +103,9 @@ class Ruled(NamedChoices, ModelAdmin):
         return self.may(request, "view")
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Allow filters only by fields that the list shows: others would reveal hashes character by character."""
+        """Allow filters only by fields that the list shows. Filters by other fields would reveal hashes character by
+        character.
+        """
         shown = {each for each in (*self.list_display, *self.list_filter, *self.narrowed_by) if isinstance(each, str)}
         allowed: bool = super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
         return allowed and lookup.partition("__")[0] in shown | {"id", "pk"}

@@ -50,7 +50,7 @@ class DeliveryAdmin(Readable):
 
     @admin.display(description="of", ordering="subject_id")
     def subject(self, row: Any) -> str:
-        """Return the name of the record, or the id of a deleted one."""
+        """Return the name of the record, or its id if it is deleted."""
         return str(getattr(row, "shown_subject", None) or row.subject_id)
 
     @admin.display(description="page")

@@ -1,4 +1,4 @@
-"""Hosts: capacity and usage, state, and enrolment of new ones."""
+"""Hosts: capacity and usage, state, and enrolment of new hosts."""
 
 import re
 import uuid

@@ -17,7 +17,7 @@ else:
 class NamedDeletions(Rows):
     """Rows of an inline table whose checkbox is named Delete."""
 
-    def get_deletion_widget(self) -> forms.Widget:  # type: ignore[override]  # the stubs take a class only
+    def get_deletion_widget(self) -> forms.Widget:  # type: ignore[override]  # the stubs accept only a class
         return forms.CheckboxInput({"aria-label": "Delete"})
 
 

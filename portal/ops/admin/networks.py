@@ -136,7 +136,7 @@ class AddressScopeAdmin(OfNetworking):
 
 @admin.register(Port)
 class PortAdmin(OfNetworking):
-    """The ports, including those of the cloud itself."""
+    """The ports, including ports of the cloud itself."""
 
     list_display = (
         "mac_address", "name", "addresses", "on_network", "state", "project", "owner", "host",

@@ -90,7 +90,7 @@ class AggregateView(AggregateBase):
 
 
 class AggregateActionView(AggregateBase):
-    """``POST /os-aggregates/{id}/action``: the one key of the body names the action."""
+    """``POST /os-aggregates/{id}/action``: the body's only key is the name of the action."""
 
     rules = {"POST": "os_compute_api:os-aggregates:show"}
     action_rules = {name: f"os_compute_api:os-aggregates:{name}" for name in ACTIONS}

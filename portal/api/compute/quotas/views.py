@@ -75,7 +75,7 @@ class QuotaSetView(QuotaSetBase):
     queries = dict.fromkeys(("GET", "PUT", "DELETE"), quota_schemas.of_user)
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show the project's limits, or with ``user_id`` those of one user in it."""
+        """Show the limits of the project, or with ``user_id`` the limits of one user in it."""
         user = self.user()
         project = self.project(project_id)
         return Response({"quota_set": {"id": project.hex, **self.limits(project, user)}})
@@ -119,8 +119,8 @@ class QuotaSetDetailView(QuotaSetBase):
     queries = {"GET": quota_schemas.of_user}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show limits, usage and reservations; with ``user_id`` those of one user in the project, including key
-        pairs.
+        """Show limits, usage and reservations of the project; with ``user_id`` of one user in the project, including
+        key pairs.
         """
         user = self.user()
         project = self.project(project_id)

@@ -1,4 +1,4 @@
-"""``POST /servers/{id}/action``: the one key of the body names the action."""
+"""``POST /servers/{id}/action``: the body's only key is the name of the action."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response

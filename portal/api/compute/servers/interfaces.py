@@ -109,7 +109,7 @@ class InterfaceView(InterfaceShapes):
         return self.one(selectors.instance_for(self.context, server_id), port_id)
 
     def delete(self, request: Request, server_id: str, port_id: str) -> Response:
-        """Detach an interface; it is removed when the guest has released it."""
+        """Detach an interface. The host removes the interface when the guest has released it."""
         detach_interface(self.context, server_id, port_id)
         return Response(status=202)
 

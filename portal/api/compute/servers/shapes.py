@@ -69,7 +69,7 @@ def brief(instance: Instance, related: Related) -> dict[str, Any]:
 
 
 def created(instance: Instance, related: Related, groups: Sequence[str], password: str | None) -> dict[str, Any]:
-    """The response to ``POST /servers``, the only one that contains the password."""
+    """Return the response to ``POST /servers``; no other response contains the password."""
     ident = str(instance.id)
     shape: dict[str, Any] = {
         "id": ident,

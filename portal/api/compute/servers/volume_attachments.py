@@ -78,8 +78,8 @@ class AttachmentShapes(ComputeView):
                 raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
     def shape(self, instance: Instance, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
-        """Return the attachment of a volume. ``new`` is for the response to ``POST``, which keeps ``id`` at every
-        microversion; all other responses have the ids of 2.89.
+        """Return the attachment of a volume. From 2.89 on it has ``attachment_id`` and ``bdm_uuid`` instead of ``id``,
+        except if ``new``: the response to ``POST`` has ``id`` at every microversion.
         """
         shape: dict[str, Any] = {
             "id": str(device.volume_id),

@@ -35,7 +35,7 @@ Shape = dict[str, Any]
     conflict="InvalidIPAddress.InUse",
 )
 def allocate_address(call: Call) -> dict[str, Any]:
-    """Allocate an address of an external network: the lowest free one, or a specified one if the policy allows it."""
+    """Allocate the lowest free address of an external network, or a specified address if the policy allows it."""
     if call.get("Domain", DOMAIN) != DOMAIN:
         raise errors.unsupported("Addresses are for VPCs: the domain is vpc")
     _check_border_group(call)

@@ -1,4 +1,4 @@
-"""Empty lists of resources that this cloud does not have, but that clients read along with others.
+"""Empty lists of resources that this cloud does not have, but that clients read together with other resources.
 
 Terraform and Ansible abort if such a list is an error, and continue if it is empty.
 """

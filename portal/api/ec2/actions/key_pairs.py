@@ -175,7 +175,7 @@ def _fingerprint(pair: KeyPair) -> str:
     """Return the SHA-256 of an ed25519 key in base64, or for other keys the MD5 of the public key, which EC2 uses for
     imported keys.
 
-    EC2 uses the MD5 of the private key for generated RSA keys, but Novella does not store private keys.
+    For generated RSA keys, EC2 derives the fingerprint from the private key, which Novella does not store.
     """
     if _first_word(pair) != "ssh-ed25519":
         return pair.fingerprint
@@ -195,7 +195,7 @@ def _pem(private: str) -> str:
 
 
 def _openssh(material: bytes) -> str:
-    """Return a public key in OpenSSH format. A key in RFC 4716 format, or its DER in base64, is converted.
+    """Return a public key in OpenSSH format. Text in RFC 4716 format, or the base64 of a key's DER, is converted.
 
     Other text is returned unchanged; the service rejects it unless it is a key in OpenSSH format.
     """

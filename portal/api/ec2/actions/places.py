@@ -205,7 +205,7 @@ _OFFERING_FILTERS: Filterable[dict[str, Any]] = Filterable(
 
 @action("DescribeAccountAttributes", "os_compute_api:limits", takes="AttributeNames")
 def describe_account_attributes(call: Call) -> dict[str, Any]:
-    """Show the limits of the project. No limit is shown as EC2's largest value."""
+    """Show the limits of the project; an unlimited resource is shown with EC2's largest value."""
     limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
         "supported-platforms": "VPC",

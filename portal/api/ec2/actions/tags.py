@@ -29,7 +29,7 @@ def create_tags(call: Call) -> dict[str, Any]:
 
 @action("DeleteTags", "novella:ec2:tags:delete", takes="Resources Tags")
 def delete_tags(call: Call) -> dict[str, Any]:
-    """Remove tags: all, those with a key, or those with a key and a value."""
+    """Remove all tags of the resources, the tags with a key, or the tags with a key and a value."""
     given = call.get("Tags")
     wanted: dict[str, str | None] | None = None
     if given:

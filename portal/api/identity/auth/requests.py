@@ -27,7 +27,7 @@ Body = dict[str, Any]
 
 
 class UnsupportedMethodError(NotAuthenticatedError):
-    """An authentication method that is not supported; ``identity`` has the supported ones, as in Keystone's fault."""
+    """An unsupported authentication method; ``identity`` has the supported methods, as in Keystone's fault."""
 
     code = "unsupported_method"
 

@@ -147,7 +147,7 @@ def _trust(trust_id: uuid.UUID) -> Shape:
 
 def _credential(data: TokenData, context: RequestContext) -> Shape:
     """Return the application credential as keystonemiddleware reads it; its access rules limit the token's requests."""
-    assert data.application_credential is not None  # noqa: S101 - the caller looked
+    assert data.application_credential is not None  # noqa: S101 - the caller has checked it
     record = application_credential_by(credential_id=data.application_credential.hex)
     name = record.name if record is not None else ""
     shape: Shape = {"id": data.application_credential.hex, "name": name, "restricted": not context.unrestricted}

@@ -34,7 +34,7 @@ class CredentialsView(ServiceView):
         return {"user_id": self.context.user_id}
 
     def get(self, request: Request) -> Response:
-        """List the caller's credentials, or those of all users for operators."""
+        """List the caller's credentials; operators see the credentials of all users."""
         query = request.query_params
         everybody = self.allows("novella:list_credentials:all_users")
         found = credentials_for(self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody)

@@ -54,7 +54,7 @@ class ProjectsView(CollectionView):
         return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
 
     def post(self, request: Request) -> Response:
-        """Create a project, below another one or at the top level of a domain, or a domain."""
+        """Create a project, below another project or at the top level of a domain; with ``is_domain`` a domain."""
         body = self.checked_body()["project"]
         fields.refuse(body, "id")
         if body.get("is_domain"):
@@ -129,7 +129,7 @@ class OneProjectView(ProjectView):
         return None if self.found else by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])
 
     def check_rule(self, request: Request) -> None:
-        """Check the rule of the project and, if it acts as a domain, also that of the domain."""
+        """Check the rule of the project; if it acts as a domain, check also the rule of the domain."""
         super().check_rule(request)
         if self.acting_domain is not None and request.method in _DOMAIN_RULES:
             policy.enforce(self.context, _DOMAIN_RULES[request.method], {"domain_id": self.acting_domain.id})

@@ -1,6 +1,6 @@
 """JSON schemas of requests about domains, projects, users and groups (Identity API v3).
 
-Unknown fields are stored with the record; known ones have one type, and some are read-only.
+Unknown fields are stored with the record. Each known field has one type, and some known fields are read-only.
 """
 
 from typing import Any

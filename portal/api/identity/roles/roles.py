@@ -65,7 +65,7 @@ class RolesView(ServiceView):
         return role.get("domain_id") if isinstance(role, dict) else None
 
     def get(self, request: Request) -> Response:
-        """List the global roles, or those of the domain in the query."""
+        """List the global roles, or the roles of the domain in the query."""
         found = roles(domain_id=request.query_params.get("domain_id"))
         items = (shapes.role(request, role) for role in found)
         return Response(listed(request, "roles", items, filters=("name",)))

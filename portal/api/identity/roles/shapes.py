@@ -61,7 +61,7 @@ def _role(found: Assignment, names: Names | None) -> Shape:
 
 
 def _group(found: Assignment, names: Names | None) -> Shape:
-    assert found.group_id is not None  # noqa: S101 - who is no user is a group
+    assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
     if names is None:
         return {"id": found.group_id.hex}
     record = names.groups[found.group_id]

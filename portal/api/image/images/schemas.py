@@ -130,7 +130,9 @@ TASK_SCHEMA: Schema = {"name": "task", "properties": TASK_PROPERTIES}
 
 
 def published(name: str) -> Schema | None:
-    """Return the schema of ``GET /v2/schemas/{name}``; its formats are those that the operator allows."""
+    """Return the schema of ``GET /v2/schemas/{name}``, with the disk formats that the operator allows; None for an
+    unknown name.
+    """
     formats = {**IMAGE_PROPERTIES["disk_format"], "enum": [None, *settings.IMAGE_DISK_FORMATS]}
     image = {**IMAGE_SCHEMA, "properties": {**IMAGE_PROPERTIES, "disk_format": formats}}
     items = {"image": image, "member": MEMBER_SCHEMA, "task": TASK_SCHEMA}

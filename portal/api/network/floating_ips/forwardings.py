@@ -93,9 +93,7 @@ PORT_FORWARDING = Resource(
         **{f"{side}_port_range": _of_range(side) for side in SIDES},
     },
 )
-"""Forwardings have no list of their own: views reach them through a floating IP, and ``many`` has the floating IP as an
-argument.
-"""
+"""Forwardings are read only through their floating IP, which is an argument of ``many``."""
 
 
 class ForwardingView(ResourceView):

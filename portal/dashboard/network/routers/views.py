@@ -291,7 +291,7 @@ class RouteRemove(QuestionPage[Router], RouterPage):
 
 
 def _subnets(page: Page) -> Sequence[Subnet]:
-    """Return the subnets that a router can be connected to: those of networks that instances can use."""
+    """Return the subnets of networks that instances can use, to which a router can be connected."""
     networks = selectors.networks_to_choose(page.context)
     found = []
     for network in networks:

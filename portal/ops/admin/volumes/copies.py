@@ -1,4 +1,4 @@
-"""Snapshots and backups of all projects, read-only, with actions for stuck ones."""
+"""Snapshots and backups of all projects, read-only, with actions for stuck snapshots and backups."""
 
 from typing import Any
 

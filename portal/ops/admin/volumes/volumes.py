@@ -1,4 +1,4 @@
-"""Volumes and attachments of all projects, read-only, with actions for stuck ones."""
+"""Volumes and attachments of all projects, read-only, with actions for stuck volumes and attachments."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from provisioning.identity import key_records
 class Command(BaseCommand):
     """Seeds an empty cloud and writes ``portal/run/bootstrap.json`` for ``bin/up``."""
 
-    requires_system_checks: list[str] = []  # those of urls import every view; migrate runs them
+    requires_system_checks: list[str] = []  # the checks of URLs import every view; migrate runs the checks
     help = "Create the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

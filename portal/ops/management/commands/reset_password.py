@@ -13,7 +13,7 @@ from provisioning.identity.services.users import set_user_enabled
 
 
 class Command(BaseCommand):
-    """Sets a password without the old one; all sessions of the user are ended."""
+    """Sets a password without the current password; all sessions of the user are ended."""
 
     help = "Set a user's password, lift the lock and, with --enable, enable the user; ends the user's sessions."
 

@@ -10,7 +10,7 @@ from provisioning.hosts import credentials
 
 
 class Command(BaseCommand):
-    """Sends requests; agents respond automatically, disconnected ones when they connect again."""
+    """Sends requests. Connected agents respond automatically, all other agents when they connect again."""
 
     help = "Ask hosts for new credentials. The old ones are good until the agents use the new ones."
 

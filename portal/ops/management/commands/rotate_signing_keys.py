@@ -16,7 +16,7 @@ KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
 
 
 class Command(BaseCommand):
-    """Adds new keys before the old ones, which are still accepted; processes read them when they start."""
+    """Adds new keys before the previous keys, which are still accepted. Processes read the keys when they start."""
 
     help = "Add a key for sessions and one for the queue; the ones before are accepted until they are dropped."
 

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
         parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
-        parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # the master's, for a restart
+        parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # passed by the master at a restart
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.ROLE != "web":

@@ -21,7 +21,7 @@ from provisioning.volumes.states import SnapshotStatus
 
 ROOT = "/dev/vda"
 ARCHITECTURES = {"i386": "i686", "x86_64": "x86_64", "arm64": "aarch64"}
-"""EC2's architecture → that of images and hosts."""
+"""EC2's architecture → the architecture of images and hosts."""
 _AT_AMAZON = {word: name for name, word in ARCHITECTURES.items()}
 _KINDS = {"aki": "kernel", "ari": "ramdisk"}
 """Disk format → image type; the type of all other formats is ``machine``."""

@@ -26,7 +26,7 @@ _ORDER = ("created_at", "reservation_id", "launch_index", "id")
     takes="InstanceIds Filters MaxResults NextToken IncludeManagedResources",
 )
 def describe_instances(call: Call) -> dict[str, Any]:
-    """Show the project's instances grouped by launch, including those terminated in the last hour."""
+    """Show the project's instances grouped by launch, including instances terminated in the last hour."""
     given = call.get("InstanceIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter instancesSet cannot be used with the parameter maxResults")

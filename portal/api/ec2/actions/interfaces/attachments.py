@@ -25,7 +25,7 @@ from provisioning.network.services.interfaces import MAX_INTERFACES
     conflict="IncorrectInstanceState",
 )
 def attach_network_interface(call: Call) -> dict[str, Any]:
-    """Attach an interface to an instance, after its existing ones."""
+    """Attach an interface to an instance, as its last interface."""
     unless(call, "NetworkCardIndex", present=0, why="an instance has one network card")
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     if not is_free(port):

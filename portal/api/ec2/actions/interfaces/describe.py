@@ -24,7 +24,7 @@ from provisioning.network.owners import OF_THE_CLOUD
     missing=names.INTERFACE.missing,
 )
 def describe_network_interfaces(call: Call) -> dict[str, Any]:
-    """List the project's ports, except those of routers, DHCP and floating IPs."""
+    """List the project's ports, except ports of routers, DHCP and floating IPs."""
     given = call.get("NetworkInterfaceIds", [])
     shown, token = described(call, names.INTERFACE, given, interface_rows(call), partial(shapes, call), _FILTERS)
     return {"NetworkInterfaces": shown, "NextToken": token}

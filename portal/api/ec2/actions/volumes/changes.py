@@ -72,7 +72,7 @@ def _check_promised(call: Call, made: Volume) -> None:
 
 @action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)
 def delete_volume(call: Call) -> dict[str, Any]:
-    """Delete a volume that is not attached and has no snapshots other than those being deleted."""
+    """Delete a volume that is not attached and has no snapshots. Snapshots that are being deleted do not count."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     if volume.attachments.all():

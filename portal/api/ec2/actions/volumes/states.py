@@ -33,8 +33,8 @@ _OF_SNAPSHOT = {
 
 
 def of_volume(volume: Volume) -> str:
-    """Return the state of a volume. During an operation, an attached volume is ``in-use``, a volume that is being
-    written ``creating``, and any other volume ``available``.
+    """Return the state of a volume. During an operation, an attached volume is ``in-use``, a volume to which data is
+    being written is ``creating``, and any other volume is ``available``.
     """
     status = VolumeStatus(volume.status)
     if status in _OWN:
