@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from portal.api.ec2.protocol import model
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
@@ -96,9 +95,10 @@ def action(
     whole: bool = True,
     over_quota: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler. ``takes`` and ``passes_over`` are argument names separated by spaces.
+    """Register a handler. ``takes``: arguments that the handler uses; ``passes_over``: arguments that it ignores; both
+    are names separated by spaces.
 
-    Raises LookupError for an argument that the model does not have, or an unknown rule.
+    Raises LookupError for an unknown policy rule, or without any rule.
     """
     unknown = set(rules) - policy.RULES.keys()
     if unknown or not rules:
@@ -112,20 +112,6 @@ def action(
         return handler
 
     return register
-
-
-def check() -> None:
-    """Raise LookupError if an action or an argument is not in the model, or if an action with ``ClientToken`` is not
-    one transaction.
-    """
-    for each in actions.values():
-        if not each.whole and "ClientToken" in each.takes:
-            raise LookupError(f"{each.name} heeds a ClientToken, and is not one transaction.")
-        shape = model.operation(each.name).input_shape
-        known = set(model.members_of(shape)) if shape is not None else set()
-        strange = (each.takes | each.passes_over) - known
-        if strange:
-            raise LookupError(f"{each.name} has no {', '.join(sorted(strange))}.")
 
 
 def load() -> None:
