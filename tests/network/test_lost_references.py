@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection
 from django.db.models import Model
 
 from portal.api.common.views import BEGUN_ANEW, ServiceView
-from portal.api.network.frame.views import ResourceView
+from portal.api.network.dialect.views import ResourceView
 from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.common.retry import lost_race
 from provisioning.network import services

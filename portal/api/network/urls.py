@@ -5,8 +5,8 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource
 from portal.api.network import extensions, quotas, versions
 from portal.api.network.address_groups import views as address_groups
+from portal.api.network.dialect.views import views_of
 from portal.api.network.floating_ips import forwardings
-from portal.api.network.frame.views import views_of
 from portal.api.network.resources import RESOURCES
 from portal.api.network.routers import views as routers
 from portal.api.network.subnetpools import views as subnetpools

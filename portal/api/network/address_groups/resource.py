@@ -1,9 +1,9 @@
 """Address groups (Networking API v2.0 reference, "Address groups")."""
 
-from portal.api.network.frame.attributes import Attribute, shared, standard
-from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import Many, Text
-from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.dialect.attributes import Attribute, shared, standard
+from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.kinds import Many, Text
+from portal.api.network.dialect.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressGroup

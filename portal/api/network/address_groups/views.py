@@ -7,8 +7,8 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
 from portal.api.network.address_groups.resource import ADDRESS_GROUP, ADDRESSES
-from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.views import ResourceView
+from portal.api.network.dialect.bodies import HTTPBadRequestError
+from portal.api.network.dialect.views import ResourceView
 from provisioning.network import services
 from provisioning.network.models import AddressGroup
 

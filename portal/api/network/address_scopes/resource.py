@@ -1,8 +1,8 @@
 """Address scopes (Networking API v2.0 reference, "Address scopes")."""
 
-from portal.api.network.frame.attributes import Attribute, shared, standard
-from portal.api.network.frame.kinds import IPVersion
-from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.dialect.attributes import Attribute, shared, standard
+from portal.api.network.dialect.kinds import IPVersion
+from portal.api.network.dialect.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressScope

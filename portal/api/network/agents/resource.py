@@ -3,9 +3,9 @@
 import datetime
 from dataclasses import dataclass
 
-from portal.api.network.frame.attributes import Attribute
-from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Moment, OrNone
-from portal.api.network.frame.resource import Resource
+from portal.api.network.dialect.attributes import Attribute
+from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Free, Moment, OrNone
+from portal.api.network.dialect.resource import Resource
 from provisioning.network.selectors import agents
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from portal.api.network.frame.attributes import Attribute
-from portal.api.network.frame.kinds import ID, PROJECT_ID, TEXT, Free, Integer, Many
-from portal.api.network.frame.query import Column, number
-from portal.api.network.frame.resource import Resource
+from portal.api.network.dialect.attributes import Attribute
+from portal.api.network.dialect.kinds import ID, PROJECT_ID, TEXT, Free, Integer, Many
+from portal.api.network.dialect.query import Column, number
+from portal.api.network.dialect.resource import Resource
 from provisioning.common.listing import Part
 from provisioning.network.selectors import availability
 from provisioning.network.selectors.availability import Availability

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.attributes import Attribute
-from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Kind, OrNone, quoted
-from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.dialect.attributes import Attribute
+from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Kind, OrNone, quoted
+from portal.api.network.dialect.resource import Resource, Values
 from portal.api.network.security_groups.resource import FLOW_ATTRIBUTES
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id

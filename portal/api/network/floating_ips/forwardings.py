@@ -13,14 +13,14 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
+from portal.api.network.dialect.attributes import Attribute
+from portal.api.network.dialect.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
+from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
+from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.schemas import changes_body, new_body
+from portal.api.network.dialect.views import ResourceView, page_of
 from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range_of
-from portal.api.network.frame.attributes import Attribute
-from portal.api.network.frame.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
-from portal.api.network.frame.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
-from portal.api.network.frame.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.schemas import changes_body, new_body
-from portal.api.network.frame.views import ResourceView, page_of
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, standard
-from portal.api.network.frame.kinds import ADDRESS, ID, TEXT, Free, Many, OrNone
-from portal.api.network.frame.names import DnsDomain, DnsName
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.attributes import Attribute, standard
+from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Free, Many, OrNone
+from portal.api.network.dialect.names import DnsDomain, DnsName
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy

@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.attributes import ZONES, Attribute, shared, standard
-from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
-from portal.api.network.frame.names import DnsDomain
-from portal.api.network.frame.query import Column, identity
-from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.dialect.attributes import ZONES, Attribute, shared, standard
+from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
+from portal.api.network.dialect.names import DnsDomain
+from portal.api.network.dialect.query import Column, identity
+from portal.api.network.dialect.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import Network

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.kinds import ADDRESS, CIDR, ID, MAC, IPVersion, Kind, Many, OrNone, Record, Text, quoted
+from portal.api.network.dialect.kinds import ADDRESS, CIDR, ID, MAC, IPVersion, Kind, Many, OrNone, Record, Text, quoted
 from provisioning.network.services.dhcp_options import BLANK
 
 

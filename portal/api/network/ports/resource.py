@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.network.frame.attributes import Attribute, standard
-from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import (
+from portal.api.network.dialect.attributes import Attribute, standard
+from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.kinds import (
     BOOLEAN,
     ID,
     MAC,
@@ -18,10 +18,10 @@ from portal.api.network.frame.kinds import (
     OrNone,
     Text,
 )
-from portal.api.network.frame.names import DnsName
-from portal.api.network.frame.query import Column, Made, address, identity
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.names import DnsName
+from portal.api.network.dialect.query import Column, Made, address, identity
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from portal.api.network.ports.kinds import FIXED_IPS, OPTIONS, PAIRS
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute
-from portal.api.network.frame.kinds import ID, PROJECT_ID, Choice, Text
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.attributes import Attribute
+from portal.api.network.dialect.kinds import ID, PROJECT_ID, Choice, Text
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id

@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.attributes import ZONES, Attribute, standard
-from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
-from portal.api.network.frame.query import Column, Constant, boolean, identity
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.attributes import ZONES, Attribute, standard
+from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
+from portal.api.network.dialect.query import Column, Constant, boolean, identity
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors, services

@@ -6,9 +6,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.kinds import ID, Many, Record
-from portal.api.network.frame.views import ResourceView
+from portal.api.network.dialect.bodies import HTTPBadRequestError
+from portal.api.network.dialect.kinds import ID, Many, Record
+from portal.api.network.dialect.views import ResourceView
 from portal.api.network.routers.resource import ROUTE, ROUTER
 from provisioning.network import selectors, services
 from provisioning.network.models import Router

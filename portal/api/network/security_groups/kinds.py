@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.kinds import Choice, Identity, Integer, Kind, Text, quoted
+from portal.api.network.dialect.kinds import Choice, Identity, Integer, Kind, Text, quoted
 from provisioning.common.ids import read_id
 from provisioning.network import flows
 from provisioning.network.group_errors import (

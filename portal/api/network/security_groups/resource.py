@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, shared, standard
-from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import BOOLEAN, TEXT, Free, Many, OrNone, Text
-from portal.api.network.frame.query import Column, lower, range_as_sent
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.attributes import Attribute, shared, standard
+from portal.api.network.dialect.bodies import columns
+from portal.api.network.dialect.kinds import BOOLEAN, TEXT, Free, Many, OrNone, Text
+from portal.api.network.dialect.query import Column, lower, range_as_sent
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL, REFERENCE
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy

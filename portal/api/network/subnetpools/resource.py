@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, shared, standard
-from portal.api.network.frame.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.attributes import Attribute, shared, standard
+from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity import policy

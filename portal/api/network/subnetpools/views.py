@@ -6,9 +6,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
-from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.kinds import CIDR, Many
-from portal.api.network.frame.views import ResourceView
+from portal.api.network.dialect.bodies import HTTPBadRequestError
+from portal.api.network.dialect.kinds import CIDR, Many
+from portal.api.network.dialect.views import ResourceView
 from portal.api.network.subnetpools.resource import SUBNETPOOL
 from provisioning.network import services
 from provisioning.network.models import SubnetPool

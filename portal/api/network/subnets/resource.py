@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, standard
-from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.kinds import (
+from portal.api.network.dialect.attributes import Attribute, standard
+from portal.api.network.dialect.bodies import HTTPBadRequestError
+from portal.api.network.dialect.kinds import (
     ADDRESS,
     BOOLEAN,
     CIDR,
@@ -18,9 +18,9 @@ from portal.api.network.frame.kinds import (
     Record,
     Text,
 )
-from portal.api.network.frame.query import Column, boolean
-from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.dialect.query import Column, boolean
+from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.network.base import NetworkView
-from portal.api.network.frame.query import fields_of
+from portal.api.network.dialect.query import fields_of
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.selectors.lookups import projects_by_id

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from portal.api.network.frame.kinds import Text, quoted
+from portal.api.network.dialect.kinds import Text, quoted
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
 

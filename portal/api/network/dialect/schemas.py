@@ -1,7 +1,7 @@
 """JSON schemas of a resource's bodies, for the OpenAPI document."""
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.resource import Resource
+from portal.api.network.dialect.resource import Resource
 
 TAGS_BODY: Schema = {
     "type": "object",

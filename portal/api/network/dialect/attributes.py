@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from portal.api.network.frame.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
-from portal.api.network.frame.query import Column, Constant, boolean
+from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
+from portal.api.network.dialect.query import Column, Constant, boolean
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.unset import UNSET
 

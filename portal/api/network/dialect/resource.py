@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from portal.api.network.frame.attributes import TAGS, Attribute
-from portal.api.network.frame.kinds import MOMENT
-from portal.api.network.frame.query import Filters, Made
+from portal.api.network.dialect.attributes import TAGS, Attribute
+from portal.api.network.dialect.kinds import MOMENT
+from portal.api.network.dialect.query import Filters, Made
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part

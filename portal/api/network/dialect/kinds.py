@@ -14,7 +14,7 @@ from typing import Any
 import netaddr
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.query import address, boolean, identity, lower, number, prefix
+from portal.api.network.dialect.query import address, boolean, identity, lower, number, prefix
 from provisioning.common.ids import read_id
 from provisioning.network import addressing
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.network.base import NetworkView
-from portal.api.network.frame.bodies import (
+from portal.api.network.dialect.bodies import (
     HTTPBadRequestError,
     HTTPNotFoundError,
     guarded,
@@ -20,10 +20,10 @@ from portal.api.network.frame.bodies import (
     read_new,
     read_revision,
 )
-from portal.api.network.frame.kinds import Many, Text
-from portal.api.network.frame.query import FIELDS, fields_of, page_links, query_of, read_query
-from portal.api.network.frame.resource import Create, Delete, Resource, Update, Values
-from portal.api.network.frame.schemas import TAGS_BODY, changes_body, new_body
+from portal.api.network.dialect.kinds import Many, Text
+from portal.api.network.dialect.query import FIELDS, fields_of, page_links, query_of, read_query
+from portal.api.network.dialect.resource import Create, Delete, Resource, Update, Values
+from portal.api.network.dialect.schemas import TAGS_BODY, changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.listed import part_of
 from provisioning.common.listing import Part
