@@ -72,6 +72,9 @@ class ServiceView(APIView):
     queries: ClassVar[Schemas] = {}
     """Method → the schema of its query, an object of lists of text; used by ``checked_query``."""
 
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """Method → its description in the OpenAPI document, if the handler's docstring is not."""
+
     versions: ClassVar[Mapping[str, tuple[Version, Version]]] = {}
     """Method → its first and last microversion; requests with other microversions get 404, after the policy check."""
 

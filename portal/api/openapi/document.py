@@ -81,7 +81,7 @@ def _has(view: ServiceView, method: str, version: Version) -> bool:
 def named(view: type, path: str) -> str:
     """Return the path with the parameter names of OpenStack's API references."""
     resource = getattr(view, "resource", None)
-    return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
+    return path if resource is None else path.replace("{identity}", f"{{{resource.parameter}}}")
 
 
 def make_document(version: Version, service: str | None = None) -> Document:

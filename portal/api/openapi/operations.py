@@ -61,9 +61,10 @@ class OperationSchema(AutoSchema):
         return "\n\n".join(parts)
 
     def _said(self) -> str:
-        """Return the handler's docstring or, without one, the description of its policy rule."""
+        """Return the sentence of the view, the handler's docstring or, without them, the description of the rule."""
         rule = policy.RULES.get(self.view.rules.get(self.method, ""))
-        text = inspect.getdoc(getattr(self.view, self.method.lower())) or (rule.description if rule else "")
+        docstring = inspect.getdoc(getattr(self.view, self.method.lower()))
+        text = self.view.sentences.get(self.method) or docstring or (rule.description if rule else "")
         return re.sub(r"\s+", " ", text.replace("``", "`"))
 
     def get_tags(self) -> list[str]:

@@ -1,9 +1,10 @@
 """Address groups (Networking API v2.0 reference, "Address groups")."""
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import Many, Text
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressGroup
@@ -26,11 +27,11 @@ def _delete(context: RequestContext, row: AddressGroup, revision: int | None) ->
 ADDRESS_GROUP = Resource(
     name="address_group",
     quota="address_groups",
-    many=selectors.address_groups_for,
-    one=selectors.address_group_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.address_groups_for),
+    show=Operation(selectors.address_group_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     tagged=False,
     attributes=(
         *standard(),

@@ -1,8 +1,9 @@
 """Address scopes (Networking API v2.0 reference, "Address scopes")."""
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.kinds import IPVersion
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressScope
@@ -23,11 +24,11 @@ def _delete(context: RequestContext, row: AddressScope, revision: int | None) ->
 ADDRESS_SCOPE = Resource(
     name="address_scope",
     quota="address_scopes",
-    many=selectors.address_scopes_for,
-    one=selectors.address_scope_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.address_scopes_for),
+    show=Operation(selectors.address_scope_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     tagged=False,
     attributes=(
         *standard(name_required=True),

@@ -3,6 +3,7 @@
 import datetime
 from dataclasses import dataclass
 
+from portal.api.frame.resource import Operation
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Free, Moment, OrNone
 from portal.api.network.dialect.resource import Resource
@@ -21,8 +22,8 @@ TIME = AgentTime()
 
 AGENT = Resource(
     name="agent",
-    many=agents.agents,
-    one=agents.agent,
+    list=Operation(agents.agents),
+    show=Operation(agents.agent),
     target=lambda row: {},
     tagged=False,
     attributes=(
@@ -45,7 +46,7 @@ AGENT = Resource(
 AVAILABILITY_ZONE = Resource(
     name="availability_zone",
     path="availability_zones",
-    many=agents.zones,
+    list=Operation(agents.zones),
     target=lambda row: {},
     tagged=False,
     attributes=(
@@ -56,7 +57,7 @@ AVAILABILITY_ZONE = Resource(
 )
 SERVICE_PROVIDER = Resource(
     name="service_provider",
-    many=agents.providers,
+    list=Operation(agents.providers),
     target=lambda row: {},
     tagged=False,
     attributes=(

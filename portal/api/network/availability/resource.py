@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from portal.api.frame.resource import Operation
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import ID, PROJECT_ID, TEXT, Free, Integer, Many
 from portal.api.network.dialect.query import Column, number
@@ -55,8 +56,8 @@ def _subnets(row: Availability) -> list[dict[str, Any]]:
 NETWORK_IP_AVAILABILITY = Resource(
     name="network_ip_availability",
     plural="network_ip_availabilities",
-    many=availability.availabilities,
-    one=availability.availability,
+    list=Operation(availability.availabilities),
+    show=Operation(availability.availability),
     narrow=_of_versions,
     target=lambda row: {},
     tagged=False,

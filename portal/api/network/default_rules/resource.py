@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.api.common.validation import Schema
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Kind, OrNone, quoted
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.security_groups.resource import FLOW_ATTRIBUTES
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
@@ -54,10 +55,10 @@ def _one(context: RequestContext, identity: str, *, all_projects: bool = False) 
 
 DEFAULT_SECURITY_GROUP_RULE = Resource(
     name="default_security_group_rule",
-    many=_many,
-    one=_one,
-    create=_create,
-    delete=_delete,
+    list=Operation(_many),
+    show=Operation(_one),
+    create=Operation(_create),
+    delete=Operation(_delete),
     target=lambda row: {},
     tagged=False,
     attributes=(

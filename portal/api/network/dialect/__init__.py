@@ -1,1 +1,1 @@
-"""Declarations of the Networking API's resources, and the views, checks and documents derived from them."""
+"""The dialect of the Networking API: Neutron's bodies, lists, tags and revisions."""

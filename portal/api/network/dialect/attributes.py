@@ -1,35 +1,21 @@
-"""Attributes of a resource: type, access, and use in lists."""
+"""Attributes of a resource of the Networking API, with their use in lists and their policy rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from portal.api.frame import attributes as frame
 from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
 from portal.api.network.dialect.query import Column, Constant, boolean
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.common.unset import UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
-    """An attribute with Neutron's name."""
+@dataclass(frozen=True, kw_only=True)
+class Attribute(frame.Attribute):
+    """An attribute with Neutron's name. The policy rule of an attribute with its default is not checked at creation."""
 
-    name: str
     kind: Kind
-    post: bool = False
-    """Whether a body may set it at creation."""
-    put: bool = False
-    """Whether a body may update it."""
-    required: bool = False
-    """Whether every body of a creation must have it."""
-    default: object = UNSET
-    """Value equal to omission: its policy rule is not checked at creation."""
-    column: str = ""
-    """The record's column, if its name differs."""
-    show: Callable[[Any], Any] | None = None
-    """Computes the value from a record, if it is not a column; the kind then converts it."""
-    shown: bool = True
     filter: Column | Constant | bool = True
     """Filter in lists: the column if True, none if False."""
     sort: bool | str = False
@@ -38,14 +24,6 @@ class Attribute:
     """Verbs (``create``, ``update``, ``get``) for which it has its own policy rule, ``create_network:shared``."""
     parts: Sequence[str] = ()
     """Keys of the object, or of objects in a list, with their own rules: ``create_port:fixed_ips:ip_address``."""
-
-    @property
-    def source(self) -> str:
-        return self.column or self.name
-
-    def value_of(self, row: Any) -> Any:
-        """Return the value in responses."""
-        return self.kind.write(self.show(row) if self.show else attrgetter(self.source.replace("__", "."))(row))
 
     @property
     def column_filter(self) -> Column | Constant | None:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from portal.api.frame.resource import Values
 from portal.api.network.dialect.attributes import Attribute
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.unset import UNSET
 from provisioning.network.routing_errors import BadRequestError

@@ -6,7 +6,6 @@
 import datetime
 import re
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import netaddr
 
 from portal.api.common.validation import Schema
+from portal.api.frame import kinds as frame
 from portal.api.network.dialect.query import address, boolean, identity, lower, number, prefix
 from provisioning.common.ids import read_id
 from provisioning.network import addressing
@@ -31,24 +31,11 @@ def quoted(value: object) -> str:
     return f"'{words if len(words) <= _SHOWN else words[: _SHOWN - 1] + '…'}'"
 
 
-class Kind(ABC):
-    """One kind of value."""
+class Kind(frame.Kind):
+    """One kind of value; ``read`` raises ValueError for an invalid one."""
 
     def read_filter(self, value: str) -> object:
         """Return the value in the text of a filter."""
-        return value
-
-    @property
-    @abstractmethod
-    def schema(self) -> Schema:
-        """The schema in the OpenAPI document."""
-
-    @abstractmethod
-    def read(self, value: object) -> Any:
-        """Return the value of a body in normal form; ValueError."""
-
-    def write(self, value: Any) -> Any:
-        """Return a record's value for a response."""
         return value
 
 

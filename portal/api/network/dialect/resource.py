@@ -1,13 +1,15 @@
 """A resource of the Networking API: its attributes, the source of its objects, and its operations."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
+from portal.api.frame import resource as frame
+from portal.api.frame.resource import Values
 from portal.api.network.dialect.attributes import TAGS, Attribute
 from portal.api.network.dialect.kinds import MOMENT
 from portal.api.network.dialect.query import Filters, Made
@@ -16,39 +18,23 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Part
 from provisioning.network.selectors import tags
 
-Values = dict[str, Any]
-"""Attribute → value of a body, parsed."""
-Create = Callable[[RequestContext, Values], Any]
-Update = Callable[[RequestContext, Any, Values, int | None], object]
-Delete = Callable[[RequestContext, Any, int | None], object]
-
 
 def own_project(row: Any) -> dict[str, object]:
     return {"project_id": row.project_id}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resource:
-    """The declaration of a resource.
+class Resource(frame.Resource):
+    """The declaration of a resource, whose policy rules have the names of its operations: ``create_network``.
 
     A resource without a table is a sequence of objects with a ``pk``; its only filters are those of its attributes.
 
-    ``many(context, all_projects=…)`` returns the objects that a caller may see, ``one(context, id, all_projects=…)``
-    one of them, or raises its NotFoundError. ``create(context, values)`` returns a new row; ``update(context, row,
+    ``list`` and ``show`` get ``all_projects``. ``create(context, values)`` returns a new row; ``update(context, row,
     values, revision)`` and ``delete(context, row, revision)`` lock the row and compare its revision unless that is
-    None. Each calls one service. Operations that are None are not supported.
+    None. Each calls one service.
     """
 
-    name: str
-    """As in bodies and rules: ``security_group``."""
     attributes: Sequence[Attribute]
-    many: Callable[..., QuerySet[Any] | Sequence[Any]]
-    one: Callable[..., Any] | None = None
-    create: Create | None = None
-    update: Update | None = None
-    delete: Delete | None = None
-    plural: str = ""
-    path: str = ""
     related: Sequence[str] = ()
     """Relations that a list prefetches."""
     narrow: Callable[[Any, Part], tuple[Sequence[Any], Part]] | None = None
@@ -70,14 +56,15 @@ class Resource:
     """Whether a new object counts against the quota."""
 
     def __post_init__(self) -> None:
-        """Derive plural and path from the name."""
-        object.__setattr__(self, "plural", self.plural or f"{self.name}s")
-        object.__setattr__(self, "path", self.path or self.plural.replace("_", "-"))
-        if self.tagged:
-            object.__setattr__(self, "attributes", (*self.attributes, TAGS))
+        """Derive path, tags and the rules for seeing attributes."""
+        object.__setattr__(self, "path", self.path or (self.plural or f"{self.name}s").replace("_", "-"))
+        super().__post_init__()
+        every = (*self.attributes, TAGS) if self.tagged else self.attributes
+        seen = (replace(a, rule=self.rule("get", a.name)) if "get" in a.guards else a for a in every)
+        object.__setattr__(self, "attributes", tuple(seen))
 
     @property
-    def rules(self) -> list[str]:
+    def rules(self) -> Sequence[str]:
         """The policy rules of its operations and attributes."""
         verbs = {"get": True, "create": self.create, "update": self.update, "delete": self.delete}
         found = [f"{verb}_{self.name}" for verb, offered in verbs.items() if offered]
@@ -88,14 +75,12 @@ class Resource:
             for part in each.parts
             for verb in ("create", "update")
         ]
-        return found + [f"{verb}_{self.plural}_tags" for verb in ("get", "update", "delete") if self.tagged]
+        found += [f"{verb}_{self.plural}_tags" for verb in ("get", "update", "delete") if self.tagged]
+        return found
 
     def rule(self, verb: str, attribute: str = "") -> str:
+        verb = {"list": "get", "show": "get"}.get(verb, verb)
         return f"{verb}_{self.name}:{attribute}" if attribute else f"{verb}_{self.name}"
-
-    @cached_property
-    def by_name(self) -> Mapping[str, Attribute]:
-        return {attribute.name: attribute for attribute in self.attributes}
 
     @cached_property
     def every_filter(self) -> Filters:
@@ -111,11 +96,6 @@ class Resource:
     @cached_property
     def sort_keys(self) -> Mapping[str, str]:
         return {each.name: each.sort_column for each in self.attributes if each.sort_column}
-
-    @cached_property
-    def secret(self) -> Mapping[str, str]:
-        """Attribute → the policy rule for seeing it."""
-        return {each.name: self.rule("get", each.name) for each in self.attributes if "get" in each.guards}
 
 
 def _changed_since(values: list[str]) -> Q:

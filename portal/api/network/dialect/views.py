@@ -1,7 +1,7 @@
-"""Views derived from the declaration of a resource: list, create, show, update, delete, and tags."""
+"""Views of the resources of the Networking API: lists, revisions, several new objects in one body, and tags."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -10,8 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
-from portal.api.common.validation import Schema
-from portal.api.network.base import NetworkView
+from portal.api.frame import attributes as frame
+from portal.api.frame import views
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.views import Dialect
+from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.bodies import (
     HTTPBadRequestError,
     HTTPNotFoundError,
@@ -22,7 +25,7 @@ from portal.api.network.dialect.bodies import (
 )
 from portal.api.network.dialect.kinds import Many, Text
 from portal.api.network.dialect.query import FIELDS, fields_of, page_links, query_of, read_query
-from portal.api.network.dialect.resource import Create, Delete, Resource, Update, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.schemas import TAGS_BODY, changes_body, new_body
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.listed import part_of
@@ -34,14 +37,14 @@ from provisioning.network.selectors.records import LISTING
 from provisioning.network.selectors.tags import tags_of
 
 ALL_PROJECTS = "novella:get_networks:all_projects"
-VERBS = {"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
-class ResourceView(NetworkView):
+class ResourceView(views.ResourceView):
     """Base: finds and shows the objects that the caller may see, without attributes that the caller may not see."""
 
+    service = "network"
     resource: ClassVar[Resource]
-    http_method_names: list[str] = []
+    statuses = {"create": 201, "delete": 204}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Call the resource's ``before`` after the policy check."""
@@ -62,31 +65,28 @@ class ResourceView(NetworkView):
 
     def row(self, identity: str) -> Any:
         """Return the object of the path; NotFoundError for another project's."""
-        one = cast("Callable[..., Any]", self.resource.one)
-        return one(self.context, identity, all_projects=self.operator)
+        return cast("Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
+
+    def wanted(self) -> Sequence[Attribute]:
+        """Return the attributes in ``fields``, or all without any."""
+        fields = fields_of(self.request)
+        return [each for each in self.resource.attributes if not fields or each.name in fields]
 
     def enforce(self, rules: Sequence[str], target: Mapping[str, object]) -> None:
         """Check policy rules on the object; ForbiddenError."""
         for rule in rules:
             policy.enforce(self.context, rule, self.policy_target() | dict(target))
 
-    def shapes(self, rows: Sequence[Any], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
-        """Return the objects in Neutron's format, with only the ``fields`` if any are specified."""
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
+        """Return the objects in Neutron's format, with values that are read for all objects together."""
         resource = self.resource
-        hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
-        shown = [
-            each
-            for each in resource.attributes
-            if each.shown and each.name not in hidden and (not fields or each.name in fields)
-        ]
-        names = {each.name for each in shown}
+        names = {each.name for each in attributes or resource.attributes if each.is_shown(self)}
         more = resource.more(self.context, rows) if resource.more else {}
         tags = tags_of(row.pk for row in rows) if "tags" in names else {}
-        found = []
-        for row in rows:
-            shape = {each.name: each.value_of(row) for each in shown}
+        found = super().shapes(rows, attributes)
+        for row, shape in zip(rows, found, strict=True):
             shape |= {name: value for name, value in more.get(row.pk, {}).items() if name in names}
-            found.append(shape | ({"tags": tags.get(row.pk, [])} if "tags" in names else {}))
+            shape |= {"tags": tags.get(row.pk, [])} if "tags" in names else {}
         return found
 
     def shape_of(self, identity: object) -> dict[str, Any]:
@@ -94,40 +94,43 @@ class ResourceView(NetworkView):
         return self.shapes([self.row(str(identity))])[0]
 
 
-class ListView(ResourceView):
+class ListView(ResourceView, views.ListView):
     """``/network/v2.0/{resources}``."""
+
+    sentences = {"GET": "List the objects that match the filters, sorted and paged."}
 
     def check_rule(self, request: Request) -> None:
         """Allow lists without a policy check: as in Neutron, the policy hides objects instead."""
         if request.method not in {"GET", "HEAD"}:
             super().check_rule(request)
 
-    def get(self, request: Request) -> Response:
-        """List the objects that match the filters, sorted and paged."""
-        resource = self.resource
-        hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
-        filters = {name: each for name, each in resource.every_filter.items() if name not in hidden}
-        query = read_query(request, filters, resource.sort_keys)
-        rows = self._page(query.part) if self.allows(resource.rule("get")) else []
-        body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
-        url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"
-        links = page_links(request, query, [str(row.pk) for row in rows], url)
-        return Response(body | ({f"{resource.plural}_links": links} if links else {}))
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the objects that match the filters, sorted and paged, and the links to other pages.
 
-    def _page(self, part: Part) -> list[Any]:
-        """Return the requested page; NotFoundError for a marker that names no object, as in Neutron."""
+        NotFoundError for a marker that names no object, as in Neutron.
+        """
         resource = self.resource
-        try:
-            return page_of(resource, resource.many(self.context, all_projects=self.operator), part)
-        except InvalidInputError as error:
-            if error.field == "marker" and resource.one is not None:
-                self.row(str(part.marker))
-            raise
+        seen = resource.every_filter.items()
+        hidden = {each.name for each in resource.attributes if each.rule and not self.allows(each.rule)}
+        filters = {name: each for name, each in seen if name not in hidden}
+        query = read_query(self.request, filters, resource.sort_keys)
+        rows: Sequence[Any] = []
+        if self.allows(resource.rule("list")):
+            every = resource.list.call(self.context, all_projects=self.operator)
+            try:
+                rows = page_of(resource, every, query.part)
+            except InvalidInputError as error:
+                if error.field == "marker" and resource.show is not None:
+                    self.row(str(query.part.marker))
+                raise
+        url = f"{endpoint(self.request, 'network')}/v2.0/{resource.path}"
+        links = page_links(self.request, query, [str(row.pk) for row in rows], url)
+        return rows, {f"{resource.plural}_links": links} if links else {}
 
     def post(self, request: Request) -> Response:
         """Create one object or several; all or none."""
         resource = self.resource
-        create = cast("Create", resource.create)
+        create = cast("Operation", resource.create).call
         items, many = read_new(resource, request.data)
         asked: dict[Any, dict[str, int]] = {}
         for values in items:
@@ -145,9 +148,8 @@ class ListView(ResourceView):
 
     def _as_it_is(self, row: Any) -> Any:
         """Return a created row as its caller sees it now."""
-        one = cast("Callable[..., Any]", self.resource.one)
         try:
-            found = one(self.context, row.pk, all_projects=True)
+            found = cast("Operation", self.resource.show).call(self.context, row.pk, all_projects=True)
         except NotFoundError:
             return row
         if self.resource.related:
@@ -155,7 +157,7 @@ class ListView(ResourceView):
         return found
 
     def _as_they_are(self, made: Sequence[Any]) -> list[Any]:
-        every = self.resource.many(self.context, all_projects=True)
+        every = self.resource.list.call(self.context, all_projects=True)
         if isinstance(every, QuerySet):
             every = every.prefetch_related(*self.resource.related).filter(pk__in=[row.pk for row in made])
         rows = {row.pk: row for row in every}
@@ -171,8 +173,10 @@ class ListView(ResourceView):
             raise HTTPBadRequestError(f"{msg} privileges", field="project_id")
 
 
-class DetailView(ResourceView):
+class DetailView(ResourceView, views.DetailView):
     """``/network/v2.0/{resources}/{id}``."""
+
+    sentences = {"GET": "Show a resource of this kind."}
 
     def check_rule(self, request: Request) -> None:
         """Answer 404 for an object that the policy hides; HTTPNotFoundError."""
@@ -182,28 +186,21 @@ class DetailView(ResourceView):
             raise HTTPNotFoundError("The resource could not be found.")
         super().check_rule(request)
 
-    def get(self, request: Request, identity: str) -> Response:
-        """Show a resource of this kind."""
-        [shape] = self.shapes([self.row(identity)], fields_of(request))
-        return Response({self.resource.name: shape})
-
     def put(self, request: Request, identity: str) -> Response:
         """Update an object; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
-        update = cast("Update", resource.update)
         changes, revision = read_changes(resource, request.data), read_revision(request.headers.get("If-Match"))
         row = self.row(identity)
         self.enforce([resource.rule("update"), *guarded(resource, "update", changes)], resource.target(row))
-        update(self.context, row, changes, revision)
+        cast("Operation", resource.update).call(self.context, row, changes, revision)
         return Response({resource.name: self.shape_of(identity)})
 
     def delete(self, request: Request, identity: str) -> Response:
         """Delete an object that is not in use; with ``If-Match: revision_number=N`` only if it is at that revision."""
         resource = self.resource
-        delete = cast("Delete", resource.delete)
         revision, row = read_revision(request.headers.get("If-Match")), self.row(identity)
         self.enforce([resource.rule("delete")], resource.target(row))
-        delete(self.context, row, revision)
+        cast("Operation", resource.delete).call(self.context, row, revision)
         return Response(status=204)
 
 
@@ -275,41 +272,35 @@ def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part
     return part_of(every, part, LISTING.no_marker)
 
 
-def views_of(resource: Resource) -> dict[str, type[ResourceView]]:
-    """Return path pattern below ``/network/v2.0`` → view; a view has the methods that the resource supports."""
-    one = rf"{resource.path}/(?P<identity>[^/]+?)"
-    offered = {"GET": True, "POST": resource.create, "PUT": resource.update, "DELETE": resource.delete}
-    rules = {method: resource.rule(verb) for method, verb in VERBS.items() if offered[method]}
-    listing: dict[str, Schema] = {"GET": query_of(resource.every_filter, resource.sort_keys)}
-    bodies: dict[str, Schema] = {"POST": new_body(resource), "PUT": changes_body(resource)}
-    found = {resource.path: _view(ListView, resource, rules, listing, bodies)}
-    if resource.one is not None:
-        found[one] = _view(DetailView, resource, rules, {"GET": FIELDS}, bodies)
+NETWORK = Dialect(
+    lists=ListView,
+    details=DetailView,
+    identity="(?P<identity>[^/]+?)",
+    query=lambda resource: query_of(resource.every_filter, resource.sort_keys),
+    one=FIELDS,
+    new=new_body,
+    changes=changes_body,
+)
+
+
+def views_of(resource: Resource) -> dict[str, type[views.ResourceView]]:
+    """Return path pattern below ``/network/v2.0`` → view."""
+    found = NETWORK.views_of(resource)
     if resource.tagged:
-        verbs = {"GET": "get", "PUT": "update", "POST": "update", "DELETE": "delete"}
-        tags = {method: f"{verb}_{resource.plural}_tags" for method, verb in verbs.items()}
-        both = dict.fromkeys(("POST", "PUT"), TAGS_BODY)
-        found[f"{one}/tags"] = _view(TagsView, resource, tags, {}, both)
-        del tags["POST"]
-        found[rf"{one}/tags/(?P<tag>[^/]+?)"] = _view(TagView, resource, tags, {}, {})
+        one = f"{resource.path}/{NETWORK.identity}"
+        found[f"{one}/tags"] = _tags_view(TagsView, resource, ("GET", "PUT", "POST", "DELETE"))
+        found[f"{one}/tags/(?P<tag>[^/]+?)"] = _tags_view(TagView, resource, ("GET", "PUT", "DELETE"))
     return found
 
 
-def _view(
-    base: type[ResourceView],
-    resource: Resource,
-    rules: Mapping[str, str],
-    queries: Mapping[str, Schema],
-    schemas: Mapping[str, Schema],
-) -> type[ResourceView]:
-    methods = {method: rule for method, rule in rules.items() if hasattr(base, method.lower())}
+def _tags_view(base: type[TagsView], resource: Resource, methods: Sequence[str]) -> type[TagsView]:
+    verbs = {"GET": "get", "PUT": "update", "POST": "update", "DELETE": "delete"}
     members = {
         "__doc__": base.__doc__,
         "__module__": __name__,
         "resource": resource,
-        "rules": methods,
+        "rules": {method: f"{verbs[method]}_{resource.plural}_tags" for method in methods},
         "http_method_names": [*(method.lower() for method in methods), "head"],
-        "queries": {method: schema for method, schema in queries.items() if method in methods},
-        "schemas": {method: schema for method, schema in schemas.items() if method in methods},
+        "schemas": dict.fromkeys({"PUT", "POST"}, TAGS_BODY) if base is TagsView else {},
     }
     return type(f"{resource.name}_{base.__name__}", (base,), members)

@@ -13,11 +13,12 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
 from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
 from portal.api.network.dialect.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.schemas import changes_body, new_body
 from portal.api.network.dialect.views import ResourceView, page_of
 from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range_of
@@ -77,7 +78,7 @@ def _ports(side: str) -> tuple[Attribute, Attribute]:
 
 PORT_FORWARDING = Resource(
     name="port_forwarding",
-    many=routing.port_forwardings_of,
+    list=Operation(routing.port_forwardings_of),
     tagged=False,
     attributes=(
         Attribute(name="id", kind=ID, sort=True),
@@ -93,7 +94,7 @@ PORT_FORWARDING = Resource(
         **{f"{side}_port_range": _of_range(side) for side in SIDES},
     },
 )
-"""Forwardings are read only through their floating IP, which is an argument of ``many``."""
+"""Forwardings are read only through their floating IP, which is an argument of ``list``."""
 
 
 class ForwardingView(ResourceView):
@@ -125,13 +126,13 @@ class ForwardingView(ResourceView):
                 found.setdefault("internal_address", own[0])
         return found
 
-    def shapes(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    def forwardings(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         """Return forwardings in Neutron's format, with only the ``fields`` if any are specified."""
-        shown = [each for each in PORT_FORWARDING.attributes if not fields or each.name in fields]
-        return [{each.name: each.value_of(row) for each in shown} for row in rows]
+        attributes = PORT_FORWARDING.attributes
+        return super().shapes(rows, [each for each in attributes if not fields or each.name in fields])
 
-    def answer(self, row: PortForwarding, fields: frozenset[str] = frozenset()) -> dict[str, Any]:
-        return {PORT_FORWARDING.name: self.shapes([row], fields)[0]}
+    def forwarding(self, row: PortForwarding, fields: frozenset[str] = frozenset()) -> dict[str, Any]:
+        return {PORT_FORWARDING.name: self.forwardings([row], fields)[0]}
 
 
 class Forwardings(ForwardingView):
@@ -146,8 +147,8 @@ class Forwardings(ForwardingView):
         """List the forwardings that match the filters, sorted and paged."""
         resource, floating = PORT_FORWARDING, self.row(identity)
         query = read_query(request, resource.every_filter, resource.sort_keys)
-        rows = page_of(resource, resource.many(floating), query.part)
-        body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
+        rows = page_of(resource, resource.list.call(floating), query.part)
+        body: dict[str, Any] = {resource.plural: self.forwardings(rows, query.fields)}
         url = f"{endpoint(request, 'network')}/v2.0/{FLOATING_IP.path}/{floating.id}/{resource.plural}"
         links = page_links(request, query, [str(row.pk) for row in rows], url)
         return Response(body | ({f"{resource.plural}_links": links} if links else {}))
@@ -158,8 +159,8 @@ class Forwardings(ForwardingView):
         items, many = read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
         if many:
-            return Response({PORT_FORWARDING.plural: self.shapes(rows)}, status=201)
-        return Response(self.answer(rows[0]), status=201)
+            return Response({PORT_FORWARDING.plural: self.forwardings(rows)}, status=201)
+        return Response(self.forwarding(rows[0]), status=201)
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
         """Return a function that creates the forwarding. Raises HTTPBadRequestError for missing fields."""
@@ -192,14 +193,14 @@ class Forwarding(ForwardingView):
     def get(self, request: Request, identity: str, forwarding: str) -> Response:
         """Show a port forwarding."""
         row = routing.port_forwarding_for(self.row(identity), forwarding)
-        return Response(self.answer(row, fields_of(request)))
+        return Response(self.forwarding(row, fields_of(request)))
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
         """Update a port forwarding."""
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
-        return Response(self.answer(services.update_port_forwarding(row, self.said(changes))))
+        return Response(self.forwarding(services.update_port_forwarding(row, self.said(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
         """Delete a port forwarding."""

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.kinds import ADDRESS, ID, TEXT, Free, Many, OrNone
 from portal.api.network.dialect.names import DnsDomain, DnsName
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -98,11 +99,11 @@ def _ends(row: PortForwarding, side: str) -> tuple[int, int]:
 FLOATING_IP = Resource(
     name="floatingip",
     quota="floatingips",
-    many=routing.floating_ips_for,
-    one=routing.floating_ip_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(routing.floating_ips_for),
+    show=Operation(routing.floating_ip_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     attributes=(
         *standard(named=False),
         Attribute(name="floating_network_id", kind=ID, column="network_id", post=True, required=True, sort=True),

@@ -6,12 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import ZONES, Attribute, shared, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
 from portal.api.network.dialect.names import DnsDomain
 from portal.api.network.dialect.query import Column, identity
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import Network
@@ -64,11 +65,11 @@ def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[s
 NETWORK = Resource(
     name="network",
     quota="networks",
-    many=selectors.networks_for,
-    one=selectors.network_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.networks_for),
+    show=Operation(selectors.network_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     related=("subnets",),
     more=_more,
     attributes=(

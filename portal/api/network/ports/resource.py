@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import (
@@ -20,7 +21,7 @@ from portal.api.network.dialect.kinds import (
 )
 from portal.api.network.dialect.names import DnsName
 from portal.api.network.dialect.query import Column, Made, address, identity
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from portal.api.network.ports.kinds import FIXED_IPS, OPTIONS, PAIRS
 from provisioning.common.context import RequestContext
@@ -126,11 +127,11 @@ PORT = Resource(
     name="port",
     quota="ports",
     in_quota=lambda values: not str(values.get("device_owner", "")).startswith(CLOUD),
-    many=visible_ports_for,
-    one=visible_port_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(visible_ports_for),
+    show=Operation(visible_port_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     parent=_parent,
     target=_target,
     related=("network",),

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute
 from portal.api.network.dialect.kinds import ID, PROJECT_ID, Choice, Text
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -67,11 +68,11 @@ RBAC_POLICY = Resource(
     quota="rbac_policies",
     in_quota=lambda values: values["target_tenant"] != RbacPolicy.EVERYBODY,
     plural="rbac_policies",
-    many=rbac_policies_for,
-    one=rbac_policy_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(rbac_policies_for),
+    show=Operation(rbac_policy_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     tagged=False,
     attributes=(
         Attribute(name="id", kind=ID, sort=True),

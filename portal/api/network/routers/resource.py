@@ -6,11 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import ZONES, Attribute, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
 from portal.api.network.dialect.query import Column, Constant, boolean, identity
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
@@ -110,11 +111,11 @@ def _zones(context: RequestContext, rows: Sequence[Router]) -> dict[UUID, dict[s
 ROUTER = Resource(
     name="router",
     quota="routers",
-    many=routing.routers_for,
-    one=routing.router_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(routing.routers_for),
+    show=Operation(routing.router_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     related=("gateway_port__fixed_ips",),
     more=_zones,
     attributes=(

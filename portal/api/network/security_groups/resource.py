@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.bodies import columns
 from portal.api.network.dialect.kinds import BOOLEAN, TEXT, Free, Many, OrNone, Text
 from portal.api.network.dialect.query import Column, lower, range_as_sent
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL, REFERENCE
 from provisioning.common.context import RequestContext
@@ -105,11 +106,11 @@ def _of_group(context: RequestContext, values: Values) -> dict[str, object]:
 SECURITY_GROUP = Resource(
     name="security_group",
     quota="security_groups",
-    many=selectors.security_groups_for,
-    one=selectors.security_group_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.security_groups_for),
+    show=Operation(selectors.security_group_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     before=_make_default_group,
     attributes=(
         *standard(),
@@ -121,10 +122,10 @@ SECURITY_GROUP = Resource(
 SECURITY_GROUP_RULE = Resource(
     name="security_group_rule",
     quota="security_group_rules",
-    many=selectors.security_group_rules_for,
-    one=selectors.security_group_rule_for,
-    create=_create_rule,
-    delete=_delete_rule,
+    list=Operation(selectors.security_group_rules_for),
+    show=Operation(selectors.security_group_rule_for),
+    create=Operation(_create_rule),
+    delete=Operation(_delete_rule),
     parent=_of_group,
     before=_make_default_group,
     target=lambda row: {"project_id": row.group.project_id},

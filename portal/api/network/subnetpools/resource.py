@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, shared, standard
 from portal.api.network.dialect.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.numbers import MAX_INTEGER
@@ -54,11 +55,11 @@ def _delete(context: RequestContext, row: SubnetPool, revision: int | None) -> N
 SUBNETPOOL = Resource(
     name="subnetpool",
     quota="subnetpools",
-    many=selectors.subnet_pools_for,
-    one=selectors.subnet_pool_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.subnet_pools_for),
+    show=Operation(selectors.subnet_pool_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     attributes=(
         *standard(name_required=True),
         Attribute(name="prefixes", kind=Many(CIDR), post=True, put=True, required=True, filter=False),

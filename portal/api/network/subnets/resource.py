@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from portal.api.frame.resource import Operation, Values
 from portal.api.network.dialect.attributes import Attribute, standard
 from portal.api.network.dialect.bodies import HTTPBadRequestError
 from portal.api.network.dialect.kinds import (
@@ -19,7 +20,7 @@ from portal.api.network.dialect.kinds import (
     Text,
 )
 from portal.api.network.dialect.query import Column, boolean
-from portal.api.network.dialect.resource import Resource, Values
+from portal.api.network.dialect.resource import Resource
 from portal.api.network.dialect.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -93,11 +94,11 @@ def _target(row: Subnet) -> Mapping[str, object]:
 SUBNET = Resource(
     name="subnet",
     quota="subnets",
-    many=selectors.subnets_for,
-    one=selectors.subnet_for,
-    create=_create,
-    update=_update,
-    delete=_delete,
+    list=Operation(selectors.subnets_for),
+    show=Operation(selectors.subnet_for),
+    create=Operation(_create),
+    update=Operation(_update),
+    delete=Operation(_delete),
     parent=_parent,
     target=_target,
     attributes=(

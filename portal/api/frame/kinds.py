@@ -1,0 +1,51 @@
+"""Kinds of values: described by a JSON schema, read from a body, and converted for responses."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.common.validation import Schema
+
+
+class Kind(ABC):
+    """One kind of value."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The schema in bodies and in the OpenAPI document."""
+
+    def read(self, value: Any) -> Any:
+        """Return the value of a body in normal form."""
+        return value
+
+    def write(self, value: Any) -> Any:
+        """Return a record's value for a response."""
+        return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Checked(Kind):
+    """A kind that only its schema checks: ``reader`` converts the values of valid bodies, ``writer`` those of records.
+
+    Null is written as null.
+    """
+
+    checked_by: Schema
+    reader: Callable[[Any], Any] = _same
+    writer: Callable[[Any], Any] = _same
+
+    @property
+    def schema(self) -> Schema:
+        return self.checked_by
+
+    def read(self, value: Any) -> Any:
+        return self.reader(value)
+
+    def write(self, value: Any) -> Any:
+        return None if value is None else self.writer(value)

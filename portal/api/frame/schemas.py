@@ -1,0 +1,42 @@
+"""JSON schemas of a resource's bodies."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from portal.api.common.microversions import Version
+from portal.api.common.validation import Schema
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Resource
+
+
+def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of an object; ``closed``: without additional names."""
+    found: Schema = {"type": "object", "properties": dict(properties)}
+    if closed:
+        found["additionalProperties"] = False
+    return found | ({"required": [*required]} if required else {})
+
+
+def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``."""
+    return {
+        "type": "object",
+        "properties": {name: inner(properties, required, closed=closed)},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def new_body(resource: Resource) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a new object at a microversion."""
+    settable = [each for each in resource.attributes if each.post]
+    required = [each.name for each in settable if each.required]
+    return lambda version: body(resource.name, _properties(settable, version), required)
+
+
+def changes_body(resource: Resource) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a change at a microversion."""
+    return lambda version: body(resource.name, _properties([a for a in resource.attributes if a.put], version))
+
+
+def _properties(attributes: Sequence[Attribute], version: Version) -> dict[str, Schema]:
+    return {each.name: each.kind.schema for each in attributes if each.is_at(version)}

@@ -1,0 +1,157 @@
+"""Views derived from the declaration of a resource: list, create, show, update and delete."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST, OLDEST, Version
+from portal.api.common.validation import Schema
+from portal.api.common.views import ServiceView
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Operation, Resource, Values
+from portal.api.frame.schemas import changes_body, new_body
+from provisioning.common.unset import UNSET
+
+METHODS = {"list": "GET", "show": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
+"""Operation → method."""
+
+
+class ResourceView(ServiceView):
+    """Base: finds, reads and shows the objects of a resource."""
+
+    resource: ClassVar[Any]
+    """The declaration, a ``Resource`` of the service."""
+    attributes: ClassVar[Sequence[Attribute]]
+    """Attributes in the responses to GET."""
+    statuses: ClassVar[Mapping[str, int]] = {}
+    """Operation → status of a success, if it is not 200."""
+    http_method_names: list[str] = []
+
+    def wanted(self) -> Sequence[Attribute]:
+        """Return the attributes that the request selects."""
+        return self.attributes
+
+    def row(self, identity: str) -> Any:
+        """Return the object of the path; NotFoundError for another project's."""
+        return self.resource.show.call(self.context, identity)
+
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[Attribute] | None = None) -> list[dict[str, Any]]:
+        """Return the objects with their attributes, by default all, that the caller may see."""
+        every = self.resource.attributes if attributes is None else attributes
+        shown = [each for each in every if each.is_shown(self)]
+        return [
+            {each.name: value for each in shown if (value := each.value_for(self, row)) is not UNSET} for row in rows
+        ]
+
+    def values(self, *, new: bool = False) -> Values:
+        """Return the values of a body, with the defaults of omitted ones if it is ``new``; InvalidInputError.
+
+        Names that are no attributes keep the values that the schema of the operation has accepted.
+        """
+        known = self.resource.by_name
+        defaults = {each.name: each.default for each in known.values() if new and each.post}
+        asked = self.checked_body()[self.resource.name]
+        read = {name: known[name].kind.read(value) if name in known else value for name, value in asked.items()}
+        return {name: value for name, value in {**defaults, **read}.items() if value is not UNSET}
+
+    def answer(self, verb: str, made: Any) -> Response:
+        """Answer with what an operation has returned."""
+        if isinstance(made, Response):
+            return made
+        operation: Operation = self.resource.operation(verb)
+        status = operation.status or self.statuses.get(verb, 200)
+        if made is None:
+            return Response(status=status)
+        [shape] = self.shapes([made], operation.shows)
+        return Response(self.resource.envelope(self, shape), status=status)
+
+
+class ListView(ResourceView):
+    """``/{resources}``."""
+
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the objects of the requested page, and what the body has beside them, such as links."""
+        raise NotImplementedError
+
+    def get(self, request: Request) -> Response:
+        rows, beside = self.page()
+        return Response({self.resource.plural: self.shapes(rows, self.wanted())} | beside)
+
+    def post(self, request: Request) -> Response:
+        return self.answer("create", self.resource.create.call(self, self.values(new=True)))
+
+
+class DetailView(ResourceView):
+    """``/{resources}/{id}``."""
+
+    def get(self, request: Request, identity: str) -> Response:
+        [shape] = self.shapes([self.row(identity)], self.wanted())
+        return Response(self.resource.envelope(self, shape))
+
+    def put(self, request: Request, identity: str) -> Response:
+        return self.answer("update", self.resource.update.call(self, identity, self.values()))
+
+    def delete(self, request: Request, identity: str) -> Response:
+        return self.answer("delete", self.resource.delete.call(self, identity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """What the resources of a service have in common.
+
+    The format of faults is that of ``service`` in its views, which also read filters, sort keys and markers of lists.
+    """
+
+    lists: type[ListView]
+    details: type[DetailView]
+    identity: str
+    """The pattern of an id in a path."""
+    query: Callable[[Any], Schema | Callable[[Version], Schema]]
+    """Returns the schema of a list's query."""
+    one: Schema | None = None
+    """Schema of the query of one object."""
+    new: Callable[[Any], Schema | Callable[[Version], Schema]] = new_body
+    """Returns the schema of a new object."""
+    changes: Callable[[Any], Schema | Callable[[Version], Schema]] = changes_body
+    """Returns the schema of a change."""
+
+    def views_of(self, resource: Resource) -> dict[str, type[ResourceView]]:
+        """Return path → view; a view has the methods of the operations that the resource supports."""
+        one = f"{resource.path}/{self.identity}"
+        short = resource.short or resource.attributes
+        found = {resource.path: self._view(self.lists, resource, ("list", "create"), short)}
+        if resource.short:
+            found[f"{resource.path}/detail"] = self._view(self.lists, resource, ("list",), resource.attributes)
+        if resource.show:
+            verbs = ("show", "update", "delete")
+            found[one] = self._view(self.details, resource, verbs, resource.attributes)
+        return found
+
+    def _view(
+        self, base: type[ResourceView], resource: Resource, verbs: Sequence[str], shown: Sequence[Attribute]
+    ) -> type[ResourceView]:
+        queries = {"list": self.query(resource), "show": self.one}
+        bodies = {"create": self.new(resource), "update": self.changes(resource)}
+        members: dict[str, dict[str, Any]] = {"rules": {}, "versions": {}, "queries": {}, "schemas": {}}
+        members["sentences"] = dict(base.sentences)
+        for verb in verbs:
+            method, operation = METHODS[verb], resource.operation(verb)
+            if operation is None:
+                continue
+            members["rules"][method] = resource.rule(verb)
+            span = max(resource.since, operation.since), min(resource.until, operation.until)
+            declared = {
+                "versions": span if span != (OLDEST, NEWEST) else None,
+                "queries": queries.get(verb),
+                "schemas": operation.body or bodies.get(verb),
+                "sentences": operation.says,
+            }
+            for table, value in declared.items():
+                members[table] |= {method: value} if value else {}
+        names = [each for each in ServiceView.http_method_names if each.upper() in {*members["rules"], "HEAD"}]
+        own = {"resource": resource, "attributes": shown, "http_method_names": names}
+        about = {"__doc__": base.__doc__, "__module__": __name__}
+        return type(f"{resource.name}_{base.__name__}", (base,), members | own | about)
