@@ -32,7 +32,7 @@ class Attribute:
     """Computes the value from a record, if it is not a column; the kind then converts it. UNSET: it is omitted."""
     shown: bool = True
     rule: str = ""
-    """The policy rule for seeing it, if not everybody may."""
+    """The policy rule for seeing it; empty: all callers may."""
     since: Version = OLDEST
     until: Version = NEWEST
 
@@ -52,6 +52,6 @@ class Attribute:
         value = self.show(row) if self.show else attrgetter(self.source.replace("__", "."))(row)
         return value if value is UNSET else self.kind.write(value)
 
-    def value_for(self, view: ServiceView, row: Any) -> Any:
+    def value_for(self, view: Any, row: Any) -> Any:
         """Return the value in the response to this request, or UNSET."""
         return self.value_of(row)

@@ -11,7 +11,7 @@ from portal.api.common.views import ServiceView
 from portal.api.frame.attributes import Attribute
 
 Values = dict[str, Any]
-"""Attribute → value of a body, parsed."""
+"""Values of a body, parsed: by attribute, or as arguments of services by column."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Resource:
     plural: str = ""
     path: str = ""
     parameter: str = ""
-    """The id in its path as the OpenAPI document names it: ``snapshot_id``."""
+    """The name of its id in paths: ``snapshot_id``."""
     since: Version = OLDEST
     until: Version = NEWEST
 

@@ -26,9 +26,10 @@ class ResourceView(ServiceView):
     """The declaration, a ``Resource`` of the service."""
     attributes: ClassVar[Sequence[Attribute]]
     """Attributes in the responses to GET."""
+    path: ClassVar[str]
+    """The path below the endpoint, without the id."""
     statuses: ClassVar[Mapping[str, int]] = {}
     """Operation → status of a success, if it is not 200."""
-    http_method_names: list[str] = []
 
     def wanted(self) -> Sequence[Attribute]:
         """Return the attributes that the request selects."""
@@ -49,13 +50,13 @@ class ResourceView(ServiceView):
     def values(self, *, new: bool = False) -> Values:
         """Return the values of a body, with the defaults of omitted ones if it is ``new``; InvalidInputError.
 
-        Names that are no attributes keep the values that the schema of the operation has accepted.
+        Values of other names are unchanged; the schema of the operation has accepted them.
         """
         known = self.resource.by_name
-        defaults = {each.name: each.default for each in known.values() if new and each.post}
-        asked = self.checked_body()[self.resource.name]
-        read = {name: known[name].kind.read(value) if name in known else value for name, value in asked.items()}
-        return {name: value for name, value in {**defaults, **read}.items() if value is not UNSET}
+        found = {each.source: each.default for each in known.values() if new and each.post}
+        for name, value in self.checked_body()[self.resource.name].items():
+            found |= {known[name].source: known[name].kind.read(value)} if name in known else {name: value}
+        return {name: value for name, value in found.items() if value is not UNSET}
 
     def answer(self, verb: str, made: Any) -> Response:
         """Answer with what an operation has returned."""
@@ -72,6 +73,8 @@ class ResourceView(ServiceView):
 class ListView(ResourceView):
     """``/{resources}``."""
 
+    http_method_names: list[str] = []
+
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the objects of the requested page, and what the body has beside them, such as links."""
         raise NotImplementedError
@@ -87,6 +90,8 @@ class ListView(ResourceView):
 class DetailView(ResourceView):
     """``/{resources}/{id}``."""
 
+    http_method_names: list[str] = []
+
     def get(self, request: Request, identity: str) -> Response:
         [shape] = self.shapes([self.row(identity)], self.wanted())
         return Response(self.resource.envelope(self, shape))
@@ -100,7 +105,7 @@ class DetailView(ResourceView):
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """What the resources of a service have in common.
+    """The common properties of a service's resources.
 
     The format of faults is that of ``service`` in its views, which also read filters, sort keys and markers of lists.
     """
@@ -108,7 +113,7 @@ class Dialect:
     lists: type[ListView]
     details: type[DetailView]
     identity: str
-    """The pattern of an id in a path."""
+    """The pattern of an id in a path; ``{parameter}`` is the name that the resource has for it."""
     query: Callable[[Any], Schema | Callable[[Version], Schema]]
     """Returns the schema of a list's query."""
     one: Schema | None = None
@@ -118,20 +123,33 @@ class Dialect:
     changes: Callable[[Any], Schema | Callable[[Version], Schema]] = changes_body
     """Returns the schema of a change."""
 
+    def path_of(self, resource: Resource) -> str:
+        """Return the path of one object."""
+        return f"{resource.path}/{self.identity.format(parameter=resource.parameter)}"
+
     def views_of(self, resource: Resource) -> dict[str, type[ResourceView]]:
         """Return path → view; a view has the methods of the operations that the resource supports."""
-        one = f"{resource.path}/{self.identity}"
+        one = self.path_of(resource)
         short = resource.short or resource.attributes
         found = {resource.path: self._view(self.lists, resource, ("list", "create"), short)}
         if resource.short:
-            found[f"{resource.path}/detail"] = self._view(self.lists, resource, ("list",), resource.attributes)
+            detailed = f"{resource.path}/detail"
+            view = self._view(self.lists, resource, ("list",), resource.attributes, detailed)
+            words = resource.plural.replace("_", " ")
+            view.sentences = {"GET": f"List {words} with all their attributes."}
+            found[detailed] = view
         if resource.show:
             verbs = ("show", "update", "delete")
             found[one] = self._view(self.details, resource, verbs, resource.attributes)
         return found
 
     def _view(
-        self, base: type[ResourceView], resource: Resource, verbs: Sequence[str], shown: Sequence[Attribute]
+        self,
+        base: type[ResourceView],
+        resource: Resource,
+        verbs: Sequence[str],
+        shown: Sequence[Attribute],
+        path: str = "",
     ) -> type[ResourceView]:
         queries = {"list": self.query(resource), "show": self.one}
         bodies = {"create": self.new(resource), "update": self.changes(resource)}
@@ -152,6 +170,6 @@ class Dialect:
             for table, value in declared.items():
                 members[table] |= {method: value} if value else {}
         names = [each for each in ServiceView.http_method_names if each.upper() in {*members["rules"], "HEAD"}]
-        own = {"resource": resource, "attributes": shown, "http_method_names": names}
+        own = {"resource": resource, "attributes": shown, "http_method_names": names, "path": path or resource.path}
         about = {"__doc__": base.__doc__, "__module__": __name__}
         return type(f"{resource.name}_{base.__name__}", (base,), members | own | about)

@@ -44,6 +44,7 @@ class ResourceView(views.ResourceView):
 
     service = "network"
     resource: ClassVar[Resource]
+    http_method_names: list[str] = []
     statuses = {"create": 201, "delete": 204}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -287,7 +288,7 @@ def views_of(resource: Resource) -> dict[str, type[views.ResourceView]]:
     """Return path pattern below ``/network/v2.0`` → view."""
     found = NETWORK.views_of(resource)
     if resource.tagged:
-        one = f"{resource.path}/{NETWORK.identity}"
+        one = NETWORK.path_of(resource)
         found[f"{one}/tags"] = _tags_view(TagsView, resource, ("GET", "PUT", "POST", "DELETE"))
         found[f"{one}/tags/(?P<tag>[^/]+?)"] = _tags_view(TagView, resource, ("GET", "PUT", "DELETE"))
     return found

@@ -8,12 +8,14 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import ID, ID_OR_NULL, body
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, ListingView, actions_schema
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import ID, ID_OR_NULL
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView, ListingView
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments
 from provisioning.volumes.services import outside

@@ -2,7 +2,8 @@
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, body
+from portal.api.frame.schemas import body
+from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME
 
 METADATA_SINCE, ZONE_SINCE = (3, 43), (3, 51)
 

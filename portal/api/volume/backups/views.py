@@ -9,11 +9,12 @@ from rest_framework.response import Response
 from portal.api.common.microversions import NEWEST
 from portal.api.volume.backups import schemas
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import boolean, text_of
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, ListingView, actions_schema
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import boolean, text_of
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView, ListingView
 from provisioning.identity import policy
 from provisioning.volumes.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup

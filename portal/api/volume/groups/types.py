@@ -7,10 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import BOOLEAN, NAME, NEW_NAME, SPECS, body, boolean, of_metadata
-from portal.api.volume.frame.views import ListingView
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import BOOLEAN, NAME, NEW_NAME, SPECS, boolean, of_metadata
+from portal.api.volume.dialect.views import ListingView
 from portal.api.volume.types.views import public
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes.models import GroupType

@@ -8,12 +8,14 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, NAME, asked_for, body, boolean, inner, text_of
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, ListingView, actions_schema
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, NAME, asked_for, boolean, text_of
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView, ListingView
 from provisioning.common.errors import InvalidInputError, NotOfferedError
 from provisioning.volumes.models import Group, GroupSnapshot
 from provisioning.volumes.selectors.groups import (

@@ -8,9 +8,9 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import NEW_NAME, SPECS, TEXT, asked_for
-from portal.api.volume.frame.views import ListingView
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import NEW_NAME, SPECS, TEXT, asked_for
+from portal.api.volume.dialect.views import ListingView
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes.models import QosSpec, VolumeType
 from provisioning.volumes.selectors import offers

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.schemas import BOOLEAN, LIMIT, asked_for, boolean
+from portal.api.volume.dialect.schemas import BOOLEAN, LIMIT, asked_for, boolean
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.identity import policy

@@ -7,9 +7,10 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.schemas import asked_for, inner
-from portal.api.volume.frame.times import timestamp
+from portal.api.volume.dialect.schemas import asked_for
+from portal.api.volume.dialect.times import timestamp
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool

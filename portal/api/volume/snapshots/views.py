@@ -8,23 +8,23 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import (
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import (
     BOOLEAN,
     ID_OR_NULL,
     METADATA,
     NAME,
-    body,
     boolean,
-    inner,
     of_metadata,
     text_of,
     texts_of,
 )
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, ListingView, actions_schema
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView, ListingView
 from portal.api.volume.volumes.manage import ManageableBase
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes import services

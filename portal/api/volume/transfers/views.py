@@ -8,12 +8,13 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import BOOLEAN, ID, NAME, body, boolean, text_of
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import ListingView
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import BOOLEAN, ID, NAME, boolean, text_of
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ListingView
 from provisioning.volumes.models import Transfer
 from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
 from provisioning.volumes.services.transfers import accept_transfer, create_transfer, delete_transfer

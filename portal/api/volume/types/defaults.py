@@ -7,8 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.schemas import ID, body
+from portal.api.volume.dialect.schemas import ID
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.selectors.lookups import projects_by_id

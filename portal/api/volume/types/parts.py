@@ -6,10 +6,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.schemas import ID, SPECS, body, inner, of_metadata
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, actions_schema
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.schemas import ID, SPECS, of_metadata
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView
 from portal.api.volume.types.views import visible_specs
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id

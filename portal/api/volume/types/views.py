@@ -7,11 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
-from portal.api.volume.frame.schemas import BOOLEAN, NAME, NEW_NAME, SPECS, body, boolean
-from portal.api.volume.frame.views import ListingView
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import BOOLEAN, NAME, NEW_NAME, SPECS, boolean
+from portal.api.volume.dialect.views import ListingView
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Sort
 from provisioning.volumes.models import VolumeType

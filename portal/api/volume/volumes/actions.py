@@ -5,9 +5,10 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.volume.frame.schemas import boolean
-from portal.api.volume.frame.times import timestamp
-from portal.api.volume.frame.views import Action, ActionsView, actions_schema
+from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect.schemas import boolean
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ActionsView
 from portal.api.volume.volumes import schemas
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy

@@ -2,8 +2,8 @@
 
 from django.db.models import Q
 
-from portal.api.volume.frame import listing
-from portal.api.volume.frame.listing import Lists
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.listing import Lists
 
 _SPELLED = (3, 2)
 """From this version on ``bootable`` must be true or false; before, every value except false is true."""

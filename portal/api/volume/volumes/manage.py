@@ -8,9 +8,10 @@ from rest_framework.response import Response
 from compute_agent.contract.volume import UnmanagedDisk
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.listing import page_asked
-from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, body, boolean, text_of
+from portal.api.volume.dialect.listing import page_asked
+from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, boolean, text_of
 from portal.api.volume.volumes.shapes import legacy
 from portal.api.volume.volumes.views import with_parts
 from provisioning.common.errors import InvalidInputError, NotFoundError

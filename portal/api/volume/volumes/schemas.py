@@ -4,7 +4,8 @@ from typing import Any
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
-from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, SIZE, UUID, inner
+from portal.api.frame.schemas import inner
+from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, SIZE, UUID
 
 STRICT = (3, 53)
 """From this version on undocumented members are rejected."""

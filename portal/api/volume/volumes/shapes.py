@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.times import timestamp
+from portal.api.volume.dialect.times import timestamp
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors.pools import host_of
 from provisioning.volumes.states import AttachStatus

@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
 from portal.api.volume.base import VolumeView
-from portal.api.volume.frame.listing import narrowed, wants_all
-from portal.api.volume.frame.schemas import METADATA, asked_for, boolean, of_metadata, text_of, texts_of
-from portal.api.volume.frame.views import ListingView
+from portal.api.volume.dialect.listing import narrowed, wants_all
+from portal.api.volume.dialect.schemas import METADATA, asked_for, boolean, of_metadata, text_of, texts_of
+from portal.api.volume.dialect.views import ListingView
 from portal.api.volume.volumes import schemas
 from portal.api.volume.volumes.lists import VOLUMES
 from portal.api.volume.volumes.shapes import accepted, metadata_of, shape, summary

@@ -61,24 +61,6 @@ def asked_for(request: Request, name: str) -> bool:
     return boolean(word)
 
 
-def inner(properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of an object; ``closed``: without additional names."""
-    found: Schema = {"type": "object", "properties": dict(properties)}
-    if closed:
-        found["additionalProperties"] = False
-    return found | ({"required": [*required]} if required else {})
-
-
-def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``."""
-    return {
-        "type": "object",
-        "properties": {name: inner(properties, required, closed=closed)},
-        "required": [name],
-        "additionalProperties": False,
-    }
-
-
 def of_metadata(name: str = "metadata", schema: Schema = METADATA) -> Schema:
     """Return the schema of a body with a map of texts: ``{"metadata": {…}}``."""
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
