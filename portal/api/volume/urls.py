@@ -5,11 +5,12 @@ from django.urls import path, re_path
 from portal.api.common.views import NoSuchResource
 from portal.api.volume.attachments import views as attachments
 from portal.api.volume.backups import views as backups
+from portal.api.volume.dialect.views import routes
 from portal.api.volume.discovery import filters, versions
 from portal.api.volume.discovery import views as discovery
 from portal.api.volume.groups import types as group_types
 from portal.api.volume.groups import views as groups
-from portal.api.volume.messages import views as messages
+from portal.api.volume.messages import MESSAGE
 from portal.api.volume.qos import views as qos
 from portal.api.volume.quotas import views as quotas
 from portal.api.volume.services import views as services
@@ -55,8 +56,7 @@ ROUTES = [
     path(GROUP_TYPE, group_types.GroupTypeView.as_view()),
     path(f"{GROUP_TYPE}/group_specs", group_types.GroupSpecsView.as_view()),
     path(f"{GROUP_TYPE}/group_specs/<str:key>", group_types.GroupSpecView.as_view()),
-    path("/v3/messages", messages.MessagesView.as_view()),
-    path("/v3/messages/<str:message_id>", messages.MessageView.as_view()),
+    *routes(MESSAGE),
     path("/v3/limits", quotas.LimitsView.as_view()),
     path("/v3/os-quota-sets/<str:project_id>", quotas.QuotaSetView.as_view()),
     path("/v3/os-quota-sets/<str:project_id>/defaults", quotas.QuotaDefaultsView.as_view()),

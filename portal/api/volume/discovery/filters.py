@@ -9,10 +9,10 @@ from portal.api.common.microversions import NEWEST
 from portal.api.volume.attachments.views import AttachmentsView
 from portal.api.volume.backups.views import BackupsView
 from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.discovery.views import OPEN
-from portal.api.volume.frame.listing import LIKE, Lists
 from portal.api.volume.groups.views import GroupSnapshotsView, GroupsView
-from portal.api.volume.messages.views import MessagesView
+from portal.api.volume.messages import MESSAGE
 from portal.api.volume.snapshots.views import SNAPSHOTS
 from portal.api.volume.types.views import TypesView
 from portal.api.volume.volumes.lists import VOLUMES
@@ -24,7 +24,7 @@ LISTS: dict[str, Lists] = {
     "group": GroupsView.lists,
     "group_snapshot": GroupSnapshotsView.lists,
     "attachment": AttachmentsView.lists,
-    "message": MessagesView.lists,
+    "message": MESSAGE.lists,
     "volume_type": TypesView.lists,
 }
 POOL_FILTERS = ("name", "volume_type")

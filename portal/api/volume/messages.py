@@ -1,0 +1,65 @@
+"""Messages (Block Storage API v3 reference, "Messages"), from 3.3 on: reasons of failed tasks."""
+
+from django.db.models import Q
+
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Operation
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.kinds import ID, TEXT, TIME
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import LINKS, Resource
+from provisioning.common.unset import UNSET
+from provisioning.volumes.selectors.offers import message_for, messages_for
+from provisioning.volumes.services.messages import delete_message
+
+
+def _event(value: str) -> Q:
+    """Return a condition on the three parts of a message's ``event_id``; fewer parts match nothing."""
+    kind, action, detail = ["", "", "", *value.rsplit("_", 2)][-3:]
+    return Q(resource_type=kind, action_id=action, detail_id=detail)
+
+
+def _delete(view: VolumeView, identity: str) -> None:
+    delete_message(message_for(view.context, identity))
+
+
+MESSAGE = Resource(
+    name="message",
+    since=(3, 3),
+    list=Operation(messages_for, "message:get_all", "List messages of the project."),
+    show=Operation(message_for, "message:get", "Show a message of the project."),
+    delete=Operation(_delete, "message:delete", "Delete a message of the project.", status=204),
+    attributes=(
+        Attribute("id", ID),
+        Attribute("event_id", TEXT, show=lambda row: f"{row.resource_type}_{row.action_id}_{row.detail_id}"),
+        Attribute("user_message", TEXT, column="text"),
+        Attribute("message_level", TEXT, column="level"),
+        Attribute("created_at", TIME),
+        Attribute("guaranteed_until", TIME, column="expires_at"),
+        Attribute("request_id", TEXT),
+        LINKS,
+        Attribute("resource_type", TEXT),
+        Attribute("resource_uuid", ID, show=lambda row: row.resource_id or UNSET),
+    ),
+    lists=Lists(
+        filters={
+            "resource_uuid": listing.identity("resource_id"),
+            "resource_type": lambda value: listing.text("resource_type")(value.upper()),
+            "event_id": _event,
+            "request_id": listing.text("request_id"),
+            "message_level": lambda value: listing.text("level")(value.upper()),
+        },
+        like={"resource_type": "resource_type", "request_id": "request_id", "message_level": "level"},
+        sort={
+            "id": "id",
+            "event_id": "detail_id",
+            "resource_type": "resource_type",
+            "resource_uuid": "resource_id",
+            "message_level": "level",
+            "guaranteed_until": "expires_at",
+            "request_id": "request_id",
+            "created_at": "created_at",
+        },
+    ),
+)
