@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
+from portal.api.volume import transfers
 from portal.api.volume.attachments import views as attachments
 from portal.api.volume.backups import views as backups
 from portal.api.volume.dialect.views import routes
@@ -16,7 +17,6 @@ from portal.api.volume.quotas import views as quotas
 from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
 from portal.api.volume.snapshots import views as snapshots
-from portal.api.volume.transfers import views as transfers
 from portal.api.volume.types import defaults, parts
 from portal.api.volume.types import views as types
 from portal.api.volume.volumes import actions, manage
@@ -106,14 +106,8 @@ ROUTES = [
     path("/v3/attachments/detail", attachments.AttachmentsDetailView.as_view()),
     path("/v3/attachments/<str:attachment_id>", attachments.AttachmentView.as_view()),
     path("/v3/attachments/<str:attachment_id>/action", attachments.AttachmentActionView.as_view()),
-    path("/v3/os-volume-transfer", transfers.TransfersView.as_view()),
-    path("/v3/os-volume-transfer/detail", transfers.TransfersDetailView.as_view()),
-    path("/v3/os-volume-transfer/<str:transfer_id>", transfers.TransferView.as_view()),
-    path("/v3/os-volume-transfer/<str:transfer_id>/accept", transfers.TransferAcceptView.as_view()),
-    path("/v3/volume-transfers", transfers.NewTransfersView.as_view()),
-    path("/v3/volume-transfers/detail", transfers.NewTransfersDetailView.as_view()),
-    path("/v3/volume-transfers/<str:transfer_id>", transfers.NewTransferView.as_view()),
-    path("/v3/volume-transfers/<str:transfer_id>/accept", transfers.NewTransferAcceptView.as_view()),
+    *routes(transfers.OLD_TRANSFER, {"accept": transfers.OldAcceptView}),
+    *routes(transfers.TRANSFER, {"accept": transfers.AcceptView}),
     path("/v3/groups", groups.GroupsView.as_view()),
     path("/v3/groups/detail", groups.GroupsDetailView.as_view()),
     path("/v3/groups/action", groups.GroupFromView.as_view()),

@@ -1,0 +1,88 @@
+"""Transfers of volumes (reference, "Volume transfers", "Volume transfer"), as ``volume-transfers`` from 3.55 on."""
+
+from dataclasses import replace
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body
+from portal.api.volume.dialect import listing
+from portal.api.volume.dialect.kinds import BOOLEAN, ID, NAME, PROJECT, TIME
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.schemas import ID as ID_SCHEMA
+from portal.api.volume.dialect.views import ResourceView
+from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
+from provisioning.volumes.services.transfers import accept_transfer, create_transfer, delete_transfer
+
+_SUMMARY = (
+    Attribute("id", ID),
+    Attribute("volume_id", ID, post=True, required=True),
+    Attribute("name", NAME, post=True),
+    LINKS,
+)
+
+
+def _create(view: ResourceView, values: Values) -> Response:
+    made, key = create_transfer(view.context, **values, encrypted_too=view.microversion >= (3, 70))
+    [shape] = view.shapes([made])
+    return Response({"transfer": shape | {"auth_key": key}}, status=202)
+
+
+def _delete(view: ResourceView, identity: str) -> None:
+    delete_transfer(view.context, identity)
+
+
+OLD_TRANSFER = Resource(
+    name="transfer",
+    path="os-volume-transfer",
+    list=Operation(visible_transfers, "volume:get_all_transfers", "List the project's transfers."),
+    show=Operation(transfer_for, "volume:get_transfer", "Show a transfer of a volume."),
+    create=Operation(
+        _create, "volume:create_transfer", "Create a transfer of a volume; only this response contains the key."
+    ),
+    delete=Operation(_delete, "volume:delete_transfer", "Delete a transfer of a volume."),
+    short=_SUMMARY,
+    attributes=(
+        *_SUMMARY,
+        Attribute("created_at", TIME),
+        Attribute("no_snapshots", BOOLEAN, post=True, since=(3, 55)),
+        Attribute("source_project_id", PROJECT, since=(3, 57)),
+        Attribute("destination_project_id", PROJECT, since=(3, 57)),
+        Attribute("accepted", BOOLEAN, since=(3, 57)),
+    ),
+    lists=Lists(
+        filters={
+            "id": listing.identity("id"),
+            "name": listing.text("name"),
+            "volume_id": listing.identity("volume_id"),
+        },
+        sort={"id": "id", "name": "name", "created_at": "created_at"},
+        strict=False,
+    ),
+)
+TRANSFER = replace(OLD_TRANSFER, path="volume-transfers", since=(3, 55))
+
+
+class OldAcceptView(ResourceView):
+    """``POST /os-volume-transfer/{id}/accept``."""
+
+    resource = OLD_TRANSFER
+    rules = {"POST": "volume:accept_transfer"}
+    schemas = {"POST": body("accept", {"auth_key": ID_SCHEMA}, ("auth_key",))}
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Accept a transfer, with its key."""
+        made = accept_transfer(self.context, identity, self.checked_body()["accept"]["auth_key"])
+        [shape] = self.shapes([made], _SUMMARY)
+        return Response({"transfer": shape}, status=202)
+
+
+class AcceptView(OldAcceptView):
+    """``POST /volume-transfers/{id}/accept``, from 3.55 on."""
+
+    resource = TRANSFER
+    versions = {"POST": ((3, 55), NEWEST)}
