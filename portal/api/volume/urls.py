@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.volume import transfers
+from portal.api.volume import qos, transfers
 from portal.api.volume.attachments import views as attachments
 from portal.api.volume.backups import views as backups
 from portal.api.volume.dialect.views import routes
@@ -12,7 +12,6 @@ from portal.api.volume.discovery import views as discovery
 from portal.api.volume.groups import types as group_types
 from portal.api.volume.groups import views as groups
 from portal.api.volume.messages import MESSAGE
-from portal.api.volume.qos import views as qos
 from portal.api.volume.quotas import views as quotas
 from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
@@ -24,7 +23,6 @@ from portal.api.volume.volumes import views as volumes
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 TYPE = "/v3/types/<str:volume_type_id>"
-QOS = "/v3/qos-specs/<str:qos_id>"
 VOLUME, SNAPSHOT = "/v3/volumes/<str:volume_id>", "/v3/snapshots/<str:snapshot_id>"
 GROUP_TYPE = "/v3/group_types/<str:group_type_id>"
 
@@ -45,13 +43,16 @@ ROUTES = [
     path(f"{TYPE}/encryption/<str:encryption_id>", parts.EncryptionItemView.as_view()),
     path("/v3/default-types", defaults.DefaultTypesView.as_view()),
     path("/v3/default-types/<str:project_id>", defaults.DefaultTypeView.as_view()),
-    path("/v3/qos-specs", qos.QosSpecsView.as_view()),
-    path(QOS, qos.QosSpecView.as_view()),
-    path(f"{QOS}/delete_keys", qos.QosKeysView.as_view()),
-    path(f"{QOS}/associations", qos.QosAssociationsView.as_view()),
-    path(f"{QOS}/associate", qos.QosAssociateView.as_view()),
-    path(f"{QOS}/disassociate", qos.QosDisassociateView.as_view()),
-    path(f"{QOS}/disassociate_all", qos.QosDisassociateAllView.as_view()),
+    *routes(
+        qos.QOS,
+        {
+            "delete_keys": qos.KeysView,
+            "associations": qos.AssociationsView,
+            "associate": qos.AssociateView,
+            "disassociate": qos.DisassociateView,
+            "disassociate_all": qos.DisassociateAllView,
+        },
+    ),
     path("/v3/group_types", group_types.GroupTypesView.as_view()),
     path(GROUP_TYPE, group_types.GroupTypeView.as_view()),
     path(f"{GROUP_TYPE}/group_specs", group_types.GroupSpecsView.as_view()),

@@ -1,0 +1,168 @@
+"""QoS specs (Block Storage API v3 reference, "Quality of service (QoS) specifications (qos-specs)")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.validation import Schema
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body, inner
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import resource as dialect
+from portal.api.volume.dialect.kinds import ID, NEW_NAME, SPECS
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.schemas import TEXT, asked_for
+from portal.api.volume.dialect.views import ResourceView
+from provisioning.common.errors import InvalidInputError
+from provisioning.volumes.models import QosSpec, VolumeType
+from provisioning.volumes.selectors import offers
+from provisioning.volumes.selectors.types import type_for
+from provisioning.volumes.services import qos as services
+
+_CONSUMER = Checked({"enum": ["front-end", "back-end", "both"]})
+_KEYS: Schema = {r"^(?!name\Z|consumer\Z)[a-zA-Z0-9_.:\- ]{1,255}\Z": TEXT}
+
+_NAMES: Schema = {"type": "array", "items": TEXT | {"minLength": 1}, "minItems": 1, "maxItems": 100}
+
+
+def _body(properties: Mapping[str, Schema], **limits: Any) -> Schema:
+    """Return the schema of a body that has its specs beside the attributes."""
+    found = body("qos_specs", properties)
+    found["properties"]["qos_specs"] |= {"patternProperties": _KEYS, **limits}
+    return found
+
+
+class Resource(dialect.Resource):
+    """A resource with its links beside the object in responses."""
+
+    def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
+        return {self.name: shape, "links": view.links(f"{self.path}/{shape['id']}")}
+
+
+def _create(view: VolumeView, values: Values) -> QosSpec:
+    return services.create_qos_spec(values.pop("name"), values.pop("consumer"), values)
+
+
+def _update(view: VolumeView, identity: str, values: Values) -> Response:
+    services.update_qos_spec(offers.qos_spec(identity), values)
+    return Response({"qos_specs": values})
+
+
+def _delete(view: VolumeView, identity: str) -> None:
+    force = asked_for(view.request, "force")
+    services.delete_qos_spec(offers.qos_spec(identity), force=force)
+
+
+RULE = "volume_extension:qos_specs_manage"
+QOS = Resource(
+    name="qos_specs",
+    plural="qos_specs",
+    path="qos-specs",
+    parameter="qos_id",
+    list=Operation(lambda context, **_: offers.qos_specs(), f"{RULE}:get_all", "List QoS specs."),
+    show=Operation(lambda context, identity: offers.qos_spec(identity), f"{RULE}:get", "Show a QoS spec."),
+    create=Operation(
+        _create,
+        f"{RULE}:create",
+        "Create a QoS spec.",
+        status=200,
+        body=_body({"name": NEW_NAME.schema, "consumer": _CONSUMER.schema}, required=["name"]),
+    ),
+    update=Operation(
+        _update,
+        f"{RULE}:update",
+        "Add or update keys.",
+        body=_body({"consumer": _CONSUMER.schema}, minProperties=1),
+    ),
+    delete=Operation(
+        _delete,
+        f"{RULE}:delete",
+        "Delete a QoS spec without volume types; ``force=True`` disassociates them first.",
+    ),
+    attributes=(
+        Attribute("id", ID),
+        Attribute("name", NEW_NAME, post=True),
+        Attribute("consumer", _CONSUMER, post=True, default="back-end"),
+        Attribute("specs", SPECS),
+    ),
+    lists=Lists(
+        filters={},
+        sort={"id": "id", "name": "name", "created_at": "created_at", "consumer": "consumer"},
+        strict=False,
+    ),
+)
+
+
+class QosView(ResourceView):
+    """Base of the other operations on a QoS spec."""
+
+    resource = QOS
+
+    def named_type(self) -> VolumeType:
+        """Return the volume type in the query; InvalidInputError without one."""
+        named = self.request.query_params.get("vol_type_id")
+        if not named:
+            raise InvalidInputError("Volume Type id must not be None.", field="vol_type_id")
+        return type_for(self.context, named)
+
+
+class KeysView(QosView):
+    """``PUT /qos-specs/{id}/delete_keys``."""
+
+    rules = {"PUT": f"{RULE}:delete"}
+    schemas = {"PUT": inner({"keys": _NAMES}, ("keys",))}
+
+    def put(self, request: Request, identity: str) -> Response:
+        """Delete keys of a QoS spec."""
+        keys = self.checked_body()["keys"]
+        services.delete_keys(self.row(identity), keys)
+        return self.accepted()
+
+
+class AssociationsView(QosView):
+    """``GET /qos-specs/{id}/associations``."""
+
+    rules = {"GET": f"{RULE}:get_all"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """List the associated volume types."""
+        types = self.row(identity).types.order_by("name")
+        found = [{"association_type": "volume_type", "name": each.name, "id": str(each.id)} for each in types]
+        return Response({"qos_associations": found})
+
+
+class AssociateView(QosView):
+    """``GET /qos-specs/{id}/associate?vol_type_id={id}``: a GET, as in Cinder."""
+
+    rules = {"GET": f"{RULE}:update"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Associate it with a volume type."""
+        services.associate(self.row(identity), self.named_type())
+        return self.accepted()
+
+
+class DisassociateView(QosView):
+    """``GET /qos-specs/{id}/disassociate?vol_type_id={id}``."""
+
+    rules = {"GET": f"{RULE}:update"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Disassociate it from a volume type."""
+        services.disassociate(self.row(identity), self.named_type())
+        return self.accepted()
+
+
+class DisassociateAllView(QosView):
+    """``GET /qos-specs/{id}/disassociate_all``."""
+
+    rules = {"GET": f"{RULE}:update"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Disassociate it from all volume types."""
+        services.disassociate(self.row(identity))
+        return self.accepted()
