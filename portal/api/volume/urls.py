@@ -17,12 +17,11 @@ from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
 from portal.api.volume.snapshots import views as snapshots
 from portal.api.volume.types import defaults, parts
-from portal.api.volume.types import views as types
+from portal.api.volume.types.resource import TYPE, TYPES
 from portal.api.volume.volumes import actions, manage
 from portal.api.volume.volumes import views as volumes
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
-TYPE = "/v3/types/<str:volume_type_id>"
 VOLUME, SNAPSHOT = "/v3/volumes/<str:volume_id>", "/v3/snapshots/<str:snapshot_id>"
 GROUP_TYPE = "/v3/group_types/<str:group_type_id>"
 
@@ -33,14 +32,17 @@ ROUTES = [
     re_path(r"^/v3/?$", versions.VersionView.as_view()),
     path("/v3/extensions", discovery.ExtensionsView.as_view()),
     path("/v3/os-availability-zone", discovery.ZonesView.as_view()),
-    path("/v3/types", types.TypesView.as_view()),
-    path(TYPE, types.TypeView.as_view()),
-    path(f"{TYPE}/extra_specs", parts.ExtraSpecsView.as_view()),
-    path(f"{TYPE}/extra_specs/<str:key>", parts.ExtraSpecView.as_view()),
-    path(f"{TYPE}/os-volume-type-access", parts.AccessView.as_view()),
-    path(f"{TYPE}/action", parts.TypeActionView.as_view()),
-    path(f"{TYPE}/encryption", parts.EncryptionView.as_view()),
-    path(f"{TYPE}/encryption/<str:encryption_id>", parts.EncryptionItemView.as_view()),
+    *routes(
+        TYPE,
+        {
+            "extra_specs": parts.ExtraSpecsView,
+            "extra_specs/<str:key>": parts.ExtraSpecView,
+            "os-volume-type-access": parts.AccessView,
+            "encryption": parts.EncryptionView,
+            "encryption/<str:encryption_id>": parts.EncryptionItemView,
+        },
+        TYPES,
+    ),
     path("/v3/default-types", defaults.DefaultTypesView.as_view()),
     path("/v3/default-types/<str:project_id>", defaults.DefaultTypeView.as_view()),
     *routes(

@@ -14,7 +14,7 @@ from portal.api.volume.discovery.views import OPEN
 from portal.api.volume.groups.views import GroupSnapshotsView, GroupsView
 from portal.api.volume.messages import MESSAGE
 from portal.api.volume.snapshots.views import SNAPSHOTS
-from portal.api.volume.types.views import TypesView
+from portal.api.volume.types.resource import TYPE
 from portal.api.volume.volumes.lists import VOLUMES
 
 LISTS: dict[str, Lists] = {
@@ -25,7 +25,7 @@ LISTS: dict[str, Lists] = {
     "group_snapshot": GroupSnapshotsView.lists,
     "attachment": AttachmentsView.lists,
     "message": MESSAGE.lists,
-    "volume_type": TypesView.lists,
+    "volume_type": TYPE.lists,
 }
 POOL_FILTERS = ("name", "volume_type")
 """Filters of ``GET /scheduler-stats/get_pools``."""

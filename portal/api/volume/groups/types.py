@@ -12,7 +12,7 @@ from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.schemas import BOOLEAN, NAME, NEW_NAME, SPECS, boolean, of_metadata
 from portal.api.volume.dialect.views import ListingView
-from portal.api.volume.types.views import public
+from portal.api.volume.types.resource import public
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes.models import GroupType
 from provisioning.volumes.selectors.offers import group_type_for, group_types

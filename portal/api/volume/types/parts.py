@@ -6,18 +6,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
-from portal.api.frame.schemas import body, inner
-from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect.actions import Action, actions_schema
-from portal.api.volume.dialect.schemas import ID, SPECS, of_metadata
+from portal.api.frame.schemas import body
+from portal.api.volume.dialect.schemas import SPECS, of_metadata
+from portal.api.volume.dialect.specs import ITEM, SpecsView, SpecView
 from portal.api.volume.dialect.times import timestamp
-from portal.api.volume.dialect.views import ActionsView
-from portal.api.volume.types.views import visible_specs
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from portal.api.volume.dialect.views import ResourceView
+from portal.api.volume.types.resource import TYPE, visible_specs
+from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.volumes.models import VolumeType
 from provisioning.volumes.selectors.offers import projects_with_access
-from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services import types as services
 
 _SIZE: Schema = {"type": ["integer", "string", "null"], "pattern": r"^[0-9]{1,6}\Z", "minimum": 0, "maximum": 100_000}
@@ -30,112 +28,54 @@ _ENCRYPTION: dict[str, Schema] = {
 }
 
 
-class OfType(VolumeView):
-    """Base of the views of a type's parts."""
-
-    def found(self, volume_type_id: str) -> VolumeType:
-        return type_for(self.context, volume_type_id)
-
-
-class ExtraSpecsView(OfType):
+class ExtraSpecsView(SpecsView):
     """``GET`` and ``POST /types/{id}/extra_specs``."""
 
+    resource = TYPE
+    column, change = "extra_specs", services.set_extra_specs
     rules = {"GET": "volume_extension:types_extra_specs:index", "POST": "volume_extension:types_extra_specs:create"}
     schemas = {"POST": of_metadata("extra_specs", SPECS)}
+    sentences = {"GET": "List the extra specs that the caller may see.", "POST": "Add or update extra specs."}
+    http_method_names = ["get", "head", "post"]
 
-    def get(self, request: Request, volume_type_id: str) -> Response:
-        """List the extra specs that the caller may see."""
-        return Response({"extra_specs": visible_specs(self, self.found(volume_type_id).extra_specs)})
-
-    def post(self, request: Request, volume_type_id: str) -> Response:
-        """Add or update extra specs."""
-        specs = self.checked_body()["extra_specs"]
-        services.set_extra_specs(self.found(volume_type_id), specs)
-        return Response({"extra_specs": specs})
+    def specs(self, row: VolumeType) -> dict[str, str]:
+        return visible_specs(self, row.extra_specs)
 
 
-class ExtraSpecView(OfType):
+class ExtraSpecView(SpecView, ExtraSpecsView):
     """``GET``, ``PUT`` and ``DELETE /types/{id}/extra_specs/{key}``."""
 
+    remove = services.delete_extra_spec
+    missing = "Volume Type {id} has no extra specs with key {key}."
     rules = {
         "GET": "volume_extension:types_extra_specs:show",
         "PUT": "volume_extension:types_extra_specs:update",
         "DELETE": "volume_extension:types_extra_specs:delete",
     }
-    schemas = {"PUT": SPECS | {"minProperties": 1, "maxProperties": 1}}
-
-    def get(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Show an extra spec of a volume type."""
-        found = self.found(volume_type_id)
-        specs = visible_specs(self, found.extra_specs)
-        if key not in specs:
-            raise NotFoundError(f"Volume Type {found.id} has no extra specs with key {key[:64]}.")
-        return Response({key: specs[key]})
-
-    def put(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Set an extra spec of a volume type."""
-        asked = self.checked_body()
-        if key not in asked:
-            raise InvalidInputError("Request body and URI mismatch")
-        services.set_extra_specs(self.found(volume_type_id), asked)
-        return Response(asked)
-
-    def delete(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Delete an extra spec of a volume type."""
-        services.delete_extra_spec(self.found(volume_type_id), key)
-        return self.accepted()
+    schemas = {"PUT": ITEM}
+    sentences = {
+        "GET": "Show an extra spec of a volume type.",
+        "PUT": "Set an extra spec of a volume type.",
+        "DELETE": "Delete an extra spec of a volume type.",
+    }
+    http_method_names = ["get", "head", "put", "delete"]
 
 
-class AccessView(OfType):
+class AccessView(ResourceView):
     """``GET /types/{id}/os-volume-type-access``."""
+
+    resource = TYPE
 
     rules = {"GET": "volume_extension:volume_type_access:get_all_for_type"}
 
-    def get(self, request: Request, volume_type_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """List the projects that may use a private type."""
-        found = self.found(volume_type_id)
+        found = self.row(identity)
         if found.is_public:
             raise NotFoundError("Access list not available for public volume types.")
         projects = projects_with_access(found.id)
         access = [{"volume_type_id": str(found.id), "project_id": project.hex} for project in projects]
         return Response({"volume_type_access": access})
-
-
-def _change(view: ActionsView, volume_type_id: str, asked: Any, *, add: bool) -> Response:
-    project = read_id(asked["project"])
-    if project is None:
-        raise InvalidInputError(f"Invalid project id {asked['project'][:64]}.", field="project")
-    change = services.add_access if add else services.remove_access
-    change(type_for(view.context, volume_type_id), project)
-    return view.accepted()
-
-
-_PROJECT = inner({"project": ID}, ("project",))
-TYPE_ACTIONS = {
-    "addProjectAccess": Action(
-        rule="volume_extension:volume_type_access:addProjectAccess",
-        act=lambda view, identity, asked: _change(view, identity, asked, add=True),
-        schema=_PROJECT,
-    ),
-    "removeProjectAccess": Action(
-        rule="volume_extension:volume_type_access:removeProjectAccess",
-        act=lambda view, identity, asked: _change(view, identity, asked, add=False),
-        schema=_PROJECT,
-    ),
-}
-
-
-class TypeActionView(ActionsView):
-    """``POST /types/{id}/action``: grant or revoke a project's access to a type."""
-
-    rules = {"POST": "volume_extension:type_get"}
-    action_rules = {name: action.rule for name, action in TYPE_ACTIONS.items()}
-    actions = TYPE_ACTIONS
-    schemas = {"POST": actions_schema(TYPE_ACTIONS)}
-
-    def post(self, request: Request, volume_type_id: str) -> Response:
-        """Grant or revoke a project's access to a type."""
-        return self.act(request, volume_type_id)
 
 
 def _asked(body_: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +85,10 @@ def _asked(body_: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-class EncryptionView(OfType):
+class EncryptionView(ResourceView):
     """``GET`` and ``POST /types/{id}/encryption``."""
+
+    resource = TYPE
 
     rules = {
         "GET": "volume_extension:volume_type_encryption:get",
@@ -154,9 +96,9 @@ class EncryptionView(OfType):
     }
     schemas = {"POST": body("encryption", _ENCRYPTION, ("provider", "control_location"))}
 
-    def get(self, request: Request, volume_type_id: str) -> Response:
+    def get(self, request: Request, identity: str) -> Response:
         """Show the encryption settings; an empty object without encryption."""
-        return Response(self._shape(self.found(volume_type_id)))
+        return Response(self._shape(self.row(identity)))
 
     def _shape(self, found: VolumeType) -> dict[str, Any]:
         encryption = getattr(found, "encryption", None)
@@ -175,10 +117,10 @@ class EncryptionView(OfType):
             "deleted_at": None,
         }
 
-    def post(self, request: Request, volume_type_id: str) -> Response:
+    def post(self, request: Request, identity: str) -> Response:
         """Enable encryption for new volumes."""
         asked = _asked(self.checked_body())
-        made = services.create_encryption(self.found(volume_type_id), asked)
+        made = services.create_encryption(self.row(identity), asked)
         shown = {"volume_type_id": str(made.volume_type_id), "encryption_id": str(made.id)}
         return Response({"encryption": shown | asked})
 
@@ -194,26 +136,26 @@ class EncryptionItemView(EncryptionView):
     schemas = {"PUT": body("encryption", _ENCRYPTION)}
     http_method_names = ["get", "head", "put", "delete"]
 
-    def get(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:  # type: ignore[override]
+    def get(self, request: Request, identity: str, encryption_id: str) -> Response:  # type: ignore[override]
         """Show one value of the encryption."""
-        shape = self._shape(self.found(volume_type_id))
+        shape = self._shape(self.row(identity))
         if encryption_id not in shape:
-            raise NotFoundError(f"Volume type encryption for type {volume_type_id[:64]} does not exist.")
+            raise NotFoundError(f"Volume type encryption for type {identity[:64]} does not exist.")
         return Response({encryption_id: shape[encryption_id]})
 
-    def put(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:
+    def put(self, request: Request, identity: str, encryption_id: str) -> Response:
         """Update the encryption settings for new volumes."""
         asked = _asked(self.checked_body())
-        services.update_encryption(self._type(volume_type_id, encryption_id), asked)
+        services.update_encryption(self._type(identity, encryption_id), asked)
         return Response({"encryption": asked})
 
-    def delete(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:
+    def delete(self, request: Request, identity: str, encryption_id: str) -> Response:
         """Disable encryption for new volumes."""
-        services.delete_encryption(self._type(volume_type_id, encryption_id))
+        services.delete_encryption(self._type(identity, encryption_id))
         return self.accepted()
 
-    def _type(self, volume_type_id: str, encryption_id: str) -> VolumeType:
-        found = self.found(volume_type_id)
+    def _type(self, identity: str, encryption_id: str) -> VolumeType:
+        found: VolumeType = self.row(identity)
         if services.encryption_of(found).id != read_id(encryption_id):
             raise NotFoundError(f"Volume type encryption for type {found.id} does not exist.")
         return found
