@@ -23,7 +23,6 @@ from portal.api.volume.volumes import views as volumes
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 VOLUME, SNAPSHOT = "/v3/volumes/<str:volume_id>", "/v3/snapshots/<str:snapshot_id>"
-GROUP_TYPE = "/v3/group_types/<str:group_type_id>"
 
 BACKUP = "/v3/backups/<str:backup_id>"
 
@@ -55,10 +54,10 @@ ROUTES = [
             "disassociate_all": qos.DisassociateAllView,
         },
     ),
-    path("/v3/group_types", group_types.GroupTypesView.as_view()),
-    path(GROUP_TYPE, group_types.GroupTypeView.as_view()),
-    path(f"{GROUP_TYPE}/group_specs", group_types.GroupSpecsView.as_view()),
-    path(f"{GROUP_TYPE}/group_specs/<str:key>", group_types.GroupSpecView.as_view()),
+    *routes(
+        group_types.GROUP_TYPE,
+        {"group_specs": group_types.GroupSpecsView, "group_specs/<str:key>": group_types.GroupSpecView},
+    ),
     *routes(MESSAGE),
     path("/v3/limits", quotas.LimitsView.as_view()),
     path("/v3/os-quota-sets/<str:project_id>", quotas.QuotaSetView.as_view()),
