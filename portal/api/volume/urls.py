@@ -16,13 +16,14 @@ from portal.api.volume.quotas import views as quotas
 from portal.api.volume.services import views as services
 from portal.api.volume.services.would_fit import WouldFitView
 from portal.api.volume.snapshots import views as snapshots
+from portal.api.volume.snapshots.resource import SNAPSHOT
 from portal.api.volume.types import defaults, parts
 from portal.api.volume.types.resource import TYPE, TYPES
 from portal.api.volume.volumes import actions, manage
 from portal.api.volume.volumes import views as volumes
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
-VOLUME, SNAPSHOT = "/v3/volumes/<str:volume_id>", "/v3/snapshots/<str:snapshot_id>"
+VOLUME = "/v3/volumes/<str:volume_id>"
 
 BACKUP = "/v3/backups/<str:backup_id>"
 
@@ -94,12 +95,9 @@ ROUTES = [
     path("/v3/manageable_volumes/detail", manage.ManageableListView.as_view()),
     path("/v3/os-volume-manage", manage.ManageableView.as_view(versions={})),
     path("/v3/os-volume-manage/detail", manage.ManageableListView.as_view(versions={})),
-    path("/v3/snapshots", snapshots.SnapshotsView.as_view()),
-    path("/v3/snapshots/detail", snapshots.SnapshotsDetailView.as_view()),
-    path(SNAPSHOT, snapshots.SnapshotView.as_view()),
-    path(f"{SNAPSHOT}/action", snapshots.SnapshotActionView.as_view()),
-    path(f"{SNAPSHOT}/metadata", snapshots.SnapshotMetadataView.as_view()),
-    path(f"{SNAPSHOT}/metadata/<str:key>", snapshots.SnapshotMetadataItemView.as_view()),
+    *routes(
+        SNAPSHOT, {"metadata": snapshots.SnapshotMetadataView, "metadata/<str:key>": snapshots.SnapshotMetadataItemView}
+    ),
     path("/v3/manageable_snapshots", snapshots.ManageableSnapshotsView.as_view()),
     path("/v3/manageable_snapshots/detail", snapshots.ManageableSnapshotsListView.as_view()),
     path("/v3/os-snapshot-manage", snapshots.ManageableSnapshotsView.as_view(versions={})),

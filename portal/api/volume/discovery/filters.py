@@ -13,14 +13,14 @@ from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.discovery.views import OPEN
 from portal.api.volume.groups.views import GroupSnapshotsView, GroupsView
 from portal.api.volume.messages import MESSAGE
-from portal.api.volume.snapshots.views import SNAPSHOTS
+from portal.api.volume.snapshots.resource import SNAPSHOT
 from portal.api.volume.types.resource import TYPE
 from portal.api.volume.volumes.lists import VOLUMES
 
 LISTS: dict[str, Lists] = {
     "volume": VOLUMES,
     "backup": BackupsView.lists,
-    "snapshot": SNAPSHOTS,
+    "snapshot": SNAPSHOT.lists,
     "group": GroupsView.lists,
     "group_snapshot": GroupSnapshotsView.lists,
     "attachment": AttachmentsView.lists,

@@ -1,0 +1,177 @@
+"""Snapshots (Block Storage API v3 reference, "Volume snapshots (snapshots)")."""
+
+from typing import Any
+
+from rest_framework.response import Response
+
+from portal.api.common.validation import Schema
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body, inner
+from portal.api.volume.dialect import listing, schemas
+from portal.api.volume.dialect.actions import Action, Actions
+from portal.api.volume.dialect.kinds import (
+    BOOLEAN,
+    ID,
+    ID_OR_NULL,
+    METADATA,
+    NAME,
+    NUMBER,
+    OPTIONAL,
+    PROJECT,
+    TEXT,
+    TIME,
+)
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.schemas import boolean, texts_of
+from portal.api.volume.dialect.views import ActionsView, ResourceView
+from provisioning.common.errors import InvalidInputError
+from provisioning.volumes import services
+from provisioning.volumes.models import Snapshot
+from provisioning.volumes.selectors.access import snapshot_for, visible_snapshots
+
+NEWEST_OF_THE_SDK = (3, 65)
+"""The newest version with which openstacksdk creates snapshots; ``openstack`` omits its ``--force`` there."""
+FORCE_IS_USUAL = (3, 66)
+"""From this version on volumes in use can be snapshotted without ``force``."""
+EXTENDED = "volume_extension:extended_snapshot_attributes"
+
+
+def _create(view: ResourceView, values: Values) -> Snapshot:
+    name, force = values.pop("display_name"), values.pop("force")
+    if view.microversion >= FORCE_IS_USUAL:
+        if force is not None and not boolean(force):
+            msg = f"Since microversion 3.66 the 'force' option is invalid, and must not be {force!r}."
+            raise InvalidInputError(msg, field="force")
+        force = True
+    elif view.microversion >= NEWEST_OF_THE_SDK and force is None:
+        force = True
+    values["name"] = values["name"] or name
+    made = services.create_snapshot(view.context, **values, force=boolean(force or False))
+    return snapshot_for(view.context, made.id)
+
+
+def _update(view: ResourceView, identity: str, values: Values) -> Snapshot:
+    changes = texts_of(values)
+    if set(changes.values()) == {None}:
+        raise InvalidInputError("Specify the name or the description of the snapshot.")
+    services.update_snapshot(view.context, identity, **changes)
+    return snapshot_for(view.context, identity)
+
+
+def _delete(view: ResourceView, identity: str) -> None:
+    services.delete_snapshot(view.context, identity)
+
+
+def _reset_status(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+    services.reset_snapshot_status(view.context, snapshot_id, asked["status"])
+    return view.accepted()
+
+
+def _update_status(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+    services.update_snapshot_status(view.context, snapshot_id, asked["status"], asked.get("progress"))
+    return view.accepted()
+
+
+def _force_delete(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+    services.delete_snapshot(view.context, snapshot_id, force=True)
+    return view.accepted()
+
+
+def _unmanage(view: ActionsView, snapshot_id: str, asked: Any) -> Response:
+    snapshot_for(view.context, snapshot_id)
+    raise InvalidInputError("Unmanage snapshot not implemented.")
+
+
+_STATUS: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+_ACTIONS = {
+    "os-reset_status": Action(
+        rule="volume_extension:snapshot_admin_actions:reset_status",
+        act=_reset_status,
+        schema=inner({"status": _STATUS}, ("status",)),
+    ),
+    "os-update_snapshot_status": Action(
+        rule="snapshot_extension:snapshot_actions:update_snapshot_status",
+        act=_update_status,
+        schema=inner({"status": _STATUS, "progress": {"type": "string", "pattern": r"^[0-9]{1,3}%?\Z"}}, ("status",)),
+    ),
+    "os-force_delete": Action(rule="volume_extension:snapshot_admin_actions:force_delete", act=_force_delete),
+    "os-unmanage": Action(rule="snapshot_extension:snapshot_unmanage", act=_unmanage),
+}
+_CHANGES = body("snapshot", dict.fromkeys(("name", "display_name", "description", "display_description"), schemas.NAME))
+
+
+def _progress(row: Snapshot) -> str:
+    return f"{100 if row.status == 'available' else row.progress}%"
+
+
+_SUMMARY = (
+    Attribute("id", ID),
+    Attribute("created_at", TIME),
+    Attribute("updated_at", TIME),
+    Attribute("name", NAME, post=True, default=""),
+    Attribute("description", OPTIONAL, post=True, default=""),
+    Attribute("volume_id", ID_OR_NULL, post=True, required=True),
+    Attribute("status", TEXT),
+    Attribute("size", NUMBER, column="size_gb"),
+    Attribute("metadata", METADATA, post=True),
+)
+_PLAIN = (
+    *_SUMMARY,
+    Attribute("group_snapshot_id", ID, since=(3, 14)),
+    Attribute("user_id", PROJECT, since=(3, 41)),
+    Attribute("consumes_quota", BOOLEAN, since=(3, 65)),
+)
+SNAPSHOT = Resource(
+    name="snapshot",
+    list=Operation(visible_snapshots, "volume:get_all_snapshots", "List snapshots of the project."),
+    show=Operation(snapshot_for, "volume:get_snapshot", "Show a snapshot of a volume."),
+    create=Operation(
+        _create,
+        "volume:create_snapshot",
+        "Create a snapshot of a volume. For a volume in use, ``force`` must be true before 3.65, and must not be false"
+        " in 3.65.",
+        shows=_PLAIN,
+    ),
+    update=Operation(_update, "volume:update_snapshot", "Update name and description.", shows=_PLAIN, body=_CHANGES),
+    delete=Operation(_delete, "volume:delete_snapshot", "Delete a snapshot of a volume."),
+    short=_SUMMARY,
+    attributes=(
+        *_PLAIN,
+        Attribute("display_name", NAME, post=True, default="", shown=False),
+        Attribute("force", Checked(schemas.BOOLEAN), post=True, default=None, shown=False),
+        Attribute("os-extended-snapshot-attributes:project_id", PROJECT, column="project_id", rule=EXTENDED),
+        Attribute("os-extended-snapshot-attributes:progress", TEXT, show=_progress, rule=EXTENDED),
+    ),
+    lists=Lists(
+        filters={
+            "id": listing.identity("id"),
+            "name": listing.text("name"),
+            "display_name": listing.text("name"),
+            "status": listing.text("status"),
+            "volume_id": listing.identity("volume_id"),
+            "metadata": listing.pairs("metadata"),
+            "availability_zone": listing.text("volume__availability_zone"),
+            "project_id": listing.identity("project_id"),
+            "user_id": listing.identity("user_id"),
+            "consumes_quota": listing.boolean("consumes_quota"),
+        },
+        since={"metadata": (3, 22), "consumes_quota": (3, 65)},
+        like={"name": "name", "status": "status", "availability_zone": "volume__availability_zone"},
+        sort={
+            "id": "id",
+            "name": "name",
+            "display_name": "name",
+            "status": "status",
+            "volume_size": "size_gb",
+            "size": "size_gb",
+            "volume_id": "volume_id",
+            "created_at": "created_at",
+            "updated_at": "updated_at",
+        },
+        sort_since={"name": (3, 30)},
+    ),
+    actions=Actions("volume:get_snapshot", "Run the action in the body.", _ACTIONS),
+)
