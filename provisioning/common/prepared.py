@@ -7,11 +7,11 @@ PostgreSQL plans it once for each connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import AutoField, Field, Model, QuerySet, Value
 from django.db.models.sql import DeleteQuery, UpdateQuery
 
@@ -139,6 +139,19 @@ class PreparedDelete(PreparedUpdate):
         return rows.query.chain(DeleteQuery)
 
 
+class PreparedDeleteReturning(Prepared[Row]):
+    """A DELETE that returns the columns of the ``values_list`` of ``make``; else as ``PreparedDelete``::
+
+    FORGET = PreparedDeleteReturning(lambda id: User.objects.filter(id=id).values_list("name"), id=…)
+    """
+
+    def _statement(self, connection: Any) -> _Statement:
+        queryset = self._make(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
+        sql, parameters = queryset.query.chain(DeleteQuery).get_compiler(DEFAULT_DB_ALIAS).as_sql()
+        returning, shape = _returning(queryset, connection)
+        return _Statement(Repeated(sql + returning), tuple(parameters), shape)
+
+
 class PreparedInsert:
     """An INSERT of rows of a model::
 
@@ -146,43 +159,79 @@ class PreparedInsert:
         ADD([Event(topic=…), Event(topic=…)])
 
     Like ``bulk_create``, but the instances do not get their generated keys, and values cannot be expressions.
+
+    ``unique``: the columns of a unique constraint. A row that conflicts with an existing one updates the columns
+    ``update`` of that one, or is ignored without such columns. ``returning``: the columns to return.
     """
 
     MOST = 20
-    """Maximum number of rows in a statement; ``bulk_create`` is used for more."""
+    """Maximum number of rows in a statement; more rows are inserted with several statements."""
 
-    def __init__(self, model: type[Model]) -> None:
-        self._model = model
-        self._statements: dict[tuple[str, int], Repeated] = {}
+    def __init__(
+        self,
+        model: type[Model],
+        *,
+        unique: Sequence[str] = (),
+        update: Sequence[str] = (),
+        returning: Sequence[str] = (),
+    ) -> None:
+        self._model, self._unique, self._update, self._returning = model, unique, update, returning
+        self._statements: dict[tuple[str, int], _Statement] = {}
 
-    def __call__(self, rows: Iterable[Model]) -> None:
-        """Insert the rows with one statement."""
+    def __call__(self, rows: Iterable[Model]) -> list[tuple[Any, ...]]:
+        """Insert the rows; return the columns ``returning`` of those that were inserted or updated."""
         fresh = list(rows)
-        if not 0 < len(fresh) <= self.MOST:
-            self._model._default_manager.bulk_create(fresh)
-            return
+        if len(fresh) <= self.MOST:
+            return self._insert(fresh) if fresh else []
+        with transaction.atomic(savepoint=False):
+            parts = [fresh[first : first + self.MOST] for first in range(0, len(fresh), self.MOST)]
+            return [row for part in parts for row in self._insert(part)]
+
+    def _insert(self, fresh: list[Model]) -> list[tuple[Any, ...]]:
         connection = connections[DEFAULT_DB_ALIAS]
-        sql = self._statements.get((connection.vendor, len(fresh)))
-        if sql is None:
-            sql = self._statements[connection.vendor, len(fresh)] = self._statement(connection, len(fresh))
+        statement = self._statements.get((connection.vendor, len(fresh)))
+        if statement is None:
+            statement = self._statements[connection.vendor, len(fresh)] = self._statement(connection, len(fresh))
         values = [
             field.get_db_prep_save(field.pre_save(row, add=True), connection)
             for row in fresh
             for field in self._columns()
         ]
         with connection.cursor() as cursor:
-            cursor.execute(sql, values)
+            cursor.execute(statement.sql, values)
+            found = cursor.fetchall() if self._returning else []
+        for row in fresh:
+            row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+        rows: list[tuple[Any, ...]] = statement.shape.rows(found, connection) if found else []
+        return rows
 
     def _columns(self) -> list[Field[Any, Any]]:
         return [each for each in self._model._meta.local_concrete_fields if not isinstance(each, AutoField)]
 
-    def _statement(self, connection: Any, rows: int) -> Repeated:
+    def _statement(self, connection: Any, rows: int) -> _Statement:
         quote, columns = connection.ops.quote_name, self._columns()
         names = ", ".join(quote(each.column) for each in columns)
         row = f"({', '.join(['%s'] * len(columns))})"
-        return Repeated(
-            f"INSERT INTO {quote(self._model._meta.db_table)} ({names}) VALUES {', '.join([row] * rows)}"  # noqa: S608 - names of columns
-        )
+        insert = f"INSERT INTO {quote(self._model._meta.db_table)} ({names}) VALUES {', '.join([row] * rows)}"  # noqa: S608 - names of columns
+        returned = self._model._base_manager.values_list(*self._returning)
+        returning, shape = _returning(returned, connection) if self._returning else ("", None)
+        return _Statement(Repeated(insert + self._on_conflict(quote) + returning), (), shape)
+
+    def _on_conflict(self, quote: Callable[[str], str]) -> str:
+        if not self._unique:
+            return ""
+        columns = {each.name: quote(str(each.column)) for each in self._model._meta.local_concrete_fields}
+        unique, update = ([columns[name] for name in names] for names in (self._unique, self._update))
+        change = ", ".join(f"{name} = EXCLUDED.{name}" for name in update)
+        return f" ON CONFLICT ({', '.join(unique)}) DO {f'UPDATE SET {change}' if change else 'NOTHING'}"
+
+
+def _returning(queryset: QuerySet[Any, Any], connection: Any) -> tuple[str, row_shapes.Shape]:
+    """Return the clause that returns the columns of a ``values_list``, and the shape of its rows."""
+    compiler: Any = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+    compiler.as_sql()
+    names = [connection.ops.quote_name(each[0].target.column) for each in compiler.select]
+    return f" RETURNING {', '.join(names)}", row_shapes.of(queryset, compiler)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
 from provisioning.common.row_shapes import listed
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.events.models import Event
@@ -157,6 +157,40 @@ def test_rows_are_written_as_by_bulk_create() -> None:
             (f"topic {number}", "%s", {"a": [number, None]}) for number in range(many)
         ]
         assert all(timezone.now() - each.created_at < timedelta(minutes=5) for each in made)
+
+
+def test_rows_that_conflict_are_ignored_or_update_others(cloud: Cloud, alice: RequestContext) -> None:
+    instance, now = cloud.launch(alice), timezone.now()
+    ignore = PreparedInsert(InstanceAction, unique=KEY, returning=("id", "action"))
+    change = PreparedInsert(InstanceAction, unique=KEY, update=("message", "user_id"), returning=("user_id", "action"))
+
+    def rows(*actions: str, **values: Any) -> Iterator[InstanceAction]:
+        for action in actions:
+            yield InstanceAction(instance=instance, request_id="req-1", action=action, started_at=now, **values)
+
+    ((first, name),) = ignore(rows("one", message="first"))
+    assert (InstanceAction.objects.get(id=first).message, name) == ("first", "one")
+    more = [f"more {number}" for number in range(PreparedInsert.MOST)]
+    assert {name for _, name in ignore(rows("one", "two", *more))} == {"two", *more}
+    assert InstanceAction.objects.get(id=first).message == "first"
+    assert ignore(rows("one")) == []
+    user = uuid.uuid4()
+    assert sorted(change(rows("one", "three", message="last", user_id=user))) == [(user, "one"), (user, "three")]
+    assert InstanceAction.objects.get(id=first).message == "last"
+
+
+KEY = ("instance", "request_id", "action")
+
+
+def test_a_deletion_returns_what_it_deleted() -> None:
+    ADD(Event(topic=f"topic {number}", kind="kind", payload={"number": number}) for number in range(3))
+    forget = PreparedDeleteReturning(
+        lambda topic: Event.objects.filter(topic=topic).values_list("created_at", "payload"), topic=CharField()
+    )
+    wanted = [*Event.objects.filter(topic="topic 1").values_list("created_at", "payload")]
+    assert forget(topic="topic 1") == wanted != []
+    assert forget(topic="topic 1") == []
+    assert set(Event.objects.values_list("topic", flat=True)) >= {"topic 0", "topic 2"}
 
 
 def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice: RequestContext) -> None:
