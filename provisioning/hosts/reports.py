@@ -3,7 +3,7 @@
 import itertools
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +51,41 @@ def receive(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
     """
     if not events:
         return
+    try:
+        with transaction.atomic():
+            records = _lock(host_id, events)
+            for batch in _batches(events):
+                _take(host_id, batch, records)
+    except OperationalError:
+        raise
+    except Exception:  # noqa: BLE001 - nothing was written; the second attempt finds the report that fails
+        _receive_apart(host_id, events)
+
+
+def _receive_apart(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
+    """Record reports of which some cannot be processed; the others are not affected."""
     with transaction.atomic():
         records = _lock(host_id, events)
-        for (key, steps), group in itertools.groupby(events, key=lambda event: (_subject(event), event.kind in _STEPS)):
-            together = list(group)
-            for batch in [together] if steps else [[event] for event in together]:
-                try:
-                    with transaction.atomic():
-                        _take(host_id, batch, records)
-                except OperationalError:
-                    raise
-                except Exception as error:
-                    log.exception("A report of host %s about %s %s could not be processed.", host_id, *key)
-                    rejected.keep(host_id, batch, error)
-                    records.subjects.update(_load(key[0], [key[1]]))
+        for batch in _batches(events):
+            try:
+                with transaction.atomic():
+                    _take(host_id, batch, records)
+            except OperationalError:
+                raise
+            except Exception as error:
+                key = _subject(batch[0])
+                log.exception("A report of host %s about %s %s could not be processed.", host_id, *key)
+                rejected.keep(host_id, batch, error)
+                records.subjects.update(_load(key[0], [key[1]]))
+
+
+def _batches(events: Sequence[AgentEvent]) -> Iterator[list[AgentEvent]]:
+    """Return consecutive steps about one subject together, and each other event alone."""
+    for (_, steps), group in itertools.groupby(events, key=lambda event: (_subject(event), event.kind in _STEPS)):
+        if steps:
+            yield list(group)
+        else:
+            yield from ([event] for event in group)
 
 
 def try_again() -> None:

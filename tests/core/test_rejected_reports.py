@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import server_subjects
 from provisioning.compute.actions.power import Stop
@@ -85,6 +87,30 @@ def test_the_others_of_a_frame_are_not_held_up(
     assert cloud.fresh(row).vm_state == "stopped"
 
 
+@pytest.mark.doctor_finds("rejected_reports")
+def test_one_that_fails_does_not_undo_another_of_its_frame(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = cloud.add_host("kelvin")
+    row, other = cloud.launch(alice), cloud.launch(alice)
+    cloud.run()
+    for each in (row, other):
+        Stop.begin(alice, each.id)
+    take_end = server_subjects.reports.take_end
+
+    def fail_for_one(subject: Instance, *told: Any) -> None:
+        take_end(subject, *told)
+        if subject.id == row.id:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(server_subjects.reports, "take_end", fail_for_one)
+    ended = sorted(agent.take(), key=lambda command: command.subject_id != str(row.id))
+    agent.report_together(ended, "finished", power_state=PowerState.SHUTDOWN)
+    assert cloud.fresh(other).vm_state == "stopped"
+    assert (cloud.fresh(row).vm_state, cloud.fresh(row).task_state) == ("active", "powering-off")
+    assert RejectedReport.objects.get().subject_id == row.id
+
+
 def test_the_reaper_waits_while_it_is_tried_again(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +152,7 @@ def test_it_is_given_up_in_the_end_and_the_task_with_it(
     row, agent = stopping(cloud, alice)
     broken = Broken(monkeypatch)
     agent.work()
+    broken.calls = RejectedReport.objects.get().tries
     for _ in range(rejected.MOST_TRIES + 3):
         due()
         reports.try_again()

@@ -6,7 +6,7 @@ import itertools
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -377,6 +377,10 @@ class ScriptedAgent:
 
     def report(self, command: Command, kind: str, **values: object) -> None:
         self._send(self._event(command, kind, **values))
+
+    def report_together(self, commands: Iterable[Command], kind: str, **values: object) -> None:
+        """Report the same on several commands in one frame."""
+        self._send(*(self._event(command, kind, **values) for command in commands))
 
     def _event(self, command: Command, kind: str, **values: object) -> AgentEvent:
         return AgentEvent(
