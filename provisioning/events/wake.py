@@ -13,15 +13,19 @@ import secrets
 import select
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from provisioning.common.repeated import Repeated
+
 EVENTS = "events"
 QUEUE = "queue"
+_NOTIFY = Repeated("SELECT pg_notify(%s, '')")
 _GONE = {errno.ECONNREFUSED, errno.ENOENT}
 
 
@@ -40,13 +44,22 @@ class Listener(Protocol):
 def announce(channel: str) -> None:
     """Wake the listeners of the channel when the current transaction commits; a rollback wakes none."""
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_notify(%s, '')", [_pg_channel(channel)]
-            )  # the server merges duplicates in a transaction
+        sent = _sent(channel)
+        if all(each[1] is not sent for each in connection.run_on_commit):
+            with connection.cursor() as cursor:
+                cursor.execute(_NOTIFY, [_pg_channel(channel)])
+            transaction.on_commit(sent)
         return
     announced = next(_numbers)
     transaction.on_commit(lambda: _poke_once(channel, announced))
+
+
+@cache
+def _sent(channel: str) -> Callable[[], None]:
+    """Return a function that marks the transactions which have notified the channel: it waits for their commit, and
+    Django removes it when the savepoint with the notification is rolled back.
+    """
+    return lambda: None
 
 
 def listener(channel: str) -> Listener:

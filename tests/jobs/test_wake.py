@@ -1,11 +1,12 @@
-"""Wake-ups on one machine, by datagrams: each channel once for each transaction (PostgreSQL folds its own)."""
+"""Wake-ups: each channel once for each transaction."""
 
 from __future__ import annotations
 
 import contextlib
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from provisioning.events import wake
 from provisioning.events.services import record
@@ -39,3 +40,18 @@ def test_what_only_an_undone_part_announced_wakes_nobody(monkeypatch: pytest.Mon
             raise ZeroDivisionError
         wake.announce(wake.QUEUE)
     assert sent == [wake.QUEUE]
+
+
+@pytest.mark.both_databases("sql")
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_sends_one_notification_and_another_after_an_undone_part() -> None:
+    with contextlib.closing(wake.listener(wake.EVENTS)) as listener, CaptureQueriesContext(connection) as queries:
+        with transaction.atomic():
+            with contextlib.suppress(ZeroDivisionError), transaction.atomic():
+                record("t", "k", {})
+                raise ZeroDivisionError
+            for _ in range(3):
+                record("t", "k", {})
+        assert listener.wait(30)
+    sent = sum("pg_notify" in query["sql"] for query in queries)
+    assert sent == (2 if connection.vendor == "postgresql" else 0)
