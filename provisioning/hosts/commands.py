@@ -1,12 +1,13 @@
 """Commands to hosts: rows that are sent until the host acknowledges them, and kept until it reports their result."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, QuerySet, UUIDField
+from django.db.models import DateTimeField, F, QuerySet, UUIDField, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -44,9 +45,18 @@ def send(
     ``deadline``: the time by which the host must have reported the command's end; each sign of life extends it by the
     same duration. ``beside``: no task of the subject waits for the command.
     """
+    command = new(host_id, subject, body, deadline, beside=beside)
+    send_all([command])
+    return command
+
+
+def new(
+    host_id: uuid.UUID, subject: Subject, body: CommandBody, deadline: datetime | None, *, beside: bool = False
+) -> HostCommand:
+    """Return a command for ``send_all``; the parameters are those of ``send``."""
     now = timezone.now()
     timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
-    command = HostCommand(
+    return HostCommand(
         host_id=host_id,
         subject_kind=subject.kind,
         subject_id=subject.id,
@@ -58,9 +68,12 @@ def send(
         ends_at=now + timedelta(seconds=settings.HOST_QUEUE_TIMEOUT) if timeout is not None else None,
         beside=beside,
     )
-    _SEND([command])
-    events.record(topic(host_id), "command", {"id": str(command.id)})
-    return command
+
+
+def send_all(commands: Sequence[HostCommand]) -> None:
+    """Queue new commands, as ``send``."""
+    _SEND(commands)
+    events.record_all([(topic(command.host_id), "command", {"id": str(command.id)}) for command in commands])
 
 
 _SEND = PreparedInsert(HostCommand)
@@ -191,14 +204,24 @@ def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
     new = _UNACKNOWLEDGED(host_id=host_id, ids=_read_ids(ids))
     if not new:  # usual: their ends arrived first
         return 0
-    known = HostCommand.objects.filter(id__in=new, acknowledged_at=None)
     if not connection.features.has_select_for_update_skip_locked:
-        return known.update(acknowledged_at=timezone.now())
+        return _ACKNOWLEDGE(ids=new, now=timezone.now())
     with transaction.atomic():
-        free = list(known.select_for_update(skip_locked=True).values_list("id", flat=True))
-        return known.filter(id__in=free).update(acknowledged_at=timezone.now()) if free else 0
+        free = _FREE(ids=new)
+        return _ACKNOWLEDGE(ids=free, now=timezone.now()) if free else 0
 
 
+def _free(ids: Value) -> QuerySet[HostCommand, uuid.UUID]:
+    rows = HostCommand.objects.select_for_update(skip_locked=True).filter(Among("id", ids), acknowledged_at=None)
+    return rows.values_list("id", flat=True)
+
+
+_FREE = Prepared(_free, ids=Ids())
+_ACKNOWLEDGE = PreparedUpdate(
+    lambda ids, now: (HostCommand.objects.filter(Among("id", ids), acknowledged_at=None), {"acknowledged_at": now}),
+    ids=Ids(),
+    now=DateTimeField(),
+)
 _UNACKNOWLEDGED = Prepared(
     lambda host_id, ids: HostCommand.objects.filter(
         Among("id", ids), host_id=host_id, acknowledged_at=None
@@ -230,7 +253,12 @@ _FINISH = PreparedUpdate(
 
 def withdraw(commands: QuerySet[HostCommand]) -> int:
     """Stop sending unfinished commands, and ignore later reports about them; returns their number."""
-    return commands.filter(finished_at=None).update(finished_at=timezone.now(), body="")
+    return commands.filter(finished_at=None).update(**withdrawn(timezone.now()))
+
+
+def withdrawn(now: Any) -> dict[str, Any]:
+    """Return the values of the columns of a command that is withdrawn."""
+    return {"finished_at": now, "body": ""}
 
 
 def send_again(host_id: uuid.UUID) -> int:

@@ -30,15 +30,22 @@ class Taken(NamedTuple):
 
 def put(topic: str, text: str) -> int:
     """Add a signed message in the caller's transaction; the topic's workers are woken when it commits."""
-    message = OrmQ.objects.create(key=topic, payload=text, lock=FREE)
+    number = _put(topic, text, FREE)
     wake.announce(wake.QUEUE)
-    return int(message.pk)
+    return number
 
 
 def put_aside(topic: str, text: str) -> int:
     """Add a message that workers take only after ``free``, or after ``ASIDE`` seconds."""
-    lock = timezone.now() + timedelta(seconds=ASIDE)
-    return int(OrmQ.objects.create(key=topic, payload=text, lock=lock).pk)
+    return _put(topic, text, timezone.now() + timedelta(seconds=ASIDE))
+
+
+def _put(topic: str, text: str, lock: datetime) -> int:
+    ((number,),) = _PUT([OrmQ(key=topic, payload=text, lock=lock)])
+    return int(number)
+
+
+_PUT = PreparedInsert(OrmQ, returning=("id",))
 
 
 def free(message_id: int) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db import connection
 from django.db.models import Q, UUIDField
-from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedInsert
+from provisioning.common.repeated import Repeated
 from provisioning.hosts.models import Host
 from provisioning.jobs.cast import cast
 from provisioning.network.models import Delivery, DeliveryMark, Port
@@ -43,7 +43,7 @@ def mark_all(subjects: Iterable[Marked]) -> None:
     """As ``mark``; subjects of several kinds share a job, which visits each host once."""
     wanted = sorted(set(subjects))
     if wanted and _HOSTS():
-        deliver([subject for subject in wanted if _insert(*subject)])
+        deliver(_insert(wanted))
 
 
 def deliver(marked: Sequence[Marked]) -> None:
@@ -67,9 +67,9 @@ def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
     here = [key for key, name in hosts if name in names]
     if len(hosts) > 1:
         others = [*((PORTS, key) for key in networks), *((SECURITY_GROUP, key) for key in groups)]
-        mark_all([*((HOST, key) for key in here), *others])
+        deliver(_insert(sorted([*((HOST, key) for key in here), *others])))
     else:
-        mark(HOST, [key for key in here if left or not _told(key, networks, groups)])
+        deliver(_insert([(HOST, key) for key in here if left or not _told(key, networks, groups)]))
 
 
 _GROUPS_OF = Prepared(
@@ -101,27 +101,35 @@ _TOLD = Prepared(
 )
 
 
-def _insert(kind: str, key: uuid.UUID) -> bool:
-    """Insert the mark; return whether it is new.
+def _insert(subjects: Sequence[Marked]) -> list[Marked]:
+    """Insert the marks, given in their order; return the new ones.
 
-    No job may delete the mark before the caller's transaction ends, because the job might not see the caller's change.
+    No job may delete a mark before the caller's transaction ends, because the job might not see the caller's change.
     Therefore the insert waits for a running deletion, and an existing mark is locked with a shared lock.
     """
-    meta = DeliveryMark._meta
-    table = connection.ops.quote_name(meta.db_table)
-    said: dict[str, object] = {"kind": kind, "subject_id": key, "marked_at": timezone.now()}
-    fields = [column for column in meta.concrete_fields if column.name in said]
-    named = [connection.ops.quote_name(column.name) for column in fields]
-    values = [column.get_db_prep_save(said[column.name], connection) for column in fields]
-    insert = f"INSERT INTO {table} ({', '.join(named)}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608 - own names
-    hold = f"SELECT 1 FROM {table} WHERE kind = %s AND subject_id = %s FOR KEY SHARE"  # noqa: S608 - the same
+    new = _insert_missing(subjects)
+    if connection.features.has_select_for_update:
+        for subject in subjects:
+            while subject not in new and not _hold(*subject):
+                new |= _insert_missing([subject])
+    return [subject for subject in subjects if subject in new]
+
+
+def _insert_missing(subjects: Sequence[Marked]) -> set[Marked]:
+    inserted = _INSERT(DeliveryMark(kind=kind, subject_id=key) for kind, key in subjects)
+    return {(kind, key) for kind, key in inserted}
+
+
+_INSERT = PreparedInsert(DeliveryMark, unique=("kind", "subject_id"), returning=("kind", "subject_id"))
+
+
+def _hold(kind: str, key: uuid.UUID) -> bool:
+    """Lock a mark against its deletion; return whether it exists."""
     with connection.cursor() as cursor:
-        while True:
-            cursor.execute(insert, values)
-            if cursor.rowcount:
-                return True
-            if not connection.features.has_select_for_update:
-                return False
-            cursor.execute(hold, [kind, key])
-            if cursor.fetchone():
-                return False
+        cursor.execute(_HOLD, [kind, key])
+        return cursor.fetchone() is not None
+
+
+_HOLD = Repeated(
+    f"SELECT 1 FROM {DeliveryMark._meta.db_table} WHERE kind = %s AND subject_id = %s FOR KEY SHARE"  # noqa: S608 - own name
+)

@@ -4,7 +4,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import CharField, UUIDField
+
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER
+from provisioning.common.prepared import Prepared
 from provisioning.network.announcements import announce
 from provisioning.network.models import Delivery, FloatingIP, Network, Router
 
@@ -20,7 +23,19 @@ def note(kind: str, subject_id: uuid.UUID, rows: Sequence[Delivery]) -> None:
     error = next((row.error for row in told if row.error), "")
     borne = kind != FLOATING_IP or any(row.command_id is None for row in told)
     status = "ERROR" if error else "ACTIVE" if borne else "DOWN"
-    records: Any = MODELS[kind]._base_manager.filter(pk=subject_id)
-    for record in records.exclude(status=status, error=error):
-        records.update(status=status, error=error)
+    for record in _DIFFERENT[kind](key=subject_id, status=status, error=error):
+        MODELS[kind]._base_manager.filter(pk=subject_id).update(status=status, error=error)
         announce(record)
+
+
+def _different(model: type[Any]) -> Prepared[Any]:
+    """Return the query for a record unless it has this status and error."""
+    return Prepared(
+        lambda key, status, error: model._base_manager.filter(pk=key).exclude(status=status, error=error),
+        key=UUIDField(),
+        status=CharField(),
+        error=CharField(),
+    )
+
+
+_DIFFERENT = {kind: _different(model) for kind, model in MODELS.items()}

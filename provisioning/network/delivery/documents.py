@@ -38,7 +38,16 @@ from provisioning.network import addressing
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.places import agent_gateways
-from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, SecurityGroup, SecurityGroupRule
+from provisioning.network.models import (
+    FixedIP,
+    FloatingIP,
+    Network,
+    Port,
+    Router,
+    SecurityGroup,
+    SecurityGroupRule,
+    Subnet,
+)
 from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 from provisioning.network.selectors.visibility import saying, shared_with_others
@@ -59,6 +68,7 @@ def of(kind: str, subject_id: uuid.UUID) -> Documents:
 _NETWORK = Prepared(
     lambda key: saying(Network.objects.filter(id=key), shared_with_others=shared_with_others()), key=UUIDField()
 )
+_SUBNETS = Prepared(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField())
 _PORTS = Prepared(lambda network: Port.objects.filter(network_id=network).order_by("id"), network=UUIDField())
 _ADDRESSES = Prepared(
     lambda network: FixedIP.objects.filter(port__network_id=network).order_by("id"), network=UUIDField()
@@ -83,7 +93,7 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
     ]
     service = next((_service(port, addresses[port.id]) for port in ports if port.device_owner == DHCP), None)
     shared = sorted(port.mac_address for port in ports if port.device_owner == ROUTER_INTERFACE)
-    subnets = subnet_refs(network.subnets.all(), _routed(ports, addresses))
+    subnets = subnet_refs(_SUBNETS(network=network.id), _routed(ports, addresses))
     return {
         host.id: ApplyNetworkRequest(
             network=NetworkDocument(

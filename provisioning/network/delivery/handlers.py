@@ -6,8 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+from django.db.models import BigIntegerField, UUIDField
+
 from compute_agent.contract.messages import AgentEvent, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from provisioning.common.prepared import Prepared, PreparedDelete
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of
 from provisioning.network.delivery import comparing, conditions, sending
@@ -50,8 +53,8 @@ class DocumentHandler(SubjectHandler[Told]):
         if again:
             mark(self.kind, [row.subject_id])
         conditions.note(self.kind, row.subject_id, subject)
-        if not row.digest and not self.model._base_manager.filter(pk=row.subject_id).exists():
-            row.delete()
+        if not row.digest and not _THERE[self.kind](key=row.subject_id):
+            _FORGET(id=row.id)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         rows = Delivery.objects.filter(host_id=host_id, kind=self.kind).exclude(digest="")
@@ -99,3 +102,12 @@ class SecurityGroupHandler(DocumentHandler):
 
     kind = SECURITY_GROUP
     model = SecurityGroup
+
+
+_THERE = {
+    each.kind: Prepared(
+        lambda key, model=each.model: model._base_manager.filter(pk=key).values_list("pk"), key=UUIDField()
+    )
+    for each in (NetworkHandler, RouterHandler, FloatingIpHandler, SecurityGroupHandler)
+}
+_FORGET = PreparedDelete(lambda id: Delivery.objects.filter(id=id), id=BigIntegerField())  # noqa: A006 - the column's name

@@ -3,11 +3,12 @@
 import hashlib
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import (
     BigIntegerField,
     BooleanField,
@@ -25,7 +26,7 @@ from msgspec.structs import replace
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
@@ -55,8 +56,7 @@ def take(subjects: Iterable[Marked]) -> None:
     already have most documents.
     """
     wanted = list(subjects)
-    for kind, key in wanted:
-        _UNMARK(kind=kind, key=key)
+    _unmark(wanted)
     hosts = {key for kind, key in wanted if kind == HOST}
     changed = {(NETWORK if kind == PORTS else kind, key) for kind, key in wanted if kind != HOST}
     routers = [key for kind, key in wanted if kind == ROUTER]
@@ -64,15 +64,27 @@ def take(subjects: Iterable[Marked]) -> None:
         bring(kind, key)
     for kind, key in wanted:
         if kind in {ROUTER, NETWORK}:
-            hosts.update(Delivery.objects.filter(kind=kind, subject_id=key).values_list("host_id", flat=True))
+            hosts.update(_RECEIVERS(kind=kind, key=key))
     for host in sorted(hosts):
         bring_host(host)
+
+
+def _unmark(marked: Sequence[Marked]) -> None:
+    """Delete marks; where rows have locks, each in its own transaction, so that no lock is held while waiting."""
+    with nullcontext() if connection.features.has_select_for_update else transaction.atomic():
+        for kind, key in marked:
+            _UNMARK(kind=kind, key=key)
 
 
 _UNMARK = PreparedDelete(
     lambda kind, key: DeliveryMark.objects.filter(kind=kind, subject_id=key), kind=CharField(), key=UUIDField()
 )
 
+_RECEIVERS = Prepared(
+    lambda kind, key: Delivery.objects.filter(kind=kind, subject_id=key).values_list("host_id", flat=True),
+    kind=CharField(),
+    key=UUIDField(),
+)
 _TOLD_HOST = Prepared(lambda host: Host.objects.filter(id=host, contract_version__gte=DOCUMENTS), host=UUIDField())
 _TOLD = Prepared(
     lambda host: Delivery.objects.filter(host_id=host).exclude(digest="").values_list("kind", "subject_id"),
@@ -108,10 +120,11 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
         while missing := wanted.keys() - {row.host_id for row in rows}:
             # Another worker may insert the same rows: wait until it has committed, then read them again.
             new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
-            Delivery.objects.bulk_create(new, ignore_conflicts=True)
+            _ADD(new)
             rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
-        for row in rows:
-            _tell(row, wanted.get(row.host_id))
+        told = [command for row in rows if (command := _tell(row, wanted.get(row.host_id))) is not None]
+        if told:
+            commands.send_all(told)
         if any(row.error for row in rows):
             conditions.note(kind, subject_id, rows)
 
@@ -127,12 +140,14 @@ def _locked(kind: Value, ids: Value) -> QuerySet[Delivery]:
     return rows.order_by("subject_id", "host_id")
 
 
+_ADD = PreparedInsert(Delivery, unique=("kind", "subject_id", "host_id"))
 _LOCKED = Prepared(_locked, kind=CharField(), ids=Ids())
 
 
-def _tell(row: Delivery, document: ApplyRequest | None) -> None:
+def _tell(row: Delivery, document: ApplyRequest | None) -> HostCommand | None:
+    """Record what a host needs; return the command to send to it, if any."""
     if document is None and row.kept:
-        return
+        return None
     encoded = encode(document) if document is not None else b""
     digest = hashlib.sha256(encoded).hexdigest() if encoded else ""
     if row.digest == digest:
@@ -144,10 +159,11 @@ def _tell(row: Delivery, document: ApplyRequest | None) -> None:
     else:
         row.generation += 1
         body = replace(document, digest=proofs.mark_of(row, digest)) if document is not None else ForgetRequest()
-        subject = Subject(row.kind, row.subject_id, row.generation)
-        row.command_id = commands.send(row.host_id, subject, body, None).id
-        row.digest, row.again, row.changed_at = digest, False, timezone.now()
+        command = commands.new(row.host_id, Subject(row.kind, row.subject_id, row.generation), body, None)
+        row.command_id, row.digest, row.again, row.changed_at = command.id, digest, False, timezone.now()
         _write(row)
+        return command
+    return None
 
 
 def _write(row: Delivery) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.announcements import announce
@@ -134,9 +136,17 @@ def leave_ports(port_ids: Collection[uuid.UUID]) -> None:
 
     The caller has locked the ports, so that no association is added concurrently.
     """
-    for floating in FloatingIP.objects.filter(fixed_port__in=port_ids):
+    for floating in _ASSOCIATED(ports=port_ids):
         disassociate(floating)
-    _forget(PortForwarding.objects.filter(internal_port__in=port_ids))
+    if forwards := _FORWARDS(ports=port_ids):
+        _forget(PortForwarding.objects.filter(id__in=forwards))
+
+
+_ASSOCIATED = Prepared(lambda ports: FloatingIP.objects.filter(Among("fixed_port_id", ports)), ports=Ids())
+_FORWARDS = Prepared(
+    lambda ports: PortForwarding.objects.filter(Among("internal_port_id", ports)).values_list("id", flat=True),
+    ports=Ids(),
+)
 
 
 def leave_addresses(port: Port, gone: Collection[str]) -> None:
@@ -167,8 +177,13 @@ def belong_to_none(floating: FloatingIP) -> None:
 
 def release_floating_ips(instance_id: uuid.UUID) -> None:
     """Delete the floating IPs that were created for an instance."""
-    for floating in FloatingIP.objects.filter(with_instance=instance_id):
+    for floating in _WITH_INSTANCE(instance_id=instance_id):
         delete_floating_ip(floating, with_forwardings=True)
+
+
+_WITH_INSTANCE = Prepared(
+    lambda instance_id: FloatingIP.objects.filter(with_instance=instance_id), instance_id=UUIDField()
+)
 
 
 def delete_disassociated(network: Network) -> None:

@@ -33,6 +33,7 @@ from provisioning.network.services.ports import (
     lock_ports,
     lock_subnets,
     quota_owner,
+    remove,
     usable_network,
 )
 from provisioning.quotas.services import ledger
@@ -107,8 +108,7 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
         if ports[place].delete_with_device:
             held, addresses = held_for(instance_id)
             shrink(instance_id, {"ports": held - 1, "fixed_ips": addresses - ports[place].fixed_ips.count()})
-            ipam.give_back(FixedIP.objects.filter(port=ports[place]))
-            ports[place].delete()
+            remove([ports[place].id])
         else:
             _change(
                 port_id,

@@ -5,17 +5,20 @@ For ``ADDRESS_HOLD`` seconds it is only allocated to a request for this address,
 the address that was released first is allocated.
 """
 
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import netaddr
 from django.conf import settings
 from django.db import IntegrityError
-from django.db.models import Q, QuerySet
+from django.db.models import DateTimeField, Q, QuerySet
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, Subnet
@@ -74,7 +77,12 @@ def take(port: Port, place: Place) -> FixedIP:
         if not rows.filter(port=None).update(port=port, released_at=None):
             raise IntegrityError(f"{place.address} was allocated concurrently.")
         return rows.get()
-    return FixedIP.objects.create(port=port, subnet=place.subnet, number=number, address=place.address)
+    row = FixedIP(port=port, subnet=place.subnet, number=number, address=place.address)
+    ((row.pk,),) = _TAKE([row])
+    return row
+
+
+_TAKE = PreparedInsert(FixedIP, returning=("id",))
 
 
 def add_stateless(port: Port, subnets: Iterable[Subnet]) -> int:
@@ -93,11 +101,32 @@ def stateless_address(cidr: str, mac: str) -> str:
 def give_back(rows: QuerySet[FixedIP]) -> None:
     """Release addresses of ports that are about to be deleted, and hold the addresses for ``ADDRESS_HOLD`` seconds."""
     if settings.ADDRESS_HOLD:
-        rows.exclude(subnet__ipv6_address_mode__in=STATELESS).update(
-            port=None, leased_at=None, released_at=timezone.now()
-        )
+        rows.exclude(subnet__ipv6_address_mode__in=STATELESS).update(**_released(timezone.now()))
     else:
         rows.delete()
+
+
+def give_back_of(port_ids: Collection[uuid.UUID]) -> None:
+    """Release the addresses of these ports, as ``give_back``."""
+    if settings.ADDRESS_HOLD:
+        _GIVE_BACK(ports=port_ids, now=timezone.now())
+    _FREE(ports=port_ids)
+
+
+_GIVE_BACK = PreparedUpdate(
+    lambda ports, now: (
+        FixedIP.objects.filter(Among("port_id", ports)).exclude(subnet__ipv6_address_mode__in=STATELESS),
+        _released(now),
+    ),
+    ports=Ids(),
+    now=DateTimeField(),
+)
+_FREE = PreparedDelete(lambda ports: FixedIP.objects.filter(Among("port_id", ports)), ports=Ids())
+
+
+def _released(now: Any) -> dict[str, Any]:
+    """Return the values of the columns of an address that is held for a while."""
+    return {"port": None, "leased_at": None, "released_at": now}
 
 
 def forget_released() -> int:

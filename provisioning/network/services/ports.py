@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField
+from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField, Value
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.network import addressing
 from provisioning.network.marks import mark, ports_changed
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
@@ -159,7 +160,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     Ports created for it are deleted and their addresses are released. Ports attached by id become free and keep their
     addresses. ``keep_quota``: keep the quota and the floating IPs, because the instance gets new ports on another host.
     """
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         leaving = lock_ports(instance_id)
         if not keep_quota:
             ledger.release(instance_id, only=OF_PORTS)
@@ -167,19 +168,31 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
         leave_ports([port.id for port in leaving])
         if not keep_quota:
             release_floating_ips(instance_id)
-        ipam.give_back(FixedIP.objects.filter(port__device_id=instance_id, port__delete_with_device=True))
-        Port.objects.filter(device_id=instance_id, delete_with_device=True).delete()
-        Port.objects.filter(device_id=instance_id).update(
-            device_id=None,
-            device_owner="",
-            device_index=0,
-            dns_name="",
-            host="",
-            status="DOWN",
-            leaving=False,
-            revision_number=F("revision_number") + 1,
-            updated_at=timezone.now(),
-        )
+        remove([port.id for port in leaving if port.delete_with_device])
+        if any(not port.delete_with_device for port in leaving):
+            Port.objects.filter(device_id=instance_id).update(
+                device_id=None,
+                device_owner="",
+                device_index=0,
+                dns_name="",
+                host="",
+                status="DOWN",
+                leaving=False,
+                revision_number=F("revision_number") + 1,
+                updated_at=timezone.now(),
+            )
+
+
+def remove(port_ids: Sequence[uuid.UUID]) -> None:
+    """Delete locked ports of guests that ``leave_ports`` has prepared, and hold their addresses for a while."""
+    if port_ids:
+        ipam.give_back_of(port_ids)
+        _LEAVE_GROUPS(ids=port_ids)
+        _DELETE(ids=port_ids)
+
+
+_LEAVE_GROUPS = PreparedDelete(lambda ids: Membership.objects.filter(Among("port_id", ids)), ids=Ids())
+_DELETE = PreparedDelete(lambda ids: Port.objects.filter(Among("id", ids)), ids=Ids())
 
 
 def _hold_addresses(
@@ -198,8 +211,14 @@ def lock_ports(instance_id: uuid.UUID) -> list[Port]:
     Callers must do this before they lock a quota counter. No floating IP can be associated with the ports until the
     transaction ends.
     """
-    rows = Port.objects.select_for_update(no_key=True).filter(device_id=instance_id).order_by("id")
-    return sorted(rows, key=lambda port: port.device_index)
+    return sorted(_LOCKED(device_id=instance_id), key=lambda port: port.device_index)
+
+
+def _locked_ports(device_id: Value) -> QuerySet[Port]:
+    return Port.objects.select_for_update(no_key=True).filter(device_id=device_id).order_by("id")
+
+
+_LOCKED = Prepared(_locked_ports, device_id=UUIDField())
 
 
 def _ports_of(instance_id: uuid.UUID) -> list[Port]:
@@ -272,7 +291,10 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the groups with these ids, the project's own and those shared with it; without ids the default group."""
     if not ids:
         return [ensure_default_security_group(project_id)]
-    found = {str(group.id): group for group in SecurityGroup.objects.filter(project_id=project_id, pk__in=ids)}
+    found = {
+        str(group.id): group
+        for group in _GROUPS(project_id=project_id, ids=[read_id(str(key)) or NOBODY for key in ids])
+    }
     missing = [identity for identity in ids if str(identity) not in found]
     if missing:
         seen = shared_with(project_id.hex, "security_group") | shared_with(RbacPolicy.EVERYBODY, "security_group")
@@ -282,6 +304,13 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
         raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
     check_one_kind(found.values())
     return list(found.values())
+
+
+_GROUPS = Prepared(
+    lambda project_id, ids: SecurityGroup.objects.filter(Among("id", ids), project_id=project_id),
+    project_id=UUIDField(),
+    ids=Ids(),
+)
 
 
 class InterfacePlan:
@@ -365,10 +394,10 @@ def insert_with(
         port.mac_address = mac_address or addressing.random_mac()
         try:
             with transaction.atomic():
-                port.save(force_insert=True)
+                _INSERT([port])
                 fill()
                 ipam.add_stateless(port, subnets)
-                Membership.objects.bulk_create([Membership(port=port, securitygroup=group) for group in groups])
+                _JOIN_GROUPS(Membership(port=port, securitygroup=group) for group in groups)
         except IntegrityError:
             if mac_address and Port.objects.filter(network=port.network_id, mac_address=mac_address).exists():
                 raise mac_in_use(port.network_id, mac_address) from None
@@ -376,6 +405,9 @@ def insert_with(
                 raise
         else:
             return port
+
+
+_INSERT, _JOIN_GROUPS = PreparedInsert(Port), PreparedInsert(Membership)
 
 
 def mac_in_use(network_id: uuid.UUID, mac: object) -> MacAddressInUseError:

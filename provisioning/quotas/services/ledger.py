@@ -25,7 +25,7 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Case, F, Q, QuerySet, UUIDField, Value, When
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type
@@ -224,7 +224,7 @@ def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: 
             raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def commit(owner_id: uuid.UUID) -> None:
     """Record the owner's reserved amounts as in use. Idempotent."""
     rows = _RESERVED(owner_id=owner_id)
@@ -262,24 +262,34 @@ def _settle(resources: tuple[str, ...]) -> PreparedUpdate:
     return PreparedUpdate(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in resources})
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def release(owner_id: uuid.UUID, *, only: Collection[str] = (), keep: Collection[str] = ()) -> None:
     """Release all amounts that the owner holds, reserved or in use. Idempotent.
 
     ``only`` limits the release to these resources; ``keep`` excludes resources.
     """
-    held: QuerySet[Reservation] = Reservation.objects.select_for_update().filter(owner_id=owner_id)
-    if only:
-        held = held.filter(resource__in=only)
-    rows = list(held.exclude(resource__in=keep) if keep else held)
+    rows = _delete(tuple(sorted(only)), tuple(sorted(keep)))(owner_id=owner_id)
     if not rows:
         return
-    Reservation.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    lock_counters(rows[0].project_id, [row.resource for row in rows])
-    for committed, column in ((False, "reserved"), (True, "in_use")):
-        amounts = {row.resource: row.amount for row in rows if row.committed is committed}
+    scope_id = rows[0][0]
+    lock_counters(scope_id, [resource for _, resource, _, _ in rows])
+    for of, column in ((False, "reserved"), (True, "in_use")):
+        amounts = {resource: amount for _, resource, amount, committed in rows if committed is of}
         if amounts:
-            _lower(tuple(sorted(amounts)), column)(scope_id=rows[0].project_id, **amounts)
+            _lower(tuple(sorted(amounts)), column)(scope_id=scope_id, **amounts)
+
+
+@cache
+def _delete(only: tuple[str, ...], keep: tuple[str, ...]) -> Prepared[tuple[uuid.UUID, str, int, bool]]:
+    """Return the statement that deletes an owner's rows and returns scope, resource, amount and ``committed``."""
+
+    def rows(owner_id: Value) -> QuerySet[Reservation, tuple[uuid.UUID, str, int, bool]]:
+        held = Reservation.objects.filter(owner_id=owner_id)
+        held = held.filter(resource__in=only) if only else held
+        held = held.exclude(resource__in=keep) if keep else held
+        return held.values_list("project_id", "resource", "amount", "committed")
+
+    return PreparedDeleteReturning(rows, owner_id=UUIDField())
 
 
 @cache
@@ -311,8 +321,18 @@ def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
 def lock_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:
     """Lock a scope's counters in a fixed order, which prevents deadlocks, on databases with row locks."""
     if connection.features.has_select_for_update:
-        rows = QuotaUsage.objects.select_for_update(no_key=True).filter(project_id=scope_id)
-        list(rows.filter(resource__in=list(resources)).order_by("resource").values_list("pk"))
+        _lock(tuple(sorted(resources)))(scope_id=scope_id)
+
+
+@cache
+def _lock(resources: tuple[str, ...]) -> Prepared[tuple[int]]:
+    """Return the query that locks these counters."""
+
+    def rows(scope_id: Value) -> QuerySet[QuotaUsage, tuple[int]]:
+        counters = QuotaUsage.objects.select_for_update(no_key=True).filter(project_id=scope_id)
+        return counters.filter(resource__in=resources).order_by("resource").values_list("pk")
+
+    return Prepared(rows, scope_id=UUIDField())
 
 
 def lock_all(scope_id: uuid.UUID) -> None:

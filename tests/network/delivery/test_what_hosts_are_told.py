@@ -259,6 +259,7 @@ def test_thousands_of_rules_and_hundreds_of_ports_fit_into_what_an_agent_takes(
     assert len(encode(document)) < MAX_DOCUMENT
 
 
+@pytest.mark.both_databases("locks")
 def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
     for _ in range(100):
         mark(NETWORK, [cloud.network.id])

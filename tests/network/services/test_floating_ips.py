@@ -149,6 +149,7 @@ def test_the_router_at_the_subnet_s_gateway_is_the_way_back(
 
 
 @pytest.mark.usefixtures("router")
+@pytest.mark.both_databases("locks")
 def test_a_port_that_goes_leaves_its_forwardings_floating_ip_without_a_router(
     alice: Person, router: Router, external: Network, net: Network, port: Port
 ) -> None:
