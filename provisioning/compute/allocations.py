@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, UUIDField, Value
 
-from provisioning.common.prepared import PreparedUpdate
+from provisioning.common.prepared import PreparedDeleteReturning, PreparedInsert, PreparedUpdate
 from provisioning.compute.models import Allocation, Instance, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
@@ -112,7 +112,7 @@ def hold_group(instance: Instance) -> GroupSpec | None:
 def hold(instance: Instance, host_id: uuid.UUID) -> None:
     """Record the allocation of claimed resources, in the transaction of the claim and after the state transition."""
     room = room_of(instance.flavor)
-    Allocation.objects.create(
+    allocation = Allocation(
         instance=instance,
         host_id=host_id,
         attempt=instance.attempt,
@@ -120,6 +120,10 @@ def hold(instance: Instance, host_id: uuid.UUID) -> None:
         memory_mb=room.memory_mb,
         disk_gb=room.disk_gb,
     )
+    _HOLD([allocation])
+
+
+_HOLD = PreparedInsert(Allocation)
 
 
 def occupy(instance: Instance, host_id: uuid.UUID) -> None:
@@ -135,20 +139,30 @@ def occupy(instance: Instance, host_id: uuid.UUID) -> None:
 
 def give_back(instance_id: uuid.UUID) -> bool:
     """Release the instance's allocation, inside the caller's transaction. Idempotent; returns whether there was one."""
-    allocation = Allocation.objects.filter(instance_id=instance_id).first()
-    if allocation is None:
-        return False
-    deleted, _ = Allocation.objects.filter(id=allocation.id).delete()
-    if not deleted:
-        return False
-    room = Room(allocation.vcpus, allocation.memory_mb, allocation.disk_gb)
-    Host.objects.filter(id=allocation.host_id).update(
-        vcpus_allocated=F("vcpus_allocated") - room.vcpus,
-        memory_mb_allocated=F("memory_mb_allocated") - room.memory_mb,
-        disk_gb_allocated=F("disk_gb_allocated") - room.disk_gb,
-        instances_allocated=F("instances_allocated") - 1,
-    )
-    return True
+    for host_id, vcpus, memory_mb, disk_gb in (released := _DELETE(instance_id=instance_id)):
+        _GIVE_BACK(host_id=host_id, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
+    return bool(released)
+
+
+_DELETE = PreparedDeleteReturning(
+    lambda instance_id: Allocation.objects.filter(instance_id=instance_id).values_list(
+        "host_id", "vcpus", "memory_mb", "disk_gb"
+    ),
+    instance_id=UUIDField(),
+)
+_GIVE_BACK = PreparedUpdate(
+    lambda host_id, vcpus, memory_mb, disk_gb: (
+        Host.objects.filter(id=host_id),
+        {
+            "vcpus_allocated": F("vcpus_allocated") - vcpus,
+            "memory_mb_allocated": F("memory_mb_allocated") - memory_mb,
+            "disk_gb_allocated": F("disk_gb_allocated") - disk_gb,
+            "instances_allocated": F("instances_allocated") - 1,
+        },
+    ),
+    host_id=UUIDField(),
+    **{name: BigIntegerField() for name in ("vcpus", "memory_mb", "disk_gb")},
+)
 
 
 # ----- resize on the same host ---------------------------------------------------------------------------------------

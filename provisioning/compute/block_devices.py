@@ -169,13 +169,15 @@ def take(device: BlockDevice) -> None:
         attachments.release(device.attachment_id)
 
 
-def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
+def give_back(instance_id: uuid.UUID, devices: Sequence[BlockDevice] | None = None, *, failed: bool = False) -> None:
     """Detach a server's volumes after its removal from all hosts, and delete those with ``delete_on_termination``.
 
-    A volume that was being detached is never deleted. ``failed``: the launch has failed; only volumes that the launch
+    ``devices`` are the server's disks if the caller has read them since it locked the server. A volume that was being
+    detached is never deleted. ``failed``: the launch has failed; only volumes that the launch
     created are deleted, even if they are still being created.
     """
-    devices = devices_of(instance_id)
+    if devices is None:
+        devices = devices_of(instance_id)
     if not devices:
         return
     attachments.release_all_of(instance_id)

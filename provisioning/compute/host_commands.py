@@ -3,13 +3,13 @@
 import uuid
 from datetime import datetime, timedelta
 
-from django.db.models import IntegerField, Q, QuerySet, UUIDField
+from django.db.models import DateTimeField, IntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import SERVER
 from provisioning.common.ids import NOBODY
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.compute.models import Instance
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
@@ -41,6 +41,16 @@ def unfinished(instance_id: uuid.UUID) -> QuerySet[HostCommand]:
     return commands.unfinished(SERVER, instance_id)
 
 
+def has_unfinished(instance_id: uuid.UUID) -> bool:
+    """Whether a server has commands that have not ended."""
+    return bool(_UNFINISHED(instance_id=instance_id))
+
+
+_UNFINISHED = Prepared(
+    lambda instance_id: unfinished(instance_id).values_list("id", flat=True)[:1], instance_id=UUIDField()
+)
+
+
 def of_kind(instance: Instance, body: type[CommandBody]) -> QuerySet[HostCommand]:
     """Return the server's commands of this type, of its current attempt, that its host has not ended."""
     kind = str(body.__struct_config__.tag)
@@ -51,6 +61,23 @@ def of_kind(instance: Instance, body: type[CommandBody]) -> QuerySet[HostCommand
 def to_destroy() -> QuerySet[HostCommand]:
     """Return all commands to destroy a server, ended or not."""
     return about_servers().filter(kind="destroy_request")
+
+
+def has_destroy(host_id: uuid.UUID, instance_id: uuid.UUID, attempt: int) -> bool:
+    """Whether a host was sent a command to destroy this attempt of a server."""
+    return bool(_DESTROYS(host_id=host_id, instance_id=instance_id, attempt=attempt))
+
+
+_DESTROYS = Prepared(
+    lambda host_id, instance_id, attempt: (
+        to_destroy()
+        .filter(subject_id=instance_id, host_id=host_id, generation=attempt)
+        .values_list("id", flat=True)[:1]
+    ),
+    host_id=UUIDField(),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+)
 
 
 def destroys_awaited() -> QuerySet[HostCommand]:
@@ -96,14 +123,35 @@ def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
 
     Destroy commands stay, because they may be for another host than the host of the current attempt.
     """
-    older = unfinished(instance_id).filter(generation__lt=older_than_attempt)
-    return commands.withdraw(older.exclude(kind="destroy_request"))
+    return _WITHDRAW(instance_id=instance_id, attempt=older_than_attempt, now=timezone.now())
+
+
+_WITHDRAW = PreparedUpdate(
+    lambda instance_id, attempt, now: (
+        unfinished(instance_id).filter(generation__lt=attempt).exclude(kind="destroy_request"),
+        commands.withdrawn(now),
+    ),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+    now=DateTimeField(),
+)
 
 
 def withdraw_destroys(host_id: uuid.UUID, instance_id: uuid.UUID, older_than_attempt: int) -> int:
     """Withdraw the host's destroy commands of older attempts, before a new one is sent. Returns their number."""
-    destroys = unfinished(instance_id).filter(host_id=host_id, kind="destroy_request")
-    return commands.withdraw(destroys.filter(generation__lt=older_than_attempt))
+    return _WITHDRAW_DESTROYS(host_id=host_id, instance_id=instance_id, attempt=older_than_attempt, now=timezone.now())
+
+
+_WITHDRAW_DESTROYS = PreparedUpdate(
+    lambda host_id, instance_id, attempt, now: (
+        unfinished(instance_id).filter(host_id=host_id, kind="destroy_request", generation__lt=attempt),
+        commands.withdrawn(now),
+    ),
+    host_id=UUIDField(),
+    instance_id=UUIDField(),
+    attempt=IntegerField(),
+    now=DateTimeField(),
+)
 
 
 def withdraw_of_tasks(instance_id: uuid.UUID) -> int:

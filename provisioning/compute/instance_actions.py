@@ -1,17 +1,17 @@
 """Records of the actions on an instance and of their steps."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from django.db.models import CharField, DateTimeField, TextField, UUIDField
+from django.db.models import Case, CharField, DateTimeField, TextField, UUIDField, Value, When
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.compute.migration_records import UNDER_WAY, WAITING
 from provisioning.compute.models import (
     InstanceAction,
@@ -36,15 +36,36 @@ def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started:
     Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the creation, and other old history of the
     server.
     """
-    row, created = InstanceAction.objects.get_or_create(
-        instance_id=instance_id,
-        request_id=context.request_id,
-        action=action,
-        defaults={"user_id": context.user_id, "project_id": context.project_id, "started_at": started},
-    )
-    if created:
-        _remove_oldest(instance_id)
-    return row
+    made = begin_all(context, [instance_id], action, started)
+    if not made:
+        return InstanceAction.objects.get(instance_id=instance_id, request_id=context.request_id, action=action)
+    _remove_oldest(instance_id)
+    return made[0]
+
+
+def begin_all(
+    context: RequestContext, instance_ids: Iterable[uuid.UUID], action: str, started: datetime
+) -> list[InstanceAction]:
+    """Create the action records of several instances, except those that exist already; return the new ones."""
+    rows = {
+        instance_id: InstanceAction(
+            instance_id=instance_id,
+            request_id=context.request_id,
+            action=action,
+            user_id=context.user_id,
+            project_id=context.project_id,
+            started_at=started,
+        )
+        for instance_id in instance_ids
+    }
+    made = []
+    for key, instance_id in _BEGIN(rows.values()):
+        rows[instance_id].pk = key
+        made.append(rows[instance_id])
+    return made
+
+
+_BEGIN = PreparedInsert(InstanceAction, unique=("instance", "request_id", "action"), returning=("id", "instance_id"))
 
 
 def _remove_oldest(instance_id: uuid.UUID) -> None:
@@ -100,15 +121,9 @@ def started(row: InstanceAction, name: str, attempt: int) -> datetime:
     return found.values_list("started_at", flat=True).first() or timezone.now()
 
 
-def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
-    """Close an instance's unfinished records of ``action``, None: of all actions; ``message`` is the reason of a
-    failure.
-    """
-    if action is not None:
-        _FINISH(instance_id=instance_id, action=action, now=timezone.now(), message=message)
-        return
-    rows = InstanceAction.objects.filter(instance_id=instance_id, finished_at=None)
-    rows.update(finished_at=timezone.now(), message=message)
+def finish(instance_id: uuid.UUID, action: str, *, message: str | None = None) -> None:
+    """Close the unfinished actions of one kind of an instance; ``message`` is the reason of a failure."""
+    _FINISH(instance_id=instance_id, action=action, now=timezone.now(), message=message)
 
 
 _FINISH = PreparedUpdate(
@@ -121,6 +136,26 @@ _FINISH = PreparedUpdate(
     now=DateTimeField(),
     message=TextField(),
 )
+
+
+def finish_all(instance_id: uuid.UUID, *well: str, message: str) -> None:
+    """Close all unfinished actions of an instance: those of the kinds ``well`` successfully, the others as failed
+    for the reason ``message``.
+    """
+    _finish_all(well)(instance_id=instance_id, now=timezone.now(), message=message)
+
+
+@cache
+def _finish_all(well: tuple[str, ...]) -> PreparedUpdate:
+    return PreparedUpdate(
+        lambda instance_id, now, message: (
+            InstanceAction.objects.filter(instance_id=instance_id, finished_at=None),
+            {"finished_at": now, "message": Case(When(action__in=well, then=Value(None)), default=message)},
+        ),
+        instance_id=UUIDField(),
+        now=DateTimeField(),
+        message=TextField(),
+    )
 
 
 def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:
@@ -198,15 +233,17 @@ def write(rows: list[InstanceActionEvent]) -> None:
     """Save steps. An existing step (same action, name and attempt) is updated, but never loses its end."""
     fresh = [row for row in rows if row.finished_at is None]
     ended = [row for row in rows if row.finished_at is not None]
-    if fresh:
-        InstanceActionEvent.objects.bulk_create(fresh, ignore_conflicts=True)
-    if ended:
-        InstanceActionEvent.objects.bulk_create(
-            ended,
-            update_conflicts=True,
-            unique_fields=["action", "name", "attempt"],
-            update_fields=["started_at", "finished_at", "result", "host", "detail", "message"],
-        )
+    _WRITE_RUNNING(fresh)
+    _WRITE_ENDED(ended)
+
+
+_STEP = ("action", "name", "attempt")
+_WRITE_RUNNING = PreparedInsert(InstanceActionEvent, unique=_STEP)
+_WRITE_ENDED = PreparedInsert(
+    InstanceActionEvent,
+    unique=_STEP,
+    update=("started_at", "finished_at", "result", "host", "detail", "message"),
+)
 
 
 def shown(row: InstanceActionEvent) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 import uuid
 from typing import Any
 
+from django.db.models import Case, DateTimeField, UUIDField, Value, When
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute.models import Flavor, Instance, Migration
 
 UNDER_WAY = ("pre-migrating", "migrating", "post-migrating")
@@ -43,9 +45,20 @@ def close_migration(instance_id: uuid.UUID) -> None:
     """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
     running one as failed.
     """
-    rows, now = Migration.objects.filter(instance_id=instance_id), timezone.now()
-    rows.filter(status__in=UNDER_WAY).update(status="error", updated_at=now)
-    rows.filter(status__in=WAITING).update(status="confirmed", updated_at=now)
+    _CLOSE(instance_id=instance_id, now=timezone.now())
+
+
+_CLOSE = PreparedUpdate(
+    lambda instance_id, now: (
+        Migration.objects.filter(instance_id=instance_id, status__in=[*UNDER_WAY, *WAITING]),
+        {
+            "status": Case(When(status__in=UNDER_WAY, then=Value("error")), default=Value("confirmed")),
+            "updated_at": now,
+        },
+    ),
+    instance_id=UUIDField(),
+    now=DateTimeField(),
+)
 
 
 def _numbered(flavor: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ is undecided (``OPEN``) until an operator adopts or destroys it, or its server i
 import uuid
 from datetime import datetime, timedelta
 
+from django.db.models import UUIDField
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute import host_commands
 from provisioning.compute.models import Instance, InstanceActionEvent, NewerGuest
 from provisioning.compute.release import send_destroy
@@ -111,8 +113,17 @@ def note(
 
 def open_of(instance_id: uuid.UUID) -> list[NewerGuest]:
     """Return the newer guests of an instance that are still undecided."""
-    rows = NewerGuest.objects.select_related("host").filter(instance_id=instance_id, outcome=OPEN)
-    return list(rows.order_by("-attempt", "id"))
+    return _OPEN_OF(instance_id=instance_id)
+
+
+_OPEN_OF = Prepared(
+    lambda instance_id: (
+        NewerGuest.objects.select_related("host")
+        .filter(instance_id=instance_id, outcome=OPEN)
+        .order_by("-attempt", "id")
+    ),
+    instance_id=UUIDField(),
+)
 
 
 def gone(host_id: uuid.UUID, seen: set[uuid.UUID]) -> None:

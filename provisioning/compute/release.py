@@ -17,6 +17,7 @@ from provisioning.compute import block_devices, host_commands, instance_actions,
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Allocation, Instance, NewerGuest
+from provisioning.compute.notifications import Note
 from provisioning.compute.sizes import quota_held
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import PowerState, TaskState, VmState
@@ -126,20 +127,23 @@ def finish_offload(instance: Instance) -> Instance | None:
     shrink(gone.id, quota_held(gone.flavor))
     leave_host(gone)
     close_migration(gone.id)
-    for action in ("shelveOffload", *_WELL_WITHOUT_GUEST):
-        instance_actions.finish(gone.id, action)
-    instance_actions.finish(gone.id, message="The server was offloaded from its host.")
+    instance_actions.finish_all(
+        gone.id, "shelveOffload", *_WELL_WITHOUT_GUEST, message="The server was offloaded from its host."
+    )
     return gone
 
 
 def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
 
-    ``confirmed``: no host has data of the server, so its allocation is released too; otherwise the release of the
-    allocation waits for the host's report. Returns None when the server is not being deleted.
+    The caller has locked the instance. ``confirmed``: no host has data of the server, so its allocation is released
+    too; otherwise the release of the allocation waits for the host's report. Returns None when the server is not being
+    deleted.
     """
     now = timezone.now()
-    state.lock_volumes([instance.id])
+    devices = block_devices.devices_of(instance.id)
+    volumes = [device for device in devices if device.is_volume]
+    state.lock_volumes_among(volumes)
     gone = state.advance(
         instance,
         "deleted",
@@ -150,24 +154,24 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
             "power_state": int(PowerState.NOSTATE),
             "admin_password": "",
         },
+        forgotten=FORGOTTEN,
+        note=Note(devices=volumes),
     )
     if gone is None:
         return None
     network.release_floating_ips(gone.id)
-    Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # after the notification, which contains the metadata
     if confirmed:
         release(gone.id)
-        block_devices.give_back(gone.id)
+        block_devices.give_back(gone.id, devices)
         release_place(gone.id, keep_quota=True)  # the quota is already released
     else:
-        if _said_to_be_dead(gone.id):
-            block_devices.give_back(gone.id)
+        if devices and _said_to_be_dead(gone.id):
+            block_devices.give_back(gone.id, devices)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
     if gone.snapshot_image_id is not None:
         remove_image(gone.snapshot_image_id)
-    instance_actions.finish(gone.id, "delete")
-    instance_actions.finish(gone.id, message="The server was deleted.")
+    instance_actions.finish_all(gone.id, "delete", message="The server was deleted.")
     return gone
 
 
@@ -186,13 +190,22 @@ def give_back_of_dead(host_id: uuid.UUID) -> None:
         block_devices.give_back(instance_id)
 
 
-def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
+def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, decided: bool = False) -> None:
     """Send a host the command to remove everything it has of an instance; the command has no deadline.
 
     It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
-    decided about it (``newer_guests``).
+    decided about it (``newer_guests``). ``decided``: the caller has read that no guest is undecided.
     """
-    if NewerGuest.objects.filter(instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN).exists():
+    if not decided and _UNDECIDED(instance_id=instance_id, host_id=host_id):
         return
     host_commands.withdraw_destroys(host_id, instance_id, attempt)
     host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)
+
+
+_UNDECIDED = Prepared(
+    lambda instance_id, host_id: NewerGuest.objects.filter(
+        instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN
+    ).values_list("id", flat=True),
+    instance_id=UUIDField(),
+    host_id=UUIDField(),
+)

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody, DestroyRequest
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from provisioning.common.prepared import Prepared
 from provisioning.common.text import one_line
 from provisioning.compute import block_devices, guest_changes, instance_actions, passwords, state, superseded
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
@@ -163,7 +165,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
 
     An allocation of the command's attempt, or of a newer one, is kept.
     """
-    allocation = Allocation.objects.filter(instance_id=instance.id).first()
+    allocation = _ALLOCATION.first(instance_id=instance.id)
     held_there = (
         allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.generation
     )
@@ -186,6 +188,9 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)
+
+
+_ALLOCATION = Prepared(lambda instance_id: Allocation.objects.filter(instance_id=instance_id), instance_id=UUIDField())
 
 
 def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:

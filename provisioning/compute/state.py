@@ -5,16 +5,18 @@ legal transitions, with an event.
 import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Model, QuerySet
+from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
-from provisioning.common.prepared import PreparedUpdate
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.compute import notifications
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import BlockDevice, Instance
@@ -22,7 +24,7 @@ from provisioning.compute.notifications import Note
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
 from provisioning.volumes.models import Volume
-from provisioning.volumes.state import keep_still
+from provisioning.volumes.state import keep_still, kept_still
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:
@@ -33,14 +35,33 @@ def lock(ids: Iterable[uuid.UUID]) -> None:
     """
     if connection.features.has_select_for_update:
         keys = list(ids)
-        list(Instance.objects.select_for_update(no_key=True).filter(id__in=keys).order_by("id").values_list("id"))
+        _LOCK(ids=keys)
         lock_volumes(keys)
 
 
 def lock_volumes(ids: Iterable[uuid.UUID]) -> None:
     """Lock the volumes of these instances, before code that locks the project's quota and then volumes."""
-    theirs = BlockDevice.objects.filter(instance_id__in=list(ids), volume_id__isnull=False)
-    keep_still(Volume.objects.filter(id__in=theirs.values("volume_id")))
+    if connection.features.has_select_for_update:
+        _LOCK_VOLUMES(ids=list(ids))
+
+
+def _locked(ids: Value) -> QuerySet[Instance, Any]:
+    rows = Instance.objects.select_for_update(no_key=True).filter(Among("id", ids))
+    return rows.order_by("id").values_list("id")
+
+
+def _volumes_locked(ids: Value) -> QuerySet[Volume, Any]:
+    theirs = BlockDevice.objects.filter(Among("instance_id", ids), volume_id__isnull=False)
+    return kept_still(Volume.objects.filter(id__in=theirs.values("volume_id")))
+
+
+_LOCK, _LOCK_VOLUMES = Prepared(_locked, ids=Ids()), Prepared(_volumes_locked, ids=Ids())
+
+
+def lock_volumes_among(devices: Sequence[BlockDevice]) -> None:
+    """As ``lock_volumes``, for the disks of a locked instance."""
+    if devices:
+        keep_still(Volume.objects.filter(id__in=[device.volume_id for device in devices]))
 
 
 def advance(
@@ -49,6 +70,7 @@ def advance(
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
+    forgotten: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
     """Apply one legal transition, inside the caller's transaction, and write its event.
@@ -56,12 +78,13 @@ def advance(
     ``known`` may be an instance read earlier: the update requires that its state and attempt are unchanged, so that
     decisions based on them are still valid; after other concurrent changes, such as a new name, the row is read again.
     ``changes`` are additional columns of the update; an ``attempt`` among them invalidates older commands and reports.
-    ``note`` has additional fields of the notifications.
+    ``forgotten`` are more columns, whose previous values are in the notifications. ``note`` has additional fields of
+    the notifications.
 
     Returns the updated instance, or None when its state has changed concurrently, the transition is not legal, or
     ``attempt`` is not the instance's attempt.
     """
-    return walk(known, [transition], attempt=attempt, changes=changes, note=note)
+    return walk(known, [transition], attempt=attempt, changes=changes, forgotten=forgotten, note=note)
 
 
 def walk(
@@ -70,6 +93,7 @@ def walk(
     *,
     attempt: int,
     changes: Mapping[str, Any] | None = None,
+    forgotten: Mapping[str, Any] | None = None,
     note: Note | None = None,
 ) -> Instance | None:
     """Apply several transitions in one update, with an event for each; otherwise as ``advance``."""
@@ -86,14 +110,26 @@ def walk(
             "task_state": target[1],
             "task_deadline": deadline_of(target[1], now),
             **(changes or {}),
+            **(forgotten or {}),
         }
+        before = {name: getattr(instance, name) for name in forgotten or ()}
         if _write(instance, columns, now, raised=len(passed)):
             first = instance.version - len(passed) + 1
             steps = [{**_names(state), "version": first + at} for at, state in enumerate(passed)]
-            announce_all(instance, steps, notifications.moved(instance, was, transitions, note))
+            announce_all(instance, steps, notifications.moved(_with(instance, before), was, transitions, note))
             return instance
         instance = _unmoved(instance)
     return None
+
+
+def _with(instance: Instance, values: Mapping[str, Any]) -> Instance:
+    """Return a copy of the instance with these values; without any, the instance."""
+    if not values:
+        return instance
+    changed = copy(instance)
+    for name, value in values.items():
+        setattr(changed, name, value)
+    return changed
 
 
 def _unmoved(instance: Instance) -> Instance | None:
@@ -153,7 +189,7 @@ def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, rai
 
 _CONDITION = ("id", "version", "vm_state", "task_state", "attempt")
 """Columns of the update's condition; only ``task_state`` may be null."""
-_NOT_PREPARED = (Combinable, Model, dict, list)
+_NOT_PREPARED = (Combinable, Model)
 """Values that cannot be parameters of a prepared statement."""
 
 

@@ -4,6 +4,8 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.ec2.models import MetadataOptions
 
 DEFAULT_TOKENS, REQUIRED, DEFAULT_HOPS = "optional", "required", 1
@@ -20,4 +22,7 @@ def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mappin
 
 def options_of(instances: Iterable[uuid.UUID]) -> dict[uuid.UUID, MetadataOptions]:
     """Return instance → its options; instances without options are omitted."""
-    return {row.instance_id: row for row in MetadataOptions.objects.filter(instance_id__in=list(instances))}
+    return {row.instance_id: row for row in _OPTIONS(ids=list(instances))}
+
+
+_OPTIONS = Prepared(lambda ids: MetadataOptions.objects.filter(Among("instance_id", ids)), ids=Ids())

@@ -42,7 +42,12 @@ def keep_still(volumes: QuerySet[Volume]) -> None:
     Does nothing on databases without row locks.
     """
     if connection.features.has_select_for_update:
-        list(volumes.select_for_update(no_key=True, of=("self",)).order_by("id").values_list("id"))
+        list(kept_still(volumes))
+
+
+def kept_still(volumes: QuerySet[Volume]) -> QuerySet[Volume, Any]:
+    """Return the query of ``keep_still``."""
+    return volumes.select_for_update(no_key=True, of=("self",)).order_by("id").values_list("id")
 
 
 def move(

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models import CharField, F, IntegerField, Model, QuerySet, UUIDField
-from django.db.models.sql.compiler import SQLUpdateCompiler
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.common.repeated import Repeated
 from provisioning.common.row_shapes import listed
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.events.models import Event
 from provisioning.network.models import Port
@@ -227,21 +228,23 @@ def test_an_update_may_empty_a_column(cloud: Cloud, alice: RequestContext) -> No
         assert InstanceAction.objects.get(instance_id=instance.id).message == message
 
 
-def test_sql_of_a_server_s_transitions_and_of_its_command_is_made_once(
-    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cloud.add_host("kelvin")
-    cloud.launch(alice)
-    cloud.run()
-    made: list[type[Model]] = []
-    as_sql = SQLUpdateCompiler.as_sql
+def test_all_statements_of_a_server_s_life_are_prepared(cloud: Cloud, alice: RequestContext) -> None:
+    for name in ("kelvin", "celsius"):
+        cloud.add_host(name, documents=True)
+    cloud.launch(alice)  # another guest of its network and group
+    others: list[str] = []
 
-    def noted(self: SQLUpdateCompiler) -> Any:
-        made.append(self.query.model)
-        return as_sql(self)
+    def note(execute: Callable[..., Any], sql: str, *values: Any) -> Any:
+        if not isinstance(sql, Repeated) and "SAVEPOINT" not in sql:
+            others.append(sql)
+        return execute(sql, *values)
 
-    monkeypatch.setattr(SQLUpdateCompiler, "as_sql", noted)
-    instance = cloud.launch(alice)
-    cloud.run()
-    assert state_of(instance) == ("active", None)
-    assert not {Instance, Port, InstanceAction} & set(made)
+    for _ in range(2):  # the hosts get documents during the first life
+        others.clear()
+        with connection.execute_wrapper(note):
+            instance = cloud.launch(alice)
+            cloud.run()
+            delete(alice, instance.id)
+            cloud.run()
+    assert state_of(instance) == ("deleted", None)
+    assert others == []

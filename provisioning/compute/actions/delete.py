@@ -109,14 +109,15 @@ class Delete(HostAction[bool, DestroyRequest]):
         if state.advance(instance, self.key, attempt=instance.attempt, changes=changes, note=note) is None:
             return False
         self.write_begin(context, instance, started)
-        drop_unfinished(before)
-        host_commands.withdraw(instance.id, raised)
+        if host_commands.has_unfinished(instance.id):
+            drop_unfinished(before)
+            host_commands.withdraw(instance.id, raised)
         close_migration(instance.id)
         newer_guests.remove_all(instance)
         if holder is None:
             finish_delete(instance, confirmed=True)
             return True
-        send_destroy(instance.id, holder.id, raised)
+        send_destroy(instance.id, holder.id, raised, decided=True)
         if not is_alive(holder, timezone.now()):
             finish_delete(instance, confirmed=False)
         return True

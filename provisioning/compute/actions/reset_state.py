@@ -73,7 +73,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             moved = state.advance(instance, f"reset_{request}", attempt=instance.attempt, changes=changes)
             if moved is None:
                 raise InstanceBusyError("os-resetState", instance.id, *was)
-            instance_actions.finish(moved.id, message=BY_HAND)
+            instance_actions.finish_all(moved.id, message=BY_HAND)
             commit(moved.id)
             if nowhere:
                 if keeps_ports(moved):

@@ -68,7 +68,7 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
         return None  # another run of the same job was faster
     chosen = ranked[tried - 1]
     changes: dict[str, Any] = {"host_id": taken}
-    if host_commands.to_destroy().filter(subject_id=instance.id, host_id=taken, generation=instance.attempt).exists():
+    if host_commands.has_destroy(taken, instance.id, instance.attempt):
         changes["attempt"] = instance.attempt + 1  # this attempt has a destroy command on the host
     where = Note(host=chosen.name, zone=chosen.availability_zone)
     moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
+from provisioning.common.prepared import PreparedInsert
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.checks import check
@@ -18,7 +19,7 @@ from provisioning.compute.launch.map_block_devices import keep_volumes_still, re
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
-from provisioning.compute.models import BlockDevice, Instance, InstanceAction
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.ec2 import metadata_options
 from provisioning.jobs.cast import cast
@@ -69,7 +70,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
         for instance in instances:
             instance.security_groups = groups
-        Instance.objects.bulk_create(instances)
+        _CREATE(instances)
         write_tag_rows(instances)
         metadata_options.write(instances[0].project_id, [each.id for each in instances], request.metadata_options)
         for instance in instances:
@@ -79,6 +80,9 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
             state.announce_all(instance, [{}])
             cast("scheduler", "compute.schedule", instance_id=str(instance.id), attempt=instance.attempt)
     return instances
+
+
+_CREATE = PreparedInsert(Instance)
 
 
 def _write_disks(instance: Instance, asked: Sequence[BlockDevice]) -> None:
@@ -93,16 +97,6 @@ def _write_disks(instance: Instance, asked: Sequence[BlockDevice]) -> None:
 
 
 def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:
-    rows = InstanceAction.objects.bulk_create(
-        InstanceAction(
-            instance=instance,
-            action="create",
-            request_id=context.request_id,
-            user_id=context.user_id,
-            project_id=context.project_id,
-            started_at=started,
-        )
-        for instance in instances
-    )
+    rows = instance_actions.begin_all(context, [instance.id for instance in instances], "create", started)
     span = instance_actions.since(started)
     instance_actions.write([instance_actions.step(row, "api_create", span, attempt=1) for row in rows])

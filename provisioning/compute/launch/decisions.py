@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from provisioning.common.prepared import PreparedInsert
 from provisioning.compute import instance_actions
 from provisioning.compute.instance_actions import Span
 from provisioning.compute.models import Instance, SchedulingDecision
@@ -17,7 +18,11 @@ from provisioning.scheduler import Decision, HostState, Options, Ranked, Request
 
 SHOWN = 10
 """Number of best hosts that are recorded with their weights."""
-_WRITTEN = ("host_name", "driver", "filters", "weights", "asked", "losses", "seconds", "read_seconds", "created_at")
+_RECORD = PreparedInsert(
+    SchedulingDecision,
+    unique=("instance", "attempt", "action"),
+    update=("host_name", "driver", "filters", "weights", "asked", "losses", "seconds", "read_seconds", "created_at"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +109,7 @@ def record_decision(
         seconds=found.read_seconds + found.decide_seconds,
         read_seconds=found.read_seconds,
     )
-    SchedulingDecision.objects.bulk_create(
-        [row],
-        update_conflicts=True,
-        unique_fields=["instance", "attempt", "action"],
-        update_fields=_WRITTEN,
-    )
+    _RECORD([row])
 
 
 def _rounded(result: dict[str, Any]) -> dict[str, Any]:

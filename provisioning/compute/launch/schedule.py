@@ -87,10 +87,13 @@ _BEGUN = Prepared(
 )
 
 
-def _as_read(instance: Instance) -> dict[str, object]:
-    """Return column → value as read: conditions that the server's row meets while it is unchanged."""
-    read = {"id": instance.id, "attempt": instance.attempt}
-    return read | {"vm_state": instance.vm_state, "task_state": instance.task_state, "host_id": instance.host_id}
+def _as_read(instance: Instance) -> tuple[object, ...]:
+    """Return the values of columns that are unchanged since the server was read."""
+    return tuple(getattr(instance, name) for name in _AS_READ)
+
+
+_AS_READ = ("attempt", "vm_state", "task_state", "host_id")
+_READ = Prepared(lambda key: Instance.objects.filter(id=key).values_list(*_AS_READ), key=UUIDField())
 
 
 def _place_of(instance: Instance) -> HostState:
@@ -107,7 +110,7 @@ def _build(instance: Instance, host: HostState, action: InstanceAction) -> bool:
     try:
         with transaction.atomic():
             state.lock([instance.id])
-            if not Instance.objects.filter(**_as_read(instance)).exists():
+            if _READ(key=instance.id) != [_as_read(instance)]:
                 return False
             devices, steps = volumes_of(instance.id), []
             if instance.task_state != TaskState.BLOCK_DEVICE_MAPPING:

@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
+from uuid import UUID
+
+from django.db.models import UUIDField
 
 from compute_agent.contract.build import PortRef
 from provisioning.common import tracing
 from provisioning.common.context import RequestContext
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Aggregate, BlockDevice, Instance, InstanceAction
 from provisioning.compute.notifications import payloads
 from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_TRANSITION, payload_of
@@ -171,9 +176,21 @@ def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
     if action in {"create", UPDATE}:
         own = (instance.request_id, instance.user_id, instance.project_id) if action == "create" else (None, None, None)
         return _asked(*own)
-    rows = InstanceAction.objects.filter(instance=instance, action__in=ACTIONS.get(action, (action,)))
-    row = rows.order_by("-id").values_list("request_id", "user_id", "project_id").first()
+    row = _newest_of(tuple(ACTIONS.get(action, (action,)))).first(instance_id=instance.id)
     return _asked(*(row or (None, None, None)))
+
+
+@cache
+def _newest_of(actions: tuple[str, ...]) -> Prepared[tuple[str, UUID | None, UUID | None]]:
+    """Return the query for the request, user and project of a server's newest action of these kinds."""
+    return Prepared(
+        lambda instance_id: (
+            InstanceAction.objects.filter(instance_id=instance_id, action__in=actions)
+            .order_by("-id")
+            .values_list("request_id", "user_id", "project_id")[:1]
+        ),
+        instance_id=UUIDField(),
+    )
 
 
 def _asked(request_id: str | None, user_id: Any, project_id: Any) -> dict[str, Any]:

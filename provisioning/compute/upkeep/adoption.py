@@ -219,7 +219,7 @@ def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: 
     grow(moved.project_id, moved.id, quota_held(moved.flavor), refuse=False)
     commit(moved.id)
     network.set_ports_status(moved.id, "ACTIVE")
-    instance_actions.finish(moved.id, message=SAID)
+    instance_actions.finish_all(moved.id, message=SAID)
     if image_id is not None:
         remove_image(image_id)
     return True

@@ -134,7 +134,7 @@ def _cut_off(instance_id: uuid.UUID) -> None:
     if state.advance(instance, "reset_error", attempt=instance.attempt) is None:
         return
     record_fault(instance, CUT_OFF)
-    instance_actions.finish(instance.id, message=CUT_OFF)
+    instance_actions.finish_all(instance.id, message=CUT_OFF)
     commit(instance.id)
     host_commands.withdraw_of_tasks(instance.id)
 
@@ -204,6 +204,7 @@ def _deleting_on_hosts_down() -> list[Instance]:
 
 
 def _end_delete_without_host(instance: Instance) -> None:
+    state.lock([instance.id])
     finish_delete(instance, confirmed=False)
 
 
