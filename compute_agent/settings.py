@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 CONNECTED = "connected"
-"""Stands for the networks of the machine's own interfaces."""
+"""The word in ``--blocked-networks`` for the networks of the machine's own interfaces."""
 NETWORKS_BY_NAME = {
     "link-local": ("169.254.0.0/16", "fe80::/10"),
     "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),

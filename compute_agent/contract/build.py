@@ -177,7 +177,7 @@ class KeyPairRef(Frozen, frozen=True):
 
 
 class InjectedFile(Frozen, frozen=True):
-    """A file in the guest's seed."""
+    """A file that the cloud-init seed injects into the guest."""
 
     path: str  # in the guest
     contents: str  # base64

@@ -40,10 +40,9 @@ class Made(Frozen, frozen=True):
 
 
 def lacks() -> list[str]:
-    """Pass bridged packets to the filters and enable forwarding. Return sentences about missing requirements of the
-    host.
+    """Pass bridged packets to the filters and enable forwarding. Load the kernel module for bridge filtering if needed.
 
-    Loads the kernel module for bridge filtering if necessary.
+    Return a message for each requirement that the host does not meet.
     """
     found = []
     try:

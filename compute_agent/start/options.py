@@ -23,7 +23,7 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 NO_POOL = "none"
 ROOT_DISK_DRIVER = "rbd"
-"""The driver of pools for root disks: their disks can be moved to another host, and a host can be fenced."""
+"""The only driver for pools of root disks: other hosts can open the disks, and a failed host can be fenced."""
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.

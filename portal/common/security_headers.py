@@ -25,7 +25,10 @@ HEADERS = {
 
 
 def policy(request: HttpRequest) -> str:
-    """Return the policy for the request's host; not every browser applies 'self' to WebSockets."""
+    """Return the Content-Security-Policy.
+
+    It names the request's host for WebSockets, because not every browser applies 'self' to them.
+    """
     try:
         host = request.get_host()
     except DisallowedHost:

@@ -77,8 +77,9 @@ class ScriptsConsumer(Follower):
         return self.context.project_id.hex if self.context.project_id else ""
 
     def _shown(self, event: LoggedEvent) -> dict[str, Any]:
-        """Return the payload of an event as this reader may see it: notifications about its project's servers without
-        host names.
+        """Return the payload of an event as this reader may see it.
+
+        Host names are removed from notifications, unless the notifications of all projects are requested.
         """
         if not self._notifications or self._all:
             return event.payload

@@ -13,7 +13,8 @@ LAST = Sort("pk", descending=False)
 
 
 def part_of(items: Iterable[Item], part: Part, no_marker: str = "Marker {marker} could not be found.") -> list[Item]:
-    """Return a page of the items. The lookups in ``part.filters`` end in ``__in``; each item has a ``pk``.
+    """Return a page of the items. Each item must have a ``pk``. Only lookups that end in ``__in`` are supported in
+    ``part.filters``.
 
     Raises InvalidInputError for an unknown marker.
     """

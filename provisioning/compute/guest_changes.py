@@ -6,7 +6,7 @@ from provisioning.common.wired import Wired
 from provisioning.compute.models import Instance
 
 METADATA_OPTIONS = "metadata_options"
-"""Stands for the server's options of the metadata service, which are not a column of the server."""
+"""The name of the change of the server's metadata options, which are not a column of the server."""
 READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password", METADATA_OPTIONS})
 """Columns of a server that the metadata service shows or uses."""
 

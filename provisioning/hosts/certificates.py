@@ -125,7 +125,10 @@ def authorities() -> Mapping[str, CertificateAuthority]:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the private keys of all authorities with ``newest``; returns as ``identity.encrypted.EncryptAgain``."""
+    """Encrypt the private keys of all authorities again with ``newest``.
+
+    Returns the number of changed authorities, and the ids of authorities whose private key no key decrypts.
+    """
     changed, lost = 0, []
     for each in CertificateAuthority.objects.all():
         try:

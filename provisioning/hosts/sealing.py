@@ -33,7 +33,10 @@ def opened(body: B) -> B | None:
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
-    """Encrypt the secrets of unfinished commands with ``newest``; returns as ``identity.encrypted.EncryptAgain``."""
+    """Encrypt the secrets of unfinished commands again with ``newest``.
+
+    Returns the number of changed commands, and the ids of commands whose secret no key decrypts.
+    """
     changed, lost = 0, []
     unfinished = HostCommand.objects.filter(finished_at=None)
     for command_id, kept in list(unfinished.values_list("id", "body")):

@@ -71,8 +71,8 @@ CACHES: dict[str, Any] = {
     "lockouts": _of_machine("lockouts", 1_000_000),
     "rates": _of_machine("rates", 100_000),
 }
-"""``sign_in`` counts wrong passwords; ``lockouts`` counts those of each user in a separate file, so that a flood of
-other names evicts none; ``rates`` counts requests.
+"""``sign_in`` counts wrong passwords. ``lockouts`` counts the wrong passwords of each user in a separate cache, so that
+sign-ins with many other names do not evict its entries. ``rates`` counts requests.
 """
 if "LocMem" in CACHES["sign_in"]["BACKEND"]:
     CACHES["sign_in"]["OPTIONS"] = {"MAX_ENTRIES": 100_000}

@@ -27,7 +27,9 @@ MAX_IMAGE_SIZE = integer("NOVELLA_MAX_IMAGE_SIZE", 1 << 40, 1 << 20, 1 << 50)
 UPLOADS_AT_ONCE = integer("NOVELLA_UPLOADS_AT_ONCE", 8, 1, 64)
 """Concurrent uploads of images of one user, or of one project, on each machine that runs web."""
 UPLOAD_LEAST_RATE = integer("NOVELLA_UPLOAD_LEAST_RATE", 1024, 0, 1 << 30)
-"""Bytes a second; an upload that is slower (over 30 s of waiting) is aborted."""
+"""Minimum bytes per second of an upload, measured over each 30 s spent waiting for the client. A slower upload is
+aborted. 0: no minimum.
+"""
 UPLOAD_TIMEOUT = integer("NOVELLA_UPLOAD_TIMEOUT", 21_600, 60, 604_800)
 """Seconds that one upload may take, plus one second for each MiB received: an upload with an average of 1 MiB/s is
 never aborted.

@@ -1,6 +1,6 @@
 """Copies of a volume's data to images and backups. They run independently of the volume's tasks.
 
-Each kind of copy registers a loader.
+Each kind of copy registers a function that locks and loads its copies (``Load``).
 """
 
 import uuid

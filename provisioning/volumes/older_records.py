@@ -144,10 +144,11 @@ def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -
 
 
 def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
-    """Prepare a volume of a shared pool for lost changes, because a host's report proves that the database is older.
+    """Prepare a volume of a shared pool for changes of other hosts that the database has lost.
 
-    As ``restored`` does for all volumes: increase the version above all versions that other hosts may have seen, and
-    compare the next reports of the other hosts.
+    Called when a host's report proves that the database has lost changes. Increases the version above every version
+    that a host may have seen, as ``restored.restore_volumes`` does. The next reports of the other hosts are then
+    compared with the previous version (``Volume.copied``).
     """
     serving = PoolHost.objects.filter(pool_id=volume.pool_id)
     if volume.pool is None or not volume.pool.shared or not serving.filter(host_id=host_id).exists():

@@ -24,7 +24,7 @@ def of_type(volume_type: VolumeType, size_gb: int) -> dict[str, int]:
 
 
 def of_deleted(volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
-    """Return the usage of data of a deleted volume."""
+    """Return the quota usage of the data that a deleted volume leaves for its clones."""
     return {"gigabytes": size_gb} | ({f"gigabytes_{volume_type.name}": size_gb} if volume_type is not None else {})
 
 

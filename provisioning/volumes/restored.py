@@ -20,7 +20,10 @@ from provisioning.volumes.services.checks import SWAPPING
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 HEARD_WITHIN = timedelta(minutes=2)
-"""Time within which hosts must reconnect and report their running commands. They report every few seconds."""
+"""Time after a restore within which hosts must reconnect and report their running commands, before these commands fail.
+
+Connected hosts report running commands every few seconds.
+"""
 
 
 def restore_volumes() -> Iterable[str]:

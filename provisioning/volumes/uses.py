@@ -14,7 +14,8 @@ class VolumeUser(Protocol):
     """Callbacks of the user of volumes (Compute)."""
 
     def connected(self, attachment: Attachment, *, again: bool = False) -> None:
-        """The volume's storage daemon serves the client; ``attachment.connection`` has its address.
+        """Called when the volume's storage daemon serves the client. ``attachment.connection`` has the daemon's
+        address.
 
         ``again``: a repeated call, because the attachment is still not complete.
         """

@@ -26,7 +26,7 @@ REPEATS = 15
 MANY, MOST = 1_000, 10_000
 DETAIL = "/compute/v2.1/servers/detail"
 FAULTY = 20
-"""One of this many servers has failed, and shows its fault."""
+"""Every 20th server is in ERROR, and shows its fault."""
 
 
 def _stand() -> tuple[User, Project]:

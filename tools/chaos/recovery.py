@@ -39,7 +39,7 @@ LOOK_EVERY = 2.0
 
 @dataclass
 class Recovery:
-    """One recovery, in its own thread; the cloud is running and its clients are waiting."""
+    """The recovery after one loss of records, while the cloud is running and its clients are stopped."""
 
     cloud: Cloud
     hypervisors: Hypervisors

@@ -12,7 +12,7 @@ class Elements:
     kind: str
     """In nft's syntax: "ether_addr" or "mark : verdict"."""
     elements: Mapping[str, str] = field(default_factory=dict)
-    """Key → value, empty for sets."""
+    """Key → value; the values are empty in a set."""
     flags: str = ""
     """In nft's syntax: "interval" for a set of ranges."""
 

@@ -188,7 +188,7 @@ class HostPaths:
 
     @property
     def exports(self) -> Path:
-        """The directory of the sockets of storage daemons, as the daemons and guests see it."""
+        """The directory of the sockets of storage daemons, as the daemons and QEMU see it."""
         return self.short / EXPORTS
 
     @property

@@ -60,7 +60,7 @@ def specified(
 
 
 def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], given: Mapping[str, Mapping[str, str]]) -> None:
-    """Add to new resources the tags that ``specified`` found for their kind."""
+    """Add to new resources the tags of their kind in ``given``, the result of ``specified``."""
     wanted = given.get(kind.resource_type)
     if wanted:
         tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], wanted)

@@ -43,7 +43,7 @@ def listed(
 
 
 def query_of(*filters: str) -> Schema:
-    """Return the schema of the query of such a list, for the OpenAPI document."""
+    """Return the schema of the query of a short list (``listed``), for the OpenAPI document."""
     texts = [f"{name}__{prefix}{way}" for name in filters if name != "enabled" for way in _WAYS for prefix in ("", "i")]
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in ("limit", "marker", *filters, *texts)}
     schemas |= {"sort_key": {"enum": ["id", *filters]}, "sort_dir": {"enum": ["asc", "desc"]}}

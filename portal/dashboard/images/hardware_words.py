@@ -7,7 +7,7 @@ from provisioning.images.properties import FIRMWARE
 TITLES = {"bios": "BIOS", "uefi": "UEFI", "pc": "pc (i440FX)", "tpm-tis": "TIS", "tpm-crb": "CRB"}
 FOUND = {"bios": "BIOS", "uefi": "UEFI", "bios or uefi": "BIOS or UEFI"}
 SHOWN = ("hw_machine_type", "hw_disk_bus", "hw_vif_model", "hw_video_model")
-"""Properties whose values lists show, besides firmware, Secure Boot and TPM."""
+"""Image properties whose values are shown in lists of images, in addition to firmware, Secure Boot and TPM."""
 
 
 def summary(image: Image) -> str:

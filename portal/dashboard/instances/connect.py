@@ -26,7 +26,7 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Commands and hints; an empty command is not available to this user."""
+    """The commands that connect to a server, and a hint; an empty command is not available to this user."""
 
     command: str
     hint: str

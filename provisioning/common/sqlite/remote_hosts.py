@@ -1,4 +1,4 @@
-"""A file beside the database that records that hosts on other machines use the cloud.
+"""A file in the database's folder that records that hosts on other machines use the cloud.
 
 When this machine loses power, such hosts continue with the commands they have received, so the database must sync
 commands to disk before it sends them. Hosts on this machine fail together with it.

@@ -305,7 +305,10 @@ def send_attach(instance: Instance, port_id: str) -> None:
 
 
 def send_detach(instance: Instance, port: PortRef) -> None:
-    """Send the command to detach an interface, without a deadline. Later commands omit the interface."""
+    """Send the command to detach an interface, without a deadline.
+
+    Commands that are sent later describe the server without the interface.
+    """
     network.set_interface_leaving(port.id, leaving=True)
     _send(instance, DetachInterfaceRequest(instance=guest_spec(instance), port=port), None)
 

@@ -58,7 +58,10 @@ def instance_waits(instance: Instance) -> bool:
 
 
 def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAction) -> HostState | None:
-    """Claim the first possible host and change the state, inside a transaction. None: roll the transaction back."""
+    """Claim the first possible host and change the state, inside the caller's transaction.
+
+    Returns None if that is impossible; the caller must then roll back.
+    """
     started = timezone.now()
     ranked = [one.host for one in found.decision.ranked]
     taken, tried = take_first(room_of(instance.flavor), (host.id for host in ranked), instance)

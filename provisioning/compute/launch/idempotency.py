@@ -13,22 +13,24 @@ from provisioning.compute.models import Instance
 
 @dataclass(frozen=True, slots=True)
 class LaunchIdentity:
-    """Source of the ids of a request's servers: random, or derived from the caller's key and project."""
+    """Source of the ids of a request's servers: random, or derived from the caller's idempotency key and project."""
 
     project_id: uuid.UUID
     reservation_id: str
     """Common to the servers of one request."""
     repeatable: bool
-    """Whether the request has a key."""
+    """Whether the request has an idempotency key."""
 
     def instance_id(self, index: int) -> uuid.UUID:
-        """Return a server's id. With a key it is always the same, so that the primary key prevents concurrent
-        repetitions.
+        """Return a server's id. With an idempotency key it is always the same, so that the unique primary key prevents
+        concurrent repetitions of the request.
         """
         return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.reservation_id} {index}") if self.repeatable else uuid.uuid4()
 
     def launched_before(self) -> list[Instance]:
-        """Return the servers of an earlier request with this key, including deleted ones; empty without a key."""
+        """Return the servers of an earlier request with this idempotency key, including deleted ones; empty without
+        a key.
+        """
         if not self.repeatable:
             return []
         made = Instance.objects.filter(project_id=self.project_id, reservation_id=self.reservation_id)

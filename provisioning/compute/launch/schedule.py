@@ -63,7 +63,7 @@ def schedule(instance_id: str, attempt: int) -> None:
 
 
 def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
-    """Return the action of the build with its instance, if this attempt was not handed off to a host yet."""
+    """Return the unfinished action of the build, with its instance loaded; None after a command was sent to a host."""
     for action in _BEGUN(instance_id=uuid.UUID(instance_id), attempt=attempt):
         kind = build_kind_of(action.instance)
         if kind is not None and kind.action == action.action and is_waiting(action.instance):

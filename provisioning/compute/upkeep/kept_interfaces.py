@@ -212,7 +212,7 @@ def _is_at_rest(instance: Instance, attempt: int) -> bool:
 
 
 def _is_settled(instance: Instance) -> bool:
-    """Whether the server has not changed for so long that no audit can be older than the last change."""
+    """Whether the last change of the server is older than every audit that is still processed."""
     newest = Port.objects.filter(device_id=instance.id).aggregate(newest=Max("updated_at"))["newest"]
     changed = max(moment for moment in (newest, instance.updated_at) if moment is not None)
     return changed < timezone.now() - SETTLED

@@ -216,7 +216,10 @@ def _page(found: QuerySet[Record], wanted: Wanted, **beside: Any) -> Found[Recor
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:
-    """Return the SQL expression that counts distinct ``what`` of the rows with the same ``by``."""
+    """Return the SQL expression that counts the distinct values of ``what`` in ``rows``.
+
+    ``rows`` contains only rows that belong to the outer row (OuterRef); the column ``by`` is equal in all of these.
+    """
     counted = rows.order_by().values(by).annotate(count=Count(what, distinct=True)).values("count")
     return Coalesce(Subquery(counted), 0)
 

@@ -1,4 +1,4 @@
-"""Builds documents: the description of a subject for one host."""
+"""Builds documents: the properties of a network, router, floating IP or security group that one host needs."""
 
 import uuid
 from collections import defaultdict

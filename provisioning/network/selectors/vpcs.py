@@ -162,7 +162,7 @@ def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
 def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | None = None) -> list[InternetGateway]:
     """Return the project's internet gateways, the oldest first.
 
-    EC2 has created some of them. The others stand for routers that the Networking API has connected to an external
+    EC2 has created some of them. The others represent routers that the Networking API has connected to an external
     network; such a gateway may not be stored, and then has the id and time of its router. ``router_ids``: only the
     gateways of these routers.
     """

@@ -97,7 +97,7 @@ def update_port(
     fixed_ips: Wanted | None = None,
     groups: Sequence[SecurityGroup] | None = None,
 ) -> Port:
-    """Change columns, addresses and groups of a port, and notify the host of its guest.
+    """Change columns, addresses and groups of a port, and notify the host on which its guest runs.
 
     A ``mac_address`` of None is replaced by a random one.
 

@@ -143,9 +143,10 @@ class Delete(VolumeTask[DeleteVolumeRequest]):
 
 
 def end_reported(volume: Volume, event: AgentEvent) -> None:
-    """Delete the record of a locked volume whose data its host has deleted, and count the data that clones still need.
+    """Delete the record of a locked volume after its host has deleted it.
 
-    The quotas are updated before the pool.
+    Data that the host keeps for clones still counts in the project's quota and in the pool. The quotas are updated
+    before the pool, in the locking order of volume creation.
     """
     more = deleted_data.begin(volume, event)
     end(volume)

@@ -36,7 +36,9 @@ def missing() -> str:
 
 
 class Place:
-    """A network namespace that is connected by one link to the machine and to the namespaces behind the machine."""
+    """A network namespace with one link to the machine. The machine is its default gateway, and routes to the hosts'
+    namespaces.
+    """
 
     def __init__(self) -> None:
         number = os.getpid() % 16384  # of the range for measurements, RFC 2544

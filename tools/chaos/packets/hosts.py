@@ -25,7 +25,7 @@ CHANGING = re.compile(r"packets \d+ bytes \d+|expires \S+|# handle \d+|valid_lft
 EMPTY = (b"", b"{}", b"[]")
 """Contents of state files that have no entries."""
 OWN = re.compile(r"fe80::|ff00::")
-"""Entries that the kernel adds to each interface automatically, after a while."""
+"""Matches link-local addresses and multicast routes, which the kernel adds to each interface with a delay."""
 
 
 class PacketsError(Exception):

@@ -127,7 +127,7 @@ class AggregateImagesView(AggregateBase):
     versions = {"POST": ((2, 81), NEWEST)}
 
     def post(self, request: Request, aggregate_id: str) -> Response:
-        """Refused: a host downloads an image for the first server that uses it, and caches it."""
+        """Refuse to cache images in advance: a host downloads and caches an image for the first server that uses it."""
         images = [image["id"] for image in self.checked_body()["cache"]]
         if len(set(images)) < len(images):
             raise InvalidInputError("Duplicate images in request", field="cache")

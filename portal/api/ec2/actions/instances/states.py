@@ -1,4 +1,4 @@
-"""EC2's six instance states and the server states they stand for.
+"""EC2's six instance states, and the server states that each represents.
 
 A failed launch is ``terminated``, as EC2 has no error state. Every server that can be started again is ``stopped``:
 stopped, suspended, paused and shelved servers.
