@@ -126,6 +126,30 @@ class PreparedUpdate:
         return query
 
 
+class PreparedUpdateReturning(Prepared[Row]):
+    """An UPDATE that returns the new values of columns; ``make`` returns a ``values_list`` and the new values::
+
+    COUNT = PreparedUpdateReturning(
+        lambda id: (User.objects.filter(id=id).values_list("logins"), {"logins": F("logins") + 1}), id=…
+    )
+    """
+
+    def __init__(
+        self, make: Callable[..., tuple[QuerySet[Any, Row], Mapping[str, Any]]], **parameters: Field[Any, Any]
+    ) -> None:
+        super().__init__(lambda **values: make(**values)[0], **parameters)
+        self._update = make
+
+    def _statement(self, connection: Any) -> _Statement:
+        rows, columns = self._update(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
+        returning, shape = _returning(rows, connection)
+        query: Any = rows.query.chain(UpdateQuery)
+        query.clear_select_clause()
+        query.add_update_values(columns)
+        sql, parameters = query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
+        return _Statement(Repeated(sql + returning), tuple(parameters), shape)
+
+
 class PreparedDelete(PreparedUpdate):
     """A DELETE with named parameters, for rows without relations that Django would cascade to::
 

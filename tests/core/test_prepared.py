@@ -16,7 +16,13 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.common.prepared import (
+    Prepared,
+    PreparedDeleteReturning,
+    PreparedInsert,
+    PreparedUpdate,
+    PreparedUpdateReturning,
+)
 from provisioning.common.repeated import Repeated
 from provisioning.common.row_shapes import listed
 from provisioning.compute.actions.delete import delete
@@ -192,6 +198,24 @@ def test_a_deletion_returns_what_it_deleted() -> None:
     assert forget(topic="topic 1") == wanted != []
     assert forget(topic="topic 1") == []
     assert set(Event.objects.values_list("topic", flat=True)) >= {"topic 0", "topic 2"}
+
+
+def test_an_update_returns_the_new_values(cloud: Cloud, alice: RequestContext) -> None:
+    owner = cloud.launch(alice).project_id
+    add = PreparedUpdateReturning(
+        lambda project_id, names, more: (
+            QuotaUsage.objects.filter(Among("project_id", names), project_id=project_id, resource__in=("cores", "ram"))
+            .order_by("resource")
+            .values_list("resource", "in_use", "project_id"),
+            {"in_use": F("in_use") + more},
+        ),
+        project_id=UUIDField(),
+        names=Ids(),
+        more=IntegerField(),
+    )
+    assert sorted(add(project_id=owner, names=[owner], more=3)) == [("cores", 3, owner), ("ram", 3, owner)]
+    assert add(project_id=owner, names=[], more=3) == []
+    assert sorted(add(project_id=owner, names=[owner], more=-3)) == [("cores", 0, owner), ("ram", 0, owner)]
 
 
 def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice: RequestContext) -> None:

@@ -25,7 +25,13 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Case, F, Q, QuerySet, UUIDField, Value, When
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.common.prepared import (
+    Prepared,
+    PreparedDeleteReturning,
+    PreparedInsert,
+    PreparedUpdate,
+    PreparedUpdateReturning,
+)
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type
@@ -126,15 +132,18 @@ def raise_counters(
     column: str,
     user_id: uuid.UUID | None,
 ) -> None:
-    """Raise the counters, all or none, before the rows of ``wanted`` are written."""
+    """Raise the counters before the rows of ``wanted`` are written. After OverQuotaError, which undoes nothing, the
+    caller's transaction must be rolled back.
+    """
     totals: dict[str, int] = {}
     for (_, resource), amount in sorted(wanted.items(), key=lambda item: item[0][1]):
         totals[resource] = totals.get(resource, 0) + amount
     if bounds is None:
         bounds = selectors.bounds_of(scope_id, user_id)
-    if _take(scope_id, totals, bounds.project, column) < len(totals):
-        # Everything of the first attempt was undone. Create missing counters, then raise them one by one.
-        _take_singly(scope_id, totals, bounds.project, column)
+    taken = _take_what_fits(scope_id, totals, bounds.project, column)
+    if len(taken) < len(totals):
+        others = {name: amount for name, amount in totals.items() if name not in taken}
+        _take_singly(scope_id, others, bounds.project, column)
     if user_id is not None and bounds.user:
         _check_user(scope_id, user_id, totals, bounds.user)
 
@@ -179,44 +188,32 @@ _HELD_BY_ONE = Prepared(
 )
 
 
-def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise all counters with one statement, or none if one of them would exceed its limit.
-
-    Returns the number of counters that could be raised.
-    """
-    mark = transaction.savepoint()
-    taken = _take_what_fits(scope_id, totals, limits, column)
-    if taken < len(totals):
-        transaction.savepoint_rollback(mark)
-    else:
-        transaction.savepoint_commit(mark)
-    return taken
-
-
-def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
-    """Raise each counter whose limit allows it, with one statement; return the number of raised counters."""
+def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> set[str]:
+    """Raise each existing counter whose limit allows it, with one statement; returns their resources."""
     bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
     values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
-    return _raise(tuple(totals), frozenset(bounds), column)(scope_id=scope_id, **values)
+    return set(_raise(tuple(totals), frozenset(bounds), column)(scope_id=scope_id, **values))
 
 
 @cache
-def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> PreparedUpdate:
-    """Return the statement that raises these counters by their amounts; it raises ``bounded`` only up to a limit."""
+def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> Prepared[str]:
+    """Return the statement that raises these counters by their amounts, those in ``bounded`` up to a limit."""
 
-    def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage], dict[str, Any]]:
+    def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage, str], dict[str, Any]]:
         fits = Q(pk__in=[])
         for name in resources:
             room = Q(in_use__lte=values[f"{name}_limit"] - values[name] - F("reserved")) if name in bounded else Q()
             fits |= Q(resource=name) & room
         amounts = {name: values[name] for name in resources}
-        return QuotaUsage.objects.filter(fits, project_id=scope_id), {column: F(column) + amount_of(amounts)}
+        fitting = QuotaUsage.objects.filter(fits, project_id=scope_id).values_list("resource", flat=True)
+        return fitting, {column: F(column) + amount_of(amounts)}
 
     numbers = (*resources, *(f"{name}_limit" for name in bounded))
-    return PreparedUpdate(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in numbers})
+    return PreparedUpdateReturning(rows, scope_id=UUIDField(), **{name: BigIntegerField() for name in numbers})
 
 
 def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
+    """Create missing counters, then raise them one by one. Raises OverQuotaError for the first that does not fit."""
     make_counters(scope_id, totals)
     for resource, amount in totals.items():
         if not _take_what_fits(scope_id, {resource: amount}, limits, column):
