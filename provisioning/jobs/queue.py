@@ -11,7 +11,13 @@ from django.db.models import BigIntegerField, CharField, DateTimeField, F, Query
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
+from provisioning.common.prepared import (
+    Prepared,
+    PreparedDelete,
+    PreparedInsert,
+    PreparedUpdate,
+    PreparedUpdateReturning,
+)
 from provisioning.events import wake
 from provisioning.jobs.models import JobRun
 
@@ -72,8 +78,7 @@ def take(topics: Collection[str], group: str) -> Taken | None:
     with transaction.atomic():
         if not _TAKE(number=number, lock=lock, until=_until(now)):
             return None
-        if not _TAKE_AGAIN(number=number, group=group):
-            _NOTE([JobRun(message_id=number, group=group)])
+        _NOTE([JobRun(message_id=number, group=group)])
     return Taken(number, text)
 
 
@@ -94,12 +99,7 @@ _TAKE = PreparedUpdate(
     lock=DateTimeField(),
     until=DateTimeField(),
 )
-_TAKE_AGAIN = PreparedUpdate(
-    lambda number, group: (JobRun.objects.filter(message_id=number), {"group": group, "worker": ""}),
-    number=BigIntegerField(),
-    group=CharField(),
-)
-_NOTE = PreparedInsert(JobRun)
+_NOTE = PreparedInsert(JobRun, unique=("message_id",), update=("group", "worker"))
 
 
 def start(message_id: int, group: str, worker: str, *, again: bool = False) -> int | None:
@@ -110,16 +110,17 @@ def start(message_id: int, group: str, worker: str, *, again: bool = False) -> i
     """
     now = timezone.now()
     with transaction.atomic():
-        if not _START(number=message_id, group=group, worker=worker, now=now):
+        started = _START(number=message_id, group=group, worker=worker, now=now)
+        if not started:
             mine = JobRun.objects.filter(message_id=message_id, group=group)
             return mine.filter(worker=worker).values_list("starts", flat=True).first() if again else None
         _HOLD(number=message_id, until=_until(now))
-        return _STARTS(number=message_id)[0]
+        return started[0]
 
 
-_START = PreparedUpdate(
+_START = PreparedUpdateReturning(
     lambda number, group, worker, now: (
-        JobRun.objects.filter(message_id=number, group=group, worker=""),
+        JobRun.objects.filter(message_id=number, group=group, worker="").values_list("starts", flat=True),
         {"worker": worker, "started_at": now, "starts": F("starts") + 1},
     ),
     number=BigIntegerField(),
@@ -131,9 +132,6 @@ _HOLD = PreparedUpdate(
     lambda number, until: (OrmQ.objects.filter(id=number), {"lock": until}),
     number=BigIntegerField(),
     until=DateTimeField(),
-)
-_STARTS = Prepared(
-    lambda number: JobRun.objects.filter(message_id=number).values_list("starts", flat=True), number=BigIntegerField()
 )
 
 
