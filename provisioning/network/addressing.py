@@ -222,6 +222,8 @@ def highest_free(subnet: Subnet) -> str | None:
     base = _base(subnet.cidr)
     for part in reversed(without(read_pools(subnet.allocation_pools), reserved_numbers(subnet))):
         first, free = part.first - base, part.last - base
+        if not _TAKEN(subnet=subnet.pk, number=free):
+            return address_of(subnet, free)
         for number in taken.filter(number__gte=first, number__lte=free).iterator():
             if number != free:
                 break
@@ -229,6 +231,13 @@ def highest_free(subnet: Subnet) -> str | None:
         if free >= first:
             return address_of(subnet, free)
     return None
+
+
+_TAKEN = Prepared(
+    lambda subnet, number: FixedIP.every.filter(subnet_id=subnet, number=number).values_list("id", flat=True),
+    subnet=UUIDField(),
+    number=BigIntegerField(),
+)
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:

@@ -14,6 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.identity import policy
 from provisioning.network.errors import (
@@ -208,11 +209,18 @@ def address_scope_for(
 def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[int, uuid.UUID]]:
     """Return network → IP version → address scope of its subnets' pools; one query."""
     found: dict[uuid.UUID, dict[int, uuid.UUID]] = {}
-    rows = Subnet.objects.filter(network__in=network_ids, subnet_pool__address_scope__isnull=False)
-    for network, version, scope in rows.values_list("network_id", "ip_version", "subnet_pool__address_scope_id"):
+    for network, version, scope in _SCOPES(ids=network_ids):
         if scope is not None:
             found.setdefault(network, {})[version] = scope
     return found
+
+
+_SCOPES = Prepared(
+    lambda ids: Subnet.objects.filter(Among("network_id", ids), subnet_pool__address_scope__isnull=False).values_list(
+        "network_id", "ip_version", "subnet_pool__address_scope_id"
+    ),
+    ids=Ids(),
+)
 
 
 def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:

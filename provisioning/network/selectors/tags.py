@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from django.db.models import Exists, OuterRef, Q
 
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.network.models import Tag
 
 
@@ -12,10 +14,15 @@ def tags_of(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
     """Return the tags of many records, each in order; one query, or none without ids."""
     keys = list(ids)
     found: dict[uuid.UUID, list[str]] = {}
-    rows = Tag.objects.filter(resource_id__in=keys).order_by("tag").values_list("resource_id", "tag") if keys else ()
-    for key, tag in rows:
+    for key, tag in _TAGS(ids=keys) if keys else ():
         found.setdefault(key, []).append(tag)
     return found
+
+
+_TAGS = Prepared(
+    lambda ids: Tag.objects.filter(Among("resource_id", ids)).order_by("tag").values_list("resource_id", "tag"),
+    ids=Ids(),
+)
 
 
 def _has(*names: str) -> Q:

@@ -3,9 +3,11 @@
 import uuid
 from collections.abc import Collection, Sequence
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import CharField, OuterRef, QuerySet, Subquery, Value
 
 from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.agent_errors import AvailabilityZoneNotFoundError
 from provisioning.network.models import Delivery
@@ -36,10 +38,17 @@ def zones_of_routers(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
 
 
 def _zones_of(kind: str, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
-    zone = Host.objects.filter(id=OuterRef("host_id")).values("availability_zone")[:1]
-    told = Delivery.objects.filter(kind=kind, subject_id__in=ids).exclude(digest="").annotate(zone=Subquery(zone))
     found: dict[uuid.UUID, list[str]] = {}
-    for identity, name in told.order_by("zone").values_list("subject_id", "zone").distinct():
+    for identity, name in _TOLD_ZONES(kind=kind, ids=ids):
         if name is not None:
             found.setdefault(identity, []).append(name)
     return found
+
+
+def _told_zones(kind: Value, ids: Value) -> QuerySet[Delivery, tuple[uuid.UUID, str | None]]:
+    zone = Host.objects.filter(id=OuterRef("host_id")).values("availability_zone")[:1]
+    told = Delivery.objects.filter(Among("subject_id", ids), kind=kind).exclude(digest="")
+    return told.annotate(zone=Subquery(zone)).order_by("zone").values_list("subject_id", "zone").distinct()
+
+
+_TOLD_ZONES = Prepared(_told_zones, kind=CharField(), ids=Ids())

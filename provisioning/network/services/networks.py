@@ -2,16 +2,16 @@
 
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, Unpack
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import UUIDField
+from django.db.models import CharField, IntegerField, UUIDField
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert
 from provisioning.common.retry import when_broken_off
 from provisioning.network import owners
 from provisioning.network.announcements import announce, topics_of
@@ -25,7 +25,19 @@ from provisioning.network.errors import (
     VlanIdInUseError,
 )
 from provisioning.network.marks import mark
-from provisioning.network.models import Delivery, FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
+from provisioning.network.models import (
+    AutoAllocatedTopology,
+    Delivery,
+    FixedIP,
+    FloatingIP,
+    GroupVpc,
+    Network,
+    Port,
+    RbacPolicy,
+    Router,
+    Subnet,
+    Vpc,
+)
 from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import network_guests, records, sharing
 from provisioning.network.services.floating_ips import delete_disassociated
@@ -82,8 +94,9 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
     with transaction.atomic():
         hold(project_id, identity, {"networks": 1})
         _check_default(network)
-        _save(network, force_insert=True)
-        _mirror(network)
+        _save(network, lambda network: _INSERT([network]))
+        if network.shared or network.external:
+            _mirror(network)
         mark(NETWORK, [identity])
         announce(network, "create")
     return network
@@ -130,16 +143,42 @@ def delete_network(network: Network, revision: int | None = None) -> None:
     row = records.lock_to_delete(network, revision)
     if row.external:
         delete_disassociated(row)
-    if Port.objects.filter(network=row).exclude(device_owner__in=owners.OF_THE_NETWORK).exists():
+    if _PORTS_IN_USE(network=row.id):
         reason = "There are one or more ports still in use on the network."
         raise NetworkInUseError(f"Unable to complete operation on network {row.id}. {reason}")
-    Port.objects.filter(network=row).delete()
+    _DELETE_ADDRESSES(network=row.id)
+    _DELETE_PORTS(network=row.id)
     mark(NETWORK, [row.id])
     announce(row, "delete")
-    for subnet in Subnet.objects.filter(network=row).order_by("id"):
-        FixedIP.every.filter(subnet=subnet).delete()
-        records.remove(subnet)
-    records.remove(row)
+    for subnet in _SUBNETS(network=row.id):
+        records.release(subnet)
+    records.release(row)
+    for delete in _DELETE:
+        delete(network=row.id)
+
+
+_INSERT = PreparedInsert(Network)
+_PORTS_IN_USE = Prepared(
+    lambda network: (
+        Port.objects.filter(network_id=network)
+        .exclude(device_owner__in=owners.OF_THE_NETWORK)
+        .values_list("id", flat=True)[:1]
+    ),
+    network=UUIDField(),
+)
+_SUBNETS = Prepared(lambda network: Subnet.objects.filter(network_id=network).order_by("id"), network=UUIDField())
+_DELETE_ADDRESSES = PreparedDelete(
+    lambda network: FixedIP.every.filter(subnet__network_id=network), network=UUIDField()
+)
+_DELETE_PORTS = PreparedDelete(lambda network: Port.objects.filter(network_id=network), network=UUIDField())
+_DELETE = [
+    PreparedDelete(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField()),
+    PreparedDelete(lambda network: AutoAllocatedTopology.objects.filter(network_id=network), network=UUIDField()),
+    PreparedDelete(lambda network: Vpc.objects.filter(network_id=network), network=UUIDField()),
+    PreparedDelete(lambda network: GroupVpc.objects.filter(network_id=network), network=UUIDField()),
+    PreparedDelete(lambda network: Network.objects.filter(id=network), network=UUIDField()),
+]
+"""The deletions of a locked network without ports, and of the records that belong to it."""
 
 
 def _largest_mtu(network: Network) -> int:
@@ -192,11 +231,11 @@ def raise_mtu(network: Network) -> None:
 
 def give_segment(network: Network) -> None:
     """Allocate a free VNI to a network without one.  Raises NoNetworkAvailableError."""
-    _save(network, update_fields=["segmentation_id"])
+    _save(network, lambda network: network.save(update_fields=["segmentation_id"]))
 
 
-def _save(network: Network, **how: Any) -> None:
-    """Save a network with the requested segment, or with a free one."""
+def _save(network: Network, write: Callable[[Network], object]) -> None:
+    """Write a network with the requested segment, or with a free one."""
     given = network.segmentation_id is not None or network.network_type == FLAT
     if given and network.segmentation_id in _kept_vnis(network):
         raise _taken(network)
@@ -205,7 +244,7 @@ def _save(network: Network, **how: Any) -> None:
             network.segmentation_id = _free_segment(network)
         try:
             with transaction.atomic():
-                network.save(**how)
+                write(network)
         except IntegrityError:
             continue
         return
@@ -233,6 +272,9 @@ def _free_segment(network: Network) -> int:
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
     kept = _kept_vnis(network)
+    wire = {"kind": network.network_type, "wire": network.physical_network}
+    if start not in kept and not _TAKEN(number=start, **wire):
+        return start
     same = Network.objects.filter(network_type=network.network_type, physical_network=network.physical_network)
     for low, high in ((start, last), (first, start - 1)):
         taken = same.filter(segmentation_id__gte=low, segmentation_id__lte=high).order_by("segmentation_id")
@@ -248,6 +290,16 @@ def _free_segment(network: Network) -> int:
         if free <= high:
             return free
     raise NoNetworkAvailableError(NONE_LEFT)
+
+
+_TAKEN = Prepared(
+    lambda kind, wire, number: Network.objects.filter(
+        network_type=kind, physical_network=wire, segmentation_id=number
+    ).values_list("id", flat=True),
+    kind=CharField(),
+    wire=CharField(),
+    number=IntegerField(),
+)
 
 
 def _kept_vnis(network: Network) -> set[int]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from provisioning.common.prepared import PreparedInsert
 from provisioning.network import addressing
 from provisioning.network.models import Port
 
@@ -20,12 +21,16 @@ def create_own_port(**columns: Any) -> Port:
     for tried in range(1, MAX_TRIES + 1):
         try:
             with transaction.atomic():
-                mac = addressing.random_mac()
-                return Port.objects.create(mac_address=mac, port_security_enabled=False, **columns)
+                port = Port(mac_address=addressing.random_mac(), port_security_enabled=False, **columns)
+                _INSERT([port])
+                return port
         except IntegrityError:
             if tried == MAX_TRIES:
                 raise
     raise AssertionError("unreachable")
+
+
+_INSERT = PreparedInsert(Port)
 
 
 def free_mac(network_id: uuid.UUID) -> str:

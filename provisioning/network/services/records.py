@@ -6,14 +6,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import Model, QuerySet, Value
+from django.db.models import Model, QuerySet, UUIDField, Value
 from django.utils import timezone
 
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedDeleteReturning
 from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import RecordNotFoundError, RevisionNumberConstraintFailedError
 from provisioning.network.models import RbacPolicy, Tag
-from provisioning.network.services import sharing
 from provisioning.quotas.services import ledger
 
 R = TypeVar("R", bound=Model)
@@ -84,7 +83,20 @@ def touch(row: Any, *columns: str) -> None:
 
 def remove(row: Any) -> None:
     """Delete a record locked by ``lock_to_delete``, with its tags, its RBAC policies and its quota."""
-    Tag.objects.filter(resource_id=row.pk).delete()
-    ledger.release(row.pk)
-    sharing.end(RbacPolicy.objects.filter(object_id=row.pk))
+    release(row)
     row.delete()
+
+
+def release(row: Any) -> None:
+    """Delete the tags, the RBAC policies and the quota of a record that is about to be deleted."""
+    _DELETE_TAGS(key=row.pk)
+    ledger.release(row.pk)
+    for policy, target in sorted(_DELETE_POLICIES(key=row.pk)):
+        if target != RbacPolicy.EVERYBODY:
+            ledger.release(policy)
+
+
+_DELETE_TAGS = PreparedDelete(lambda key: Tag.objects.filter(resource_id=key), key=UUIDField())
+_DELETE_POLICIES = PreparedDeleteReturning(
+    lambda key: RbacPolicy.objects.filter(object_id=key).values_list("pk", "target_project"), key=UUIDField()
+)

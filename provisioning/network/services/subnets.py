@@ -7,9 +7,11 @@ from typing import Any, TypedDict, Unpack
 
 import netaddr
 from django.db import transaction
+from django.db.models import UUIDField
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.prepared import Prepared, PreparedInsert
 from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing, owners
 from provisioning.network.addressing import Range
@@ -83,9 +85,8 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         records.lock(network)  # so that no other subnet is added while ranges are compared
         whole = _range(subnet, cidr, pool, prefixlen)
         _fill(subnet, whole, version, gateway, pools)
-        others = list(Subnet.objects.filter(network=network))
-        _check_beside(subnet, whole, others)
-        subnet.save(force_insert=True)
+        _check_beside(subnet, whole, _OTHERS(network=network.id))
+        _INSERT([subnet])
         dhcp_ports.follow(network)
         if is_stateless(subnet):
             stateless.follow_new(subnet)
@@ -96,6 +97,10 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         if network.project_id != subnet.project_id:
             announce(network)
     return subnet
+
+
+_OTHERS = Prepared(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField())
+_INSERT = PreparedInsert(Subnet)
 
 
 @when_broken_off
