@@ -1,12 +1,13 @@
 """Optional libraries that are not loaded, to save memory, because web and worker processes never use them.
 
-Django REST framework loads psycopg in a cloud on SQLite, autobahn loads TLS, which a proxy handles, and oslo.policy
-loads libraries for remote checks, which rules cannot use. All of them work without these libraries.
+Django REST framework loads psycopg in a cloud on SQLite, and docutils by Django's documentation of the admin; autobahn
+loads TLS, which a proxy handles, and oslo.policy loads libraries for remote checks, which rules cannot use. All of them
+work without these libraries.
 """
 
 import sys
 
-_EVERYWHERE = ("click", "django.contrib.postgres", "markdown", "OpenSSL", "psutil", "pygments", "requests")
+_EVERYWHERE = ("click", "django.contrib.postgres", "docutils", "markdown", "OpenSSL", "psutil", "pygments", "requests")
 BY_ROLE: dict[str, tuple[str, ...]] = {
     "web": _EVERYWHERE,
     "worker": (*_EVERYWHERE, "prometheus_client"),
