@@ -3,9 +3,8 @@
 from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.volume import qos, transfers
+from portal.api.volume import backups, qos, transfers
 from portal.api.volume.attachments import views as attachments
-from portal.api.volume.backups import views as backups
 from portal.api.volume.dialect.views import routes
 from portal.api.volume.discovery import filters, versions
 from portal.api.volume.discovery import views as discovery
@@ -24,8 +23,6 @@ from portal.api.volume.volumes import views as volumes
 from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 VOLUME = "/v3/volumes/<str:volume_id>"
-
-BACKUP = "/v3/backups/<str:backup_id>"
 
 ROUTES = [
     re_path(r"^/?$", versions.VersionsView.as_view()),
@@ -75,13 +72,8 @@ ROUTES = [
     path("/v3/clusters/detail", services.ClustersView.as_view()),
     path("/v3/clusters/<str:cluster_name>", services.ClusterView.as_view()),
     path("/v3/workers/cleanup", services.CleanupView.as_view()),
-    path("/v3/backups", backups.BackupsView.as_view()),
-    path("/v3/backups/detail", backups.BackupDetailsView.as_view()),
     path("/v3/backups/import_record", backups.ImportRecordView.as_view()),
-    path(BACKUP, backups.BackupView.as_view()),
-    path(f"{BACKUP}/restore", backups.RestoreView.as_view()),
-    path(f"{BACKUP}/export_record", backups.ExportRecordView.as_view()),
-    path(f"{BACKUP}/action", backups.BackupActionView.as_view()),
+    *routes(backups.BACKUP, {"restore": backups.RestoreView, "export_record": backups.ExportRecordView}),
     path("/v3/volumes", volumes.VolumesView.as_view()),
     path("/v3/volumes/detail", volumes.VolumesDetailView.as_view()),
     path("/v3/volumes/summary", volumes.SummaryView.as_view()),

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.volume.attachments.views import AttachmentsView
-from portal.api.volume.backups.views import BackupsView
+from portal.api.volume.backups import BACKUP
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.discovery.views import OPEN
@@ -19,7 +19,7 @@ from portal.api.volume.volumes.lists import VOLUMES
 
 LISTS: dict[str, Lists] = {
     "volume": VOLUMES,
-    "backup": BackupsView.lists,
+    "backup": BACKUP.lists,
     "snapshot": SNAPSHOT.lists,
     "group": GroupsView.lists,
     "group_snapshot": GroupSnapshotsView.lists,

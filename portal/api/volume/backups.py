@@ -1,0 +1,170 @@
+"""Backups (Block Storage API v3 reference, "Backups")."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body, inner
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import listing, schemas
+from portal.api.volume.dialect.actions import Action, Actions
+from portal.api.volume.dialect.kinds import BOOLEAN, ID, ID_OR_NULL, NAME, NUMBER, OPTIONAL, PROJECT, TEXT, TIME
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import LINKS, Resource
+from portal.api.volume.dialect.schemas import text_of
+from portal.api.volume.dialect.views import ResourceView
+from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.models import Backup
+from provisioning.volumes.selectors.copies import backup_for, visible_backups
+from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
+from provisioning.volumes.services.backup_restores import restore_backup
+from provisioning.volumes.services.backups import create_backup, delete_backup, update_backup
+
+
+def _create(view: VolumeView, values: Values) -> Backup:
+    return create_backup(view.context, BackupRequest(**values))
+
+
+def _update(view: VolumeView, identity: str, values: Values) -> Backup:
+    return update_backup(view.context, identity, values)
+
+
+def _delete(view: VolumeView, identity: str) -> None:
+    delete_backup(view.context, identity)
+
+
+def _reset(view: VolumeView, identity: str, asked: Any) -> Response:
+    reset_status(view.context, identity, asked["status"])
+    return view.accepted()
+
+
+def _force_delete(view: VolumeView, identity: str, asked: Any) -> Response:
+    delete_backup(view.context, identity, force=True)
+    return view.accepted()
+
+
+_ACTIONS = {
+    "os-reset_status": Action(
+        rule="volume_extension:backup_admin_actions:reset_status",
+        act=_reset,
+        schema=inner({"status": {"type": "string", "maxLength": 255}}, ("status",)),
+    ),
+    "os-force_delete": Action(rule="volume_extension:backup_admin_actions:force_delete", act=_force_delete),
+}
+_METADATA = Checked({"oneOf": [schemas.METADATA, {"type": "null"}]}, lambda items: items or {})
+_SUMMARY = (Attribute("id", ID), Attribute("name", OPTIONAL, post=True, put=True), LINKS)
+BACKUP = Resource(
+    name="backup",
+    list=Operation(visible_backups, "backup:get_all", "List ids, names and links."),
+    show=Operation(backup_for, "backup:get", "Show a backup of a volume."),
+    create=Operation(_create, "backup:create", "Create a backup of a volume or a snapshot.", shows=_SUMMARY),
+    update=Operation(_update, "backup:update", "Update name, description and metadata.", shows=_SUMMARY, since=(3, 9)),
+    delete=Operation(_delete, "backup:delete", "Delete a backup without incremental backups based on it."),
+    short=_SUMMARY,
+    attributes=(
+        *_SUMMARY,
+        Attribute("status", TEXT),
+        Attribute("size", NUMBER, column="size_gb"),
+        Attribute("object_count", NUMBER),
+        Attribute("availability_zone", TEXT),
+        Attribute("container", OPTIONAL, post=True),
+        Attribute("created_at", TIME),
+        Attribute("updated_at", TIME),
+        Attribute("description", OPTIONAL, post=True, put=True),
+        Attribute("fail_reason", OPTIONAL),
+        Attribute("volume_id", ID, post=True, required=True),
+        Attribute("snapshot_id", ID_OR_NULL, post=True),
+        Attribute("is_incremental", BOOLEAN, show=lambda row: row.parent_id is not None),
+        Attribute("has_dependent_backups", BOOLEAN, show=lambda row: bool(getattr(row, "has_dependents", False))),
+        Attribute("data_timestamp", TIME, show=lambda row: row.data_at or row.created_at),
+        Attribute(
+            "os-backup-project-attr:project_id",
+            PROJECT,
+            column="project_id",
+            rule="backup:backup_project_attribute",
+            since=(3, 18),
+        ),
+        Attribute("metadata", _METADATA, post=True, put=True, since=(3, 43)),
+        Attribute("user_id", PROJECT, since=(3, 56)),
+        Attribute("incremental", BOOLEAN, post=True, shown=False),
+        Attribute("force", BOOLEAN, post=True, shown=False),
+        Attribute("availability_zone", NAME, post=True, shown=False, since=(3, 51)),
+    ),
+    lists=Lists(
+        filters={
+            "name": listing.text("name"),
+            "status": lambda value: listing.text("status")(value.lower()),
+            "volume_id": listing.identity("volume_id"),
+            "id": listing.identity("id"),
+            "snapshot_id": listing.identity("snapshot_id"),
+            "project_id": listing.identity("project_id"),
+            "size": listing.number("size_gb"),
+        },
+        like={"name": "name", "status": "status"},
+        sort={
+            "id": "id",
+            "name": "name",
+            "status": "status",
+            "size": "size_gb",
+            "volume_id": "volume_id",
+            "created_at": "created_at",
+            "updated_at": "updated_at",
+            "container": "container",
+            "availability_zone": "availability_zone",
+        },
+    ),
+    actions=Actions("backup:get", "Run the action in the body.", _ACTIONS),
+)
+
+
+class RestoreView(ResourceView):
+    """``POST /backups/{id}/restore``."""
+
+    resource = BACKUP
+    rules = {"POST": "backup:restore"}
+    schemas = {"POST": body("restore", {"volume_id": schemas.ID_OR_NULL, "name": schemas.NAME})}
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Restore to an existing volume, or to a new one."""
+        asked = self.checked_body()["restore"]
+        found = restore_backup(self.context, identity, asked.get("volume_id") or "", text_of(asked, "name"))
+        names = {"backup_id": str(found.backup.id), "volume_id": str(found.volume.id)}
+        return Response({"restore": names | {"volume_name": found.volume.name}}, status=202)
+
+
+class ExportRecordView(ResourceView):
+    """``GET /backups/{id}/export_record``."""
+
+    resource = BACKUP
+    rules = {"GET": "backup:export-import"}
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Return the record that another cloud can import."""
+        record = export_record(self.context, identity)
+        fields = {"backup_service": record.backup_service, "backup_url": record.backup_url}
+        return Response({"backup-record": fields})
+
+
+class ImportRecordView(ResourceView):
+    """``POST /backups/import_record``."""
+
+    resource = BACKUP
+    rules = {"POST": "backup:backup-import"}
+    schemas = {
+        "POST": body(
+            "backup-record",
+            {"backup_service": schemas.ID, "backup_url": schemas.ID | {"maxLength": 65_536}},
+            ("backup_service", "backup_url"),
+        )
+    }
+
+    def post(self, request: Request) -> Response:
+        """Create the record of a backup that exists in the store."""
+        asked = self.checked_body()["backup-record"]
+        made = import_record(self.context, BackupRecord(asked["backup_service"], asked["backup_url"]))
+        [shape] = self.shapes([made], _SUMMARY)
+        return Response({"backup": shape}, status=201)

@@ -1,1 +1,0 @@
-"""Backups (Block Storage API v3 reference, "Backups")."""
