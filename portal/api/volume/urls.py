@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from portal.api.common.views import NoSuchResource
 from portal.api.volume import backups, qos, transfers
-from portal.api.volume.attachments import views as attachments
+from portal.api.volume.attachments import ATTACHMENT
 from portal.api.volume.dialect.views import routes
 from portal.api.volume.discovery import filters, versions
 from portal.api.volume.discovery import views as discovery
@@ -94,10 +94,7 @@ ROUTES = [
     path("/v3/manageable_snapshots/detail", snapshots.ManageableSnapshotsListView.as_view()),
     path("/v3/os-snapshot-manage", snapshots.ManageableSnapshotsView.as_view(versions={})),
     path("/v3/os-snapshot-manage/detail", snapshots.ManageableSnapshotsListView.as_view(versions={})),
-    path("/v3/attachments", attachments.AttachmentsView.as_view()),
-    path("/v3/attachments/detail", attachments.AttachmentsDetailView.as_view()),
-    path("/v3/attachments/<str:attachment_id>", attachments.AttachmentView.as_view()),
-    path("/v3/attachments/<str:attachment_id>/action", attachments.AttachmentActionView.as_view()),
+    *routes(ATTACHMENT),
     *routes(transfers.OLD_TRANSFER, {"accept": transfers.OldAcceptView}),
     *routes(transfers.TRANSFER, {"accept": transfers.AcceptView}),
     path("/v3/groups", groups.GroupsView.as_view()),

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
-from portal.api.volume.attachments.views import AttachmentsView
+from portal.api.volume.attachments import ATTACHMENT
 from portal.api.volume.backups import BACKUP
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import LIKE, Lists
@@ -23,7 +23,7 @@ LISTS: dict[str, Lists] = {
     "snapshot": SNAPSHOT.lists,
     "group": GroupsView.lists,
     "group_snapshot": GroupSnapshotsView.lists,
-    "attachment": AttachmentsView.lists,
+    "attachment": ATTACHMENT.lists,
     "message": MESSAGE.lists,
     "volume_type": TYPE.lists,
 }

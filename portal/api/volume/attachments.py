@@ -1,0 +1,117 @@
+"""Attachments (Block Storage API v3 reference, "Attachments"), from 3.27 on."""
+
+from typing import Any
+
+from rest_framework.response import Response
+
+from portal.api.common.views import ServiceView
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.frame.schemas import body
+from portal.api.volume.base import VolumeView
+from portal.api.volume.dialect import listing, schemas
+from portal.api.volume.dialect.actions import Action, Actions
+from portal.api.volume.dialect.kinds import ID, TEXT
+from portal.api.volume.dialect.listing import Lists
+from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.times import timestamp
+from portal.api.volume.dialect.views import ResourceView
+from provisioning.volumes.models import Attachment
+from provisioning.volumes.selectors.access import attachment_for, visible_attachments
+from provisioning.volumes.services import outside
+
+
+class Connection(Attribute):
+    """The connection information; its details are for operators."""
+
+    def value_for(self, view: ServiceView, row: Attachment) -> dict[str, Any]:
+        if not row.connection:
+            return {}
+        found = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
+        if view.allows("volume_extension:volume_host_attribute"):
+            found |= {name: value for name, value in row.connection.items() if name != "secret"}
+        return found
+
+
+def _create(view: VolumeView, values: Values) -> Attachment:
+    connector = values.get("connector") or {}
+    mode = values.get("mode") or connector.get("mode") or "rw"
+    made = outside.reserve(
+        view.context,
+        values["volume_uuid"],
+        values.get("instance_uuid"),
+        mode="rw" if mode == "null" else mode,
+        connector=connector,
+    )
+    return attachment_for(view.context, made.id)
+
+
+def _update(view: VolumeView, identity: str, values: Values) -> Attachment:
+    return attachment_for(view.context, outside.connect(view.context, identity, values["connector"]).id)
+
+
+def _delete(view: ResourceView, identity: str) -> Response:
+    found = attachment_for(view.context, identity)
+    outside.release(view.context, found.id)
+    rest = visible_attachments(view.context, all_projects=True).filter(volume_id=found.volume_id)
+    return Response({"attachments": view.shapes(list(rest.order_by("created_at", "id")), _SUMMARY)})
+
+
+def _complete(view: VolumeView, identity: str, asked: Any) -> Response:
+    outside.complete(view.context, identity)
+    return Response(status=204)
+
+
+_SUMMARY = (
+    Attribute("id", ID),
+    Attribute("status", TEXT),
+    Attribute("instance", ID, column="instance_id"),
+    Attribute("volume_id", ID),
+)
+_CONNECTOR = Checked({"type": ["object", "null"]})
+_CHANGES = body("attachment", {"connector": {"type": "object", "minProperties": 1}}, ("connector",))
+ATTACHMENT = Resource(
+    name="attachment",
+    since=(3, 27),
+    list=Operation(visible_attachments, "volume:get_all", "List attachments of the project."),
+    show=Operation(attachment_for, "volume:get", "Show an attachment with its connection."),
+    create=Operation(
+        _create,
+        "volume:attachment_create",
+        "Reserve a volume for a server or an outside consumer; a connector authorizes its host immediately.",
+        status=200,
+    ),
+    update=Operation(_update, "volume:attachment_update", "Authorize the host of the connector.", body=_CHANGES),
+    delete=Operation(
+        _delete, "volume:attachment_delete", "Release the volume; returns its remaining attachments, as in Cinder."
+    ),
+    short=_SUMMARY,
+    attributes=(
+        *_SUMMARY,
+        Attribute("attached_at", TEXT, show=lambda row: timestamp(row.attached_at) or ""),
+        Attribute("detached_at", TEXT, show=lambda row: ""),
+        Attribute("attach_mode", TEXT, column="mode"),
+        Connection("connection_info", Checked({"type": "object"})),
+        Attribute("volume_uuid", ID, post=True, required=True, shown=False),
+        Attribute("instance_uuid", Checked(schemas.ID_OR_NULL), post=True, shown=False),
+        Attribute("connector", _CONNECTOR, post=True, shown=False),
+        Attribute("mode", Checked({"enum": ["rw", "ro", "null", None]}), post=True, shown=False, since=(3, 54)),
+    ),
+    lists=Lists(
+        filters={
+            "volume_id": listing.identity("volume_id"),
+            "instance_id": listing.identity("instance_id"),
+            "status": listing.text("status"),
+            "attach_status": listing.text("status"),
+            "project_id": listing.identity("project_id"),
+        },
+        like={"status": "status", "attach_status": "status"},
+        sort={"id": "id", "created_at": "created_at", "attach_status": "status", "volume_id": "volume_id"},
+    ),
+    actions=Actions(
+        "volume:attachment_complete",
+        "Mark the volume as attached.",
+        {"os-complete": Action(rule="volume:attachment_complete", act=_complete, since=(3, 44))},
+    ),
+)
