@@ -50,10 +50,10 @@ class ResourceView(ServiceView):
     def values(self, *, new: bool = False) -> Values:
         """Return the values of a body, with the defaults of omitted ones if it is ``new``; InvalidInputError.
 
-        Values of other names are unchanged; the schema of the operation has accepted them.
+        Values of names that the operation does not set as attributes are unchanged; its schema has accepted them.
         """
-        known = self.resource.by_name
-        found = {each.source: each.default for each in known.values() if new and each.post}
+        known = {each.name: each for each in self.resource.attributes if (each.post if new else each.put)}
+        found = {each.source: each.default for each in known.values() if new}
         for name, value in self.checked_body()[self.resource.name].items():
             found |= {known[name].source: known[name].kind.read(value)} if name in known else {name: value}
         return {name: value for name, value in found.items() if value is not UNSET}

@@ -99,9 +99,9 @@ def _change_access(change: Callable[..., object], view: ActionsView, identity: s
 _CHANGES = {"addProjectAccess": services.add_access, "removeProjectAccess": services.remove_access}
 _PLAIN = (
     Attribute("id", ID),
-    Attribute("name", NEW_NAME, post=True, required=True),
-    Attribute("is_public", BOOLEAN),
-    Attribute("description", TEXT, post=True),
+    Attribute("name", NEW_NAME, post=True, put=True, required=True),
+    Attribute("is_public", BOOLEAN, put=True),
+    Attribute("description", TEXT, post=True, put=True),
 )
 _SPECS = Attribute("extra_specs", SPECS)
 """All of them: callers who may create or update types see them."""
