@@ -11,7 +11,7 @@ from portal.api.volume.backups import BACKUP
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.listing import LIKE, Lists
 from portal.api.volume.discovery.views import OPEN
-from portal.api.volume.groups.views import GroupSnapshotsView, GroupsView
+from portal.api.volume.groups.views import GROUP, GROUP_SNAPSHOT
 from portal.api.volume.messages import MESSAGE
 from portal.api.volume.snapshots.resource import SNAPSHOT
 from portal.api.volume.types.resource import TYPE
@@ -21,8 +21,8 @@ LISTS: dict[str, Lists] = {
     "volume": VOLUMES,
     "backup": BACKUP.lists,
     "snapshot": SNAPSHOT.lists,
-    "group": GroupsView.lists,
-    "group_snapshot": GroupSnapshotsView.lists,
+    "group": GROUP.lists,
+    "group_snapshot": GROUP_SNAPSHOT.lists,
     "attachment": ATTACHMENT.lists,
     "message": MESSAGE.lists,
     "volume_type": TYPE.lists,

@@ -8,14 +8,20 @@ from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST
 from portal.api.common.validation import Schema
+from portal.api.common.views import ServiceView
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
 from portal.api.frame.schemas import body, inner
 from portal.api.volume.base import VolumeView
-from portal.api.volume.dialect import listing
-from portal.api.volume.dialect.actions import Action, actions_schema
+from portal.api.volume.dialect import kinds, listing
+from portal.api.volume.dialect.actions import Action, Actions, actions_schema
+from portal.api.volume.dialect.kinds import ID, OPTIONAL, PROJECT, TEXT, TIME
 from portal.api.volume.dialect.listing import Lists
-from portal.api.volume.dialect.schemas import BOOLEAN, ID, ID_OR_NULL, NAME, asked_for, boolean, text_of
-from portal.api.volume.dialect.times import timestamp
-from portal.api.volume.dialect.views import ActionsView, ListingView
+from portal.api.volume.dialect.resource import Resource
+from portal.api.volume.dialect.schemas import BOOLEAN, ID_OR_NULL, NAME, asked_for, boolean, text_of
+from portal.api.volume.dialect.views import ActionsView
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotOfferedError
 from provisioning.volumes.models import Group, GroupSnapshot
 from provisioning.volumes.selectors.groups import (
@@ -27,62 +33,78 @@ from provisioning.volumes.selectors.groups import (
 )
 from provisioning.volumes.services import groups as services
 
-SINCE = ((3, 13), NEWEST)
-SNAPSHOTS_SINCE = ((3, 14), NEWEST)
-_METHODS = ("GET", "POST", "PUT", "DELETE")
 _IDS: Schema = {"type": ["string", "null"], "maxLength": 40_000, "pattern": r"^[^\x00]*\Z"}
 _SORT = {"id": "id", "name": "name", "status": "status", "created_at": "created_at", "updated_at": "updated_at"}
-_GROUP = body(
-    "group",
-    {
-        "name": NAME,
-        "description": NAME,
-        "group_type": ID,
-        "volume_types": {"type": "array", "items": ID, "minItems": 1, "maxItems": 100, "uniqueItems": True},
-        "availability_zone": ID_OR_NULL,
-    },
-    ("group_type", "volume_types"),
+_CHANGES = body("group", {"name": NAME, "description": NAME, "add_volumes": _IDS, "remove_volumes": _IDS})
+_TYPES = Checked(
+    {"type": "array", "items": ID.schema, "minItems": 1, "maxItems": 100, "uniqueItems": True},
+    writer=lambda types: [str(each.id) for each in types.all()],
 )
 
 
-class GroupBase(VolumeView):
-    """Base of the group views."""
+class Volumes(Attribute):
+    """The volumes of a group, with ``list_volume`` in the query."""
 
-    versions = dict.fromkeys(_METHODS, SINCE)
-
-    def shape(self, found: Group) -> dict[str, Any]:
-        """A group in full, with the fields of the microversion."""
-        shown: dict[str, Any] = {
-            "id": str(found.id),
-            "status": found.status,
-            "availability_zone": found.availability_zone,
-            "created_at": timestamp(found.created_at),
-            "name": found.name,
-            "description": found.description or None,
-            "group_type": str(found.group_type_id),
-            "volume_types": [str(each.id) for each in found.volume_types.all()],
-        }
-        if self.microversion >= (3, 14):
-            snapshot, source = found.source_group_snapshot_id, found.source_group_id
-            shown["group_snapshot_id"] = str(snapshot) if snapshot else None
-            shown["source_group_id"] = str(source) if source else None
-        if self.microversion >= (3, 25) and asked_for(self.request, "list_volume"):
-            shown["volumes"] = [str(each.id) for each in found.volumes.all()]
-        if self.microversion >= (3, 38):
-            shown["replication_status"] = "disabled"
-        if self.microversion >= (3, 58) and self.allows("group:group_project_attribute"):
-            shown["project_id"] = found.project_id.hex
-        return shown
+    def is_shown(self, view: ServiceView) -> bool:
+        return super().is_shown(view) and asked_for(view.request, "list_volume")
 
 
-class GroupsView(GroupBase, ListingView):
-    """``GET`` and ``POST /groups``."""
+def _groups(context: RequestContext, *, all_projects: bool) -> QuerySet[Group]:
+    return visible_groups(context, all_projects=all_projects).prefetch_related("volume_types", "volumes")
 
-    rules = {"GET": "group:get_all", "POST": "group:create"}
-    schemas = {"POST": _GROUP}
-    path = "groups"
-    lists = Lists(
-        plural="groups",
+
+def _create(view: VolumeView, values: Values) -> Group:
+    return services.create_group(view.context, values.pop("group_type_id"), values.pop("volume_types"), **values)
+
+
+def _update(view: VolumeView, identity: str, values: Values) -> None:
+    change = services.GroupChange(
+        name=None if values.get("name") is None else text_of(values, "name"),
+        description=None if values.get("description") is None else text_of(values, "description"),
+        add=_ids(values.get("add_volumes")),
+        remove=_ids(values.get("remove_volumes")),
+    )
+    if change == services.GroupChange():
+        raise InvalidInputError("Name, description, add_volumes, and remove_volumes can not be all empty.")
+    services.update_group(view.context, identity, change)
+
+
+def _ids(text: str | None) -> list[str]:
+    return [each.strip() for each in (text or "").split(",") if each.strip()]
+
+
+_ID, _NAME = Attribute("id", ID), Attribute("name", kinds.NAME, post=True, default="")
+GROUP = Resource(
+    name="group",
+    parameter="volume_group_id",
+    since=(3, 13),
+    list=Operation(_groups, "group:get_all", "List groups by id and name."),
+    show=Operation(group_for, "group:get", "Show a group of volumes."),
+    create=Operation(_create, "group:create", "Create a group without volumes.", shows=(_ID, _NAME)),
+    update=Operation(
+        _update,
+        "group:update",
+        "Update name and description; ``add_volumes`` and ``remove_volumes`` are comma-separated ids.",
+        status=202,
+        body=_CHANGES,
+    ),
+    short=(_ID, _NAME),
+    attributes=(
+        _ID,
+        Attribute("status", TEXT),
+        Attribute("availability_zone", Checked(ID_OR_NULL, lambda zone: zone or ""), post=True),
+        Attribute("created_at", TIME),
+        _NAME,
+        Attribute("description", OPTIONAL, post=True),
+        Attribute("group_type", ID, column="group_type_id", post=True, required=True),
+        Attribute("volume_types", _TYPES, post=True, required=True),
+        Attribute("group_snapshot_id", ID, column="source_group_snapshot_id", since=(3, 14)),
+        Attribute("source_group_id", ID, since=(3, 14)),
+        Volumes("volumes", _TYPES, since=(3, 25)),
+        Attribute("replication_status", TEXT, show=lambda row: "disabled", since=(3, 38)),
+        Attribute("project_id", PROJECT, rule="group:group_project_attribute", since=(3, 58)),
+    ),
+    lists=Lists(
         filters={
             "name": listing.text("name"),
             "status": listing.text("status"),
@@ -90,78 +112,8 @@ class GroupsView(GroupBase, ListingView):
         },
         like={"name": "name", "status": "status"},
         sort=_SORT,
-    )
-    queries = {"GET": lists.schema}
-
-    def get(self, request: Request) -> Response:
-        """List groups by id and name."""
-        return self.listed(request)
-
-    def rows(self, *, all_projects: bool) -> QuerySet[Group]:
-        rows = visible_groups(self.context, all_projects=all_projects)
-        return rows.prefetch_related("volume_types", "volumes")
-
-    def shapes(self, rows: list[Group]) -> list[dict[str, Any]]:
-        return [{"id": str(row.id), "name": row.name} for row in rows]
-
-    def post(self, request: Request) -> Response:
-        """Create a group without volumes."""
-        asked = self.checked_body()["group"]
-        made = services.create_group(
-            self.context,
-            asked["group_type"],
-            asked["volume_types"],
-            name=text_of(asked, "name"),
-            description=text_of(asked, "description"),
-            availability_zone=asked.get("availability_zone") or "",
-        )
-        return Response({"group": {"id": str(made.id), "name": made.name}}, status=202)
-
-
-class GroupsDetailView(GroupsView):
-    """``GET /groups/detail``."""
-
-    rules = {"GET": "group:get_all"}
-    http_method_names = ["get", "head"]
-    path = "groups/detail"
-
-    def get(self, request: Request) -> Response:
-        """List groups with all their attributes."""
-        return self.listed(request)
-
-    def shapes(self, rows: list[Group]) -> list[dict[str, Any]]:
-        return [self.shape(row) for row in rows]
-
-
-class GroupView(GroupBase):
-    """``GET`` and ``PUT /groups/{id}``."""
-
-    rules = {"GET": "group:get", "PUT": "group:update"}
-    schemas = {
-        "PUT": body("group", {"name": NAME, "description": NAME, "add_volumes": _IDS, "remove_volumes": _IDS}),
-    }
-
-    def get(self, request: Request, volume_group_id: str) -> Response:
-        """Show a group of volumes."""
-        return Response({"group": self.shape(group_for(self.context, volume_group_id))})
-
-    def put(self, request: Request, volume_group_id: str) -> Response:
-        """Update name and description; ``add_volumes`` and ``remove_volumes`` are comma-separated ids."""
-        asked = self.checked_body()["group"]
-        change = services.GroupChange(
-            name=None if asked.get("name") is None else text_of(asked, "name"),
-            description=None if asked.get("description") is None else text_of(asked, "description"),
-            add=_ids(asked.get("add_volumes")),
-            remove=_ids(asked.get("remove_volumes")),
-        )
-        if change == services.GroupChange():
-            raise InvalidInputError("Name, description, add_volumes, and remove_volumes can not be all empty.")
-        services.update_group(self.context, volume_group_id, change)
-        return self.accepted()
-
-
-def _ids(text: str | None) -> list[str]:
-    return [each.strip() for each in (text or "").split(",") if each.strip()]
+    ),
+)
 
 
 def _delete(view: ActionsView, group_id: str, asked: Any) -> Response:
@@ -208,7 +160,7 @@ class GroupActionView(ActionsView):
     """``POST /groups/{id}/action``: ``delete`` or ``reset_status``."""
 
     rules = {"POST": "group:get"}
-    versions = {"POST": SINCE}
+    versions = {"POST": ((3, 13), NEWEST)}
     action_rules = {name: action.rule for name, action in GROUP_ACTIONS.items()}
     actions = GROUP_ACTIONS
     schemas = {"POST": actions_schema(GROUP_ACTIONS)}
@@ -225,7 +177,7 @@ class GroupFromView(ActionsView):
     """``POST /groups/action``: ``create-from-src``, from 3.14 on."""
 
     rules = {"POST": "group:create"}
-    versions = {"POST": SNAPSHOTS_SINCE}
+    versions = {"POST": ((3, 14), NEWEST)}
     actions = FROM_ACTIONS
     schemas = {"POST": actions_schema(FROM_ACTIONS)}
 
@@ -234,38 +186,48 @@ class GroupFromView(ActionsView):
         return self.act(request, "")
 
 
-class GroupSnapshotBase(VolumeView):
-    """Base of the group snapshot views."""
-
-    versions = dict.fromkeys(_METHODS, SNAPSHOTS_SINCE)
-
-    def summary(self, found: GroupSnapshot) -> dict[str, Any]:
-        return {"id": str(found.id), "name": found.name, "group_type_id": str(found.group_type_id)}
-
-    def shape(self, found: GroupSnapshot) -> dict[str, Any]:
-        """A group snapshot in full."""
-        shown: dict[str, Any] = {
-            "id": str(found.id),
-            "group_id": str(found.group_id),
-            "group_type_id": str(found.group_type_id),
-            "status": status_of(found.status, found.snapshots.all()),
-            "created_at": timestamp(found.created_at),
-            "name": found.name,
-            "description": found.description or None,
-        }
-        if self.microversion >= (3, 58) and self.allows("group:group_snapshot_project_attribute"):
-            shown["project_id"] = found.project_id.hex
-        return shown
+def _create_snapshot(view: VolumeView, values: Values) -> GroupSnapshot:
+    return services.create_group_snapshot(view.context, values.pop("group_id"), **values)
 
 
-class GroupSnapshotsView(GroupSnapshotBase, ListingView):
-    """``GET`` and ``POST /group_snapshots``."""
+def _delete_snapshot(view: VolumeView, identity: str) -> None:
+    services.delete_group_snapshot(view.context, identity)
 
-    rules = {"GET": "group:get_all_group_snapshots", "POST": "group:create_group_snapshot"}
-    schemas = {"POST": body("group_snapshot", {"name": NAME, "description": NAME, "group_id": ID}, ("group_id",))}
-    path = "group_snapshots"
-    lists = Lists(
-        plural="group_snapshots",
+
+def _snapshots(context: RequestContext, *, all_projects: bool) -> QuerySet[GroupSnapshot]:
+    return visible_group_snapshots(context, all_projects=all_projects).prefetch_related("snapshots")
+
+
+def _reset_snapshot(view: ActionsView, group_snapshot_id: str, asked: Any) -> Response:
+    services.reset_group_snapshot_status(view.context, group_snapshot_id, asked["status"])
+    return view.accepted()
+
+
+_TYPE = Attribute("group_type_id", ID)
+GROUP_SNAPSHOT = Resource(
+    name="group_snapshot",
+    since=(3, 14),
+    list=Operation(_snapshots, "group:get_all_group_snapshots", "List snapshots of the project's groups."),
+    show=Operation(group_snapshot_for, "group:get_group_snapshot", "Show a snapshot of a group."),
+    create=Operation(
+        _create_snapshot,
+        "group:create_group_snapshot",
+        "Create a snapshot of each volume of a group.",
+        shows=(_ID, _NAME, _TYPE),
+    ),
+    delete=Operation(_delete_snapshot, "group:delete_group_snapshot", "Delete a group snapshot with its snapshots."),
+    short=(_ID, _NAME, _TYPE),
+    attributes=(
+        _ID,
+        Attribute("group_id", ID, post=True, required=True),
+        _TYPE,
+        Attribute("status", TEXT, show=lambda row: status_of(row.status, row.snapshots.all())),
+        Attribute("created_at", TIME),
+        _NAME,
+        Attribute("description", OPTIONAL, post=True),
+        Attribute("project_id", PROJECT, rule="group:group_snapshot_project_attribute", since=(3, 58)),
+    ),
+    lists=Lists(
         filters={
             "name": listing.text("name"),
             "status": listing.text("status"),
@@ -274,81 +236,14 @@ class GroupSnapshotsView(GroupSnapshotBase, ListingView):
         since=dict.fromkeys(("name", "status", "group_id"), (3, 29)),
         like={"name": "name", "status": "status"},
         sort=_SORT | {"group_id": "group_id", "group_type_id": "group_type_id"},
-    )
-    queries = {"GET": lists.schema}
-
-    def get(self, request: Request) -> Response:
-        """List snapshots of the project's groups."""
-        return self.listed(request)
-
-    def rows(self, *, all_projects: bool) -> QuerySet[GroupSnapshot]:
-        return visible_group_snapshots(self.context, all_projects=all_projects).prefetch_related("snapshots")
-
-    def shapes(self, rows: list[GroupSnapshot]) -> list[dict[str, Any]]:
-        return [self.summary(row) for row in rows]
-
-    def post(self, request: Request) -> Response:
-        """Create a snapshot of each volume of a group."""
-        asked = self.checked_body()["group_snapshot"]
-        made = services.create_group_snapshot(
-            self.context,
-            asked["group_id"],
-            name=text_of(asked, "name"),
-            description=text_of(asked, "description"),
-        )
-        return Response({"group_snapshot": self.summary(made)}, status=202)
-
-
-class GroupSnapshotsDetailView(GroupSnapshotsView):
-    """``GET /group_snapshots/detail``."""
-
-    rules = {"GET": "group:get_all_group_snapshots"}
-    http_method_names = ["get", "head"]
-    path = "group_snapshots/detail"
-
-    def get(self, request: Request) -> Response:
-        """List group snapshots in full."""
-        return self.listed(request)
-
-    def shapes(self, rows: list[GroupSnapshot]) -> list[dict[str, Any]]:
-        return [self.shape(row) for row in rows]
-
-
-class GroupSnapshotView(GroupSnapshotBase):
-    """``GET`` and ``DELETE /group_snapshots/{id}``."""
-
-    rules = {"GET": "group:get_group_snapshot", "DELETE": "group:delete_group_snapshot"}
-
-    def get(self, request: Request, group_snapshot_id: str) -> Response:
-        """Show a snapshot of a group."""
-        return Response({"group_snapshot": self.shape(group_snapshot_for(self.context, group_snapshot_id))})
-
-    def delete(self, request: Request, group_snapshot_id: str) -> Response:
-        """Delete a group snapshot with its snapshots."""
-        services.delete_group_snapshot(self.context, group_snapshot_id)
-        return self.accepted()
-
-
-def _reset_snapshot(view: ActionsView, group_snapshot_id: str, asked: Any) -> Response:
-    services.reset_group_snapshot_status(view.context, group_snapshot_id, asked["status"])
-    return view.accepted()
-
-
-GROUP_SNAPSHOT_ACTIONS: dict[str, Action] = {
-    "reset_status": Action(
-        rule="group:reset_group_snapshot_status", act=_reset_snapshot, schema=_STATUS, since=(3, 19)
     ),
-}
-
-
-class GroupSnapshotActionView(ActionsView):
-    """``POST /group_snapshots/{id}/action``, from 3.19 on."""
-
-    rules = {"POST": "group:reset_group_snapshot_status"}
-    versions = {"POST": ((3, 19), NEWEST)}
-    actions = GROUP_SNAPSHOT_ACTIONS
-    schemas = {"POST": actions_schema(GROUP_SNAPSHOT_ACTIONS)}
-
-    def post(self, request: Request, group_snapshot_id: str) -> Response:
-        """Reset a group snapshot's status."""
-        return self.act(request, group_snapshot_id)
+    actions=Actions(
+        "group:reset_group_snapshot_status",
+        "Reset a group snapshot's status.",
+        {
+            "reset_status": Action(
+                rule="group:reset_group_snapshot_status", act=_reset_snapshot, schema=_STATUS, since=(3, 19)
+            )
+        },
+    ),
+)
