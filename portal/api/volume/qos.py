@@ -57,30 +57,33 @@ def _delete(view: VolumeView, identity: str) -> None:
     services.delete_qos_spec(offers.qos_spec(identity), force=force)
 
 
-RULE = "volume_extension:qos_specs_manage"
 QOS = Resource(
     name="qos_specs",
     plural="qos_specs",
     path="qos-specs",
     parameter="qos_id",
-    list=Operation(lambda context, **_: offers.qos_specs(), f"{RULE}:get_all", "List QoS specs."),
-    show=Operation(lambda context, identity: offers.qos_spec(identity), f"{RULE}:get", "Show a QoS spec."),
+    list=Operation(
+        lambda context, **_: offers.qos_specs(), "volume_extension:qos_specs_manage:get_all", "List QoS specs."
+    ),
+    show=Operation(
+        lambda context, identity: offers.qos_spec(identity), "volume_extension:qos_specs_manage:get", "Show a QoS spec."
+    ),
     create=Operation(
         _create,
-        f"{RULE}:create",
+        "volume_extension:qos_specs_manage:create",
         "Create a QoS spec.",
         status=200,
         body=_body({"name": NEW_NAME.schema, "consumer": _CONSUMER.schema}, required=["name"]),
     ),
     update=Operation(
         _update,
-        f"{RULE}:update",
+        "volume_extension:qos_specs_manage:update",
         "Add or update keys.",
         body=_body({"consumer": _CONSUMER.schema}, minProperties=1),
     ),
     delete=Operation(
         _delete,
-        f"{RULE}:delete",
+        "volume_extension:qos_specs_manage:delete",
         "Delete a QoS spec without volume types; ``force=True`` disassociates them first.",
     ),
     attributes=(
@@ -113,7 +116,7 @@ class QosView(ResourceView):
 class KeysView(QosView):
     """``PUT /qos-specs/{id}/delete_keys``."""
 
-    rules = {"PUT": f"{RULE}:delete"}
+    rules = {"PUT": "volume_extension:qos_specs_manage:delete"}
     schemas = {"PUT": inner({"keys": _NAMES}, ("keys",))}
 
     def put(self, request: Request, identity: str) -> Response:
@@ -126,7 +129,7 @@ class KeysView(QosView):
 class AssociationsView(QosView):
     """``GET /qos-specs/{id}/associations``."""
 
-    rules = {"GET": f"{RULE}:get_all"}
+    rules = {"GET": "volume_extension:qos_specs_manage:get_all"}
 
     def get(self, request: Request, identity: str) -> Response:
         """List the associated volume types."""
@@ -138,7 +141,7 @@ class AssociationsView(QosView):
 class AssociateView(QosView):
     """``GET /qos-specs/{id}/associate?vol_type_id={id}``: a GET, as in Cinder."""
 
-    rules = {"GET": f"{RULE}:update"}
+    rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Associate it with a volume type."""
@@ -149,7 +152,7 @@ class AssociateView(QosView):
 class DisassociateView(QosView):
     """``GET /qos-specs/{id}/disassociate?vol_type_id={id}``."""
 
-    rules = {"GET": f"{RULE}:update"}
+    rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Disassociate it from a volume type."""
@@ -160,7 +163,7 @@ class DisassociateView(QosView):
 class DisassociateAllView(QosView):
     """``GET /qos-specs/{id}/disassociate_all``."""
 
-    rules = {"GET": f"{RULE}:update"}
+    rules = {"GET": "volume_extension:qos_specs_manage:update"}
 
     def get(self, request: Request, identity: str) -> Response:
         """Disassociate it from all volume types."""

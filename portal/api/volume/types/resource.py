@@ -96,7 +96,10 @@ def _change_access(change: Callable[..., object], view: ActionsView, identity: s
     return view.accepted()
 
 
-_CHANGES = {"addProjectAccess": services.add_access, "removeProjectAccess": services.remove_access}
+_CHANGES = {
+    "volume_extension:volume_type_access:addProjectAccess": services.add_access,
+    "volume_extension:volume_type_access:removeProjectAccess": services.remove_access,
+}
 _PLAIN = (
     Attribute("id", ID),
     Attribute("name", NEW_NAME, post=True, put=True, required=True),
@@ -158,12 +161,12 @@ TYPE = Resource(
         "volume_extension:type_get",
         "Grant or revoke a project's access to a type.",
         {
-            name: Action(
-                rule=f"volume_extension:volume_type_access:{name}",
+            rule.rpartition(":")[2]: Action(
+                rule=rule,
                 act=partial(_change_access, change),
                 schema=inner({"project": schemas.ID}, ("project",)),
             )
-            for name, change in _CHANGES.items()
+            for rule, change in _CHANGES.items()
         },
     ),
 )
