@@ -4,7 +4,6 @@ restore.
 
 import re
 import uuid
-from collections.abc import Callable
 
 import msgspec
 from django.http import HttpRequest, HttpResponse
@@ -12,15 +11,13 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from compute_agent.disk_formats.extents import LONGEST
-from portal.agents.callers import calling_host, said
-from portal.common.error_status import status_of
-from portal.web.streams import BodyInterruptedError, body_of
-from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NovellaError, TooLargeError
+from portal.agents.callers import answer, whole_body
+from provisioning.common.errors import InvalidInputError
 from provisioning.volumes import backup_transfers
-from provisioning.volumes.backup_store.base import StoreFullError
 
 LONGEST_MANIFEST = 64 << 20
 """Maximum bytes of a manifest. A backup has 68 bytes in its manifest for each 8 MiB of data."""
+TOO_LARGE = "This part is too large."
 
 
 @csrf_exempt
@@ -34,7 +31,7 @@ def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) 
     place = backup_transfers.Place(backup_id, number, digest)
 
     def put(host_id: uuid.UUID) -> HttpResponse:
-        body = _body(request, LONGEST)
+        body = whole_body(request, LONGEST, TOO_LARGE)
         backup_transfers.take_chunk(host_id, place, body, _progress(request))
         return HttpResponse(status=204)
 
@@ -42,7 +39,7 @@ def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) 
         data = backup_transfers.chunk_to_get(host_id, place, _progress(request))
         return HttpResponse(data, content_type="application/octet-stream")
 
-    return _answer(request, put if request.method == "PUT" else get)
+    return answer(request, "volume", put if request.method == "PUT" else get)
 
 
 @csrf_exempt
@@ -54,7 +51,9 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
 
     def put(host_id: uuid.UUID) -> HttpResponse:
         try:
-            sent = msgspec.json.decode(_body(request, LONGEST_MANIFEST), type=backup_transfers.SentManifest)
+            sent = msgspec.json.decode(
+                whole_body(request, LONGEST_MANIFEST, TOO_LARGE), type=backup_transfers.SentManifest
+            )
         except msgspec.MsgspecError as error:
             raise InvalidInputError("This is not a list of parts.") from error
         backup_transfers.take_manifest(host_id, backup_id, sent)
@@ -64,33 +63,7 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
         found = backup_transfers.manifest_to_get(host_id, backup_id)
         return HttpResponse(msgspec.json.encode(found), content_type="application/json")
 
-    return _answer(request, put if request.method == "PUT" else get)
-
-
-def _answer(request: HttpRequest, carry: Callable[[uuid.UUID], HttpResponse]) -> HttpResponse:
-    """Run the transfer and convert errors into responses. Hosts do not retry after a status below 500 or after 507."""
-    try:
-        host = calling_host(request)
-    except NotAuthenticatedError as error:
-        return said(401, error.message)
-    try:
-        return carry(host.id)
-    except BodyInterruptedError as error:
-        return said(503, str(error))
-    except StoreFullError as error:
-        return said(507, error.message)
-    except NovellaError as error:
-        return said(status_of(error, "volume") or 503, error.message)
-
-
-def _body(request: HttpRequest, longest: int) -> bytes:
-    pieces, size = [], 0
-    for piece in body_of(request):
-        size += len(piece)
-        if size > longest:
-            raise TooLargeError("This part is too large.")
-        pieces.append(piece)
-    return b"".join(pieces)
+    return answer(request, "volume", put if request.method == "PUT" else get)
 
 
 def _progress(request: HttpRequest) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from compute_agent.contract.volume import BackupVolumeRequest, RestoreVolumeRequ
 from compute_agent.disk_formats.extents import Extent
 from compute_agent.link.backup_link import BackupLink
 from compute_agent.virt.driver import Stopped, never
-from compute_agent.volumes.backup_outlet import BackupOutlet, Progress, SentBackup
+from compute_agent.volumes.backup_outlet import BackupOutlet, SentBackup
 from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
 from compute_agent.volumes.backups import put_together, send_all
 from provisioning.hosts import enrolment
@@ -37,15 +37,13 @@ class ClientLink(BackupLink):
             token = enrolment.create_join_token(host.name)
             enrolment.enrol(Enrol(join_token=token, host=host.name, credential=self._credential))
 
-    def _try(self, method: str, path: str, body: bytes | None, done: Progress) -> tuple[int, bytes]:
+    def _try(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], longest: int
+    ) -> tuple[int, bytes]:
         if self.faults:
             return self.faults.pop(0), b"a fault"
-        headers = {
-            "authorization": f"Bearer {self._credential}",
-            "x-novella-host": self._name,
-            "x-novella-progress": f"{done.bytes}/{done.total}",
-        }
-        answer = self._client.generic(method, path, body or b"", "application/octet-stream", headers=headers)
+        said = {"authorization": f"Bearer {self._credential}", "x-novella-host": self._name, **headers}
+        answer = self._client.generic(method, path, body or b"", "application/octet-stream", headers=said)
         return answer.status_code, answer.content
 
 
