@@ -159,6 +159,29 @@ def test_a_volume_comes_and_goes_while_the_guest_runs(stage: Stage, volume: Stor
     check_blocks(volume, blocks)
 
 
+@pytest.mark.deep
+def test_a_volume_on_scsi_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
+    """The first one brings the controller, which stays for the next one."""
+    driver, daemons = stage.host.driver, [stage.make(), stage.make()]
+    disks = [daemon.disk(name, bus="scsi") for daemon, name in zip(daemons, ("sda", "sdb"), strict=True)]
+    for number, disk in enumerate(disks, 1):
+        driver.attach_volume(stage.with_volumes(*disks[:number]), disk)
+    for name in ("sda", "sdb"):
+        until(lambda name=name: name in stage.ssh("ls /sys/block"), "the disk in the guest")
+        assert stage.size(name) == GIB
+    assert driver.volumes() == {stage.web.uuid: sorted(disk.id for disk in disks)}
+    (model,) = stage.defined().iterfind("./devices/controller[@type='scsi']")
+    assert model.get("model") == "virtio-scsi"
+    stage.begin_to_write("sdb")
+    blocks = stage.end_writing()
+    for number, disk in enumerate(disks, 1):
+        driver.detach_volume(stage.with_volumes(*disks[number:]), disk)
+        until(lambda name=disk.device: name not in stage.ssh("ls /sys/block"), "the end of the disk")
+    assert driver.volumes() == {stage.web.uuid: []}
+    check_blocks(daemons[1], blocks)
+    daemons[0].stop()
+
+
 def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume: StorageDaemon) -> None:
     driver = stage.host.driver
     stage.attach(volume.disk())

@@ -50,8 +50,8 @@ LIBRARY = re.compile(r"^(lib|zlib)")
 KERNEL_PART = re.compile(r"^linux-(image|modules)-\d")
 
 RAMDISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
-ROOT_MODULES = ("virtio_net", "virtio-rng", "virtio_balloon", "ata_piix", "sr_mod", "virtio_scsi", "isofs", "vfat",
-                "nls_ascii", "button", "evdev", "virtio_console")  # fmt: skip
+ROOT_MODULES = ("virtio_net", "virtio-rng", "virtio_balloon", "ata_piix", "sr_mod", "sd_mod", "virtio_scsi", "isofs",
+                "vfat", "nls_ascii", "button", "evdev", "virtio_console")  # fmt: skip
 PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "sbin/resize2fs",
             "bin/lsblk")  # fmt: skip
 ROOT_FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/acpi/PWRF", "root", "tmp", "run", "dev", "proc",
