@@ -7,6 +7,7 @@ from django.core.checks import register as register_check
 import provisioning.compute.actions.every
 import provisioning.compute.actions.interfaces
 import provisioning.compute.deadlines
+import provisioning.compute.firmware_states
 import provisioning.compute.guest_changes
 import provisioning.compute.holdings
 import provisioning.compute.image_uses
@@ -202,6 +203,7 @@ def _encryption() -> None:
         Encrypted("authority of hosts", provisioning.hosts.certificates.encrypt_again),
         Encrypted("key of a volume", provisioning.volumes.keys.encrypt_again),
         Encrypted("server password", provisioning.compute.passwords.encrypt_again),
+        Encrypted("firmware state", provisioning.compute.firmware_states.encrypt_again),
     )
 
 

@@ -11,11 +11,18 @@ from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, Por
 from compute_agent.contract.network import DocumentRequest
 from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequest, VolumeCommand
 
+FIRMWARE_STATES = 5
+"""The first version of the contract whose agents send and restore firmware states."""
+
 
 class BuildRequest(Message, frozen=True):
     """Build and start the guest.  Idempotent: a running guest with this UUID and attempt is reported as built."""
 
     instance: InstanceSpec
+    firmware_state: str = ""  # SHA-256 of the packed state at the portal, with which the guest starts; empty: none
+
+    def needed_version(self) -> int:
+        return FIRMWARE_STATES if self.firmware_state else self.since
 
 
 class DestroyRequest(Message, frozen=True):
@@ -106,17 +113,22 @@ VARIABLES = "uefi_variables"
 
 
 class SnapshotRequest(Message, frozen=True):
-    """Send a consistent copy of the guest's root disk to the portal as the data of an image.
+    """Send a consistent copy of the guest's root disk to the portal as the data of an image; without ``image_id``, only
+    stop the guest.
 
-    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays stopped. For a guest with
-    UEFI, the event ``finished`` contains the guest's variables in ``detail[VARIABLES]``, packed for a property of the
-    image.
+    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays stopped. ``firmware_state``:
+    send the stopped guest's firmware state to the portal as well. Otherwise the event ``finished`` of a guest with UEFI
+    contains the guest's variables in ``detail[VARIABLES]``, as a property of the image.
     """
 
     image_id: str
     disk_format: str = "qcow2"
     stop: bool = False
     timeout: int = 60
+    firmware_state: bool = False
+
+    def needed_version(self) -> int:
+        return FIRMWARE_STATES if self.firmware_state or not self.image_id else self.since
 
 
 class AttachInterfaceRequest(Message, frozen=True):

@@ -12,6 +12,7 @@ WAIT_FOR_BOOT = "wait_for_boot"
 STOP_GUEST = "stop_guest"
 COPY_DISK = "copy_disk"
 UPLOAD_IMAGE = "upload_image"
+UPLOAD_FIRMWARE = "upload_firmware"
 """Steps of a snapshot."""
 
 ATTACH_INTERFACE = "attach_interface"

@@ -25,8 +25,8 @@ POLL = 0.1
 LONGEST_REASON = 300
 """Limit of the portal's message, in characters."""
 FINAL = 507
-"""The status if a store of the portal is full. Retries are useless then, and for every status from 400 to 499 except 401
-and 409.
+"""The status if a store of the portal is full. Retries are useless then, and for every status from 400 to 499 except
+401 and 409.
 """
 NO_HEADERS: Mapping[str, str] = {}
 

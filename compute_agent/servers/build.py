@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
@@ -36,7 +35,7 @@ class Build(ServerHandler[BuildRequest]):
             if not (earlier and await self._runs_already(context)):
                 context.describe(described(request.instance))
                 # An earlier process may have completed more than this one begins: then everything is removed.
-                steps = self._steps(context, request.instance, None if earlier else removal)
+                steps = self._steps(context, request, None if earlier else removal)
                 await context.take(steps, always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, BUILD_FAILED)
@@ -46,8 +45,9 @@ class Build(ServerHandler[BuildRequest]):
         self.powers.reported(Guest(uuid, context.generation, PowerState.RUNNING))
         return Outcome(power_state=PowerState.RUNNING)
 
-    def _steps(self, context: CommandContext, spec: InstanceSpec, removal: Removal | None) -> list[Step]:
-        made = make_steps(self.host, spec, context.generation, context.stopped)
+    def _steps(self, context: CommandContext, request: BuildRequest, removal: Removal | None) -> list[Step]:
+        spec = request.instance
+        made = make_steps(self.host, spec, context.generation, context.stopped, firmware=request.firmware_state)
         steps = made + start_steps(self.host, spec.uuid)
         if removal is None:
             return steps

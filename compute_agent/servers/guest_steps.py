@@ -14,16 +14,24 @@ from compute_agent.contract.steps import (
 )
 from compute_agent.engine.context import Step
 from compute_agent.servers.boot_sources import BootSources
+from compute_agent.servers.firmware import restore
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import Stopped
 
 
 def make_steps(
-    host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
+    host: HostServices,
+    spec: InstanceSpec,
+    attempt: int,
+    stopped: Stopped,
+    *,
+    keep_ephemeral: bool = False,
+    firmware: str = "",
 ) -> list[Step]:
     """Return the steps that create a stopped guest. Existing parts of the guest are replaced.
 
     For a guest that boots from a volume, only the kernel and the ramdisk are fetched, if the spec names them.
+    ``firmware``: SHA-256 of the firmware state to restore; empty: none.
     """
     image = spec.image if boot_volume(spec) is None else None
     sources = BootSources(
@@ -33,6 +41,8 @@ def make_steps(
     def create_disk() -> None:
         host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
         host.driver.create_boot_files(spec, sources.boot)
+        if firmware:
+            restore(host, spec.uuid, firmware, stopped)
 
     return [
         Step(PLUG_NETWORK, partial(host.network.plug, spec)),

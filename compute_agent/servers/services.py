@@ -65,6 +65,19 @@ class ImageOutlet(Protocol):
         """Upload a file as an image's data, with as many retries as needed. Raises ImageSendError, StoppedError."""
 
 
+class FirmwareOutlet(Protocol):
+    """The portal's store of packed firmware states. Both methods retry while the portal is unavailable.
+
+    They raise FirmwareTransferError, StoppedError.
+    """
+
+    def send(self, packed: bytes, instance_uuid: str, stopped: Stopped) -> None:
+        """Store the state of a server that is being shelved."""
+
+    def fetch(self, instance_uuid: str, digest: str, stopped: Stopped) -> bytes:
+        """Return the state with this SHA-256 of a server that is being unshelved."""
+
+
 class ConsoleOutlet(Protocol):
     """The tunnels of consoles to the portal."""
 
@@ -96,6 +109,8 @@ class HostServices:
     after_step: AfterStep | None = None
     outgoing: ImageOutlet | None = None
     """None: this host sends no images."""
+    firmware: FirmwareOutlet | None = None
+    """None: this host transfers no firmware states."""
     consoles: ConsoleOutlet | None = None
     """None: this host opens no consoles."""
     metadata: MetadataService | None = None

@@ -1,47 +1,46 @@
-"""Copies a guest's disk and sends the copy to the portal as an image."""
+"""Sends copies of a guest to the portal: its disk as an image, and its firmware state."""
 
 import contextlib
 import logging
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from compute_agent.contract.commands import VARIABLES, SnapshotRequest
+from compute_agent.contract.firmware_state import to_property
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.steps import COPY_DISK, STOP_GUEST, UPLOAD_IMAGE
-from compute_agent.contract.uefi_variables import pack
+from compute_agent.contract.steps import COPY_DISK, STOP_GUEST, UPLOAD_FIRMWARE, UPLOAD_IMAGE
 from compute_agent.engine.context import CommandContext, Step
 from compute_agent.engine.outcomes import Outcome
 from compute_agent.servers.base import GuestHandler
-from compute_agent.servers.services import ImageOutlet
+from compute_agent.servers.firmware import upload
 from compute_agent.virt.errors import HostError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
 
 class Snapshot(GuestHandler[SnapshotRequest]):
-    """Stops the guest if requested, copies its disk, sends the copy, and removes it.
+    """Stops the guest if requested, copies its disk, sends the copy, and removes it. Then it sends the firmware state,
+    if requested.
 
-    If the copy or the upload fails, a guest that was stopped for it is started again.
+    If a step fails, a guest that was stopped for it is started again.
     """
 
     heavy = True
 
     async def run(self, context: CommandContext, request: SnapshotRequest) -> Outcome:
         outcome = await super().run(context, request)
+        if request.firmware_state or not request.image_id:
+            return outcome
         packed = await context.work(lambda: self._variables(context.subject.id))
         return replace(outcome, detail={VARIABLES: packed}) if packed else outcome
 
     def _variables(self, uuid: str) -> str:
         with contextlib.suppress(HostError, OSError):  # the image is complete even without variables
-            variables = self.driver.uefi_variables(uuid)
-            return pack(variables) if variables is not None else ""
+            return to_property(self.driver.uefi_variables(uuid))
         return ""
 
     async def change(self, context: CommandContext, request: SnapshotRequest) -> PowerState:
-        outlet, uuid = self.host.outgoing, context.subject.id
-        if outlet is None:
-            raise UnsupportedError("This host sends no images.")
+        uuid = context.subject.id
         steps = []
         if request.stop:
             ran = await self.power_state(context) == PowerState.RUNNING
@@ -52,17 +51,22 @@ class Snapshot(GuestHandler[SnapshotRequest]):
 
             steps.append(Step(STOP_GUEST, partial(self.driver.stop, uuid, request.timeout), undo=start_again))
         held = contextlib.ExitStack()
-        copy = await context.work(lambda: held.enter_context(outlet.file(context.command.id)))
+        if request.image_id:
+            steps += await context.work(lambda: self._copy_steps(context, request, held))
+        if request.firmware_state:
+            steps.append(Step(UPLOAD_FIRMWARE, lambda: upload(self.host, uuid, context.stopped)))
         try:
-            await context.take([*steps, *self._copy_steps(context, request, outlet, copy)])
+            await context.take(steps)
         finally:
             await context.work(held.close)
         return await self.power_state(context)
 
-    def _copy_steps(
-        self, context: CommandContext, request: SnapshotRequest, outlet: ImageOutlet, copy: Path
-    ) -> list[Step]:
-        uuid = context.subject.id
+    def _copy_steps(self, context: CommandContext, request: SnapshotRequest, held: contextlib.ExitStack) -> list[Step]:
+        """Return the steps for the image; ``held`` removes the copy."""
+        outlet, uuid = self.host.outgoing, context.subject.id
+        if outlet is None:
+            raise UnsupportedError("This host sends no images.")
+        copy = held.enter_context(outlet.file(context.command.id))
         facts: dict[str, str] = {}
 
         def copy_disk() -> None:
@@ -77,4 +81,4 @@ class Snapshot(GuestHandler[SnapshotRequest]):
     def _start_again(self, uuid: str) -> None:
         with contextlib.suppress(HostError):
             self.driver.start(uuid)
-            log.info("Server %s was started again: it had been stopped to create an image, which failed.", uuid)
+            log.info("Server %s was started again: it had been stopped for a copy, which failed.", uuid)

@@ -11,6 +11,7 @@ from compute_agent.link.backup_link import BackupLink
 from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.errors import HostUnfitError
+from compute_agent.link.firmware_link import FirmwareLink
 from compute_agent.link.image_send import ImageSender
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.services import HostServices
@@ -59,6 +60,7 @@ def fake_services(
         boot_timeout=settings.boot_timeout,
         after_step=driver.fault.strike if driver.fault else None,
         outgoing=outgoing,
+        firmware=FirmwareLink(settings, machine.opener),
         volumes=make_volumes(
             settings,
             Daemons(nowhere, nowhere, Address(str), nowhere),

@@ -11,6 +11,7 @@ from compute_agent.images.cache import ImageCache
 from compute_agent.link.backup_link import BackupLink
 from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.errors import HostUnfitError
+from compute_agent.link.firmware_link import FirmwareLink
 from compute_agent.link.image_fetch import ImageFetcher
 from compute_agent.link.image_send import ImageSender
 from compute_agent.metadata.service import MetadataService
@@ -55,6 +56,7 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
         threads=threads,
         boot_timeout=settings.boot_timeout,
         outgoing=outgoing,
+        firmware=FirmwareLink(settings, machine.opener),
         consoles=ConsoleDialer(settings, machine.opener, threads),
         metadata=metadata,
         certificates=certificates,

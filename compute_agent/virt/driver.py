@@ -13,6 +13,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 
@@ -269,12 +270,26 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
-    def uefi_variables(self, uuid: str) -> bytes | None:
-        """Return the variables of the guest's UEFI firmware, whether the guest runs or not; None for a guest without
-        UEFI.
+    def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:
+        """Return the variables of the guest's UEFI firmware, as in ``FirmwareState``, whether the guest runs or not;
+        empty for a guest without UEFI.
 
-        If the guest's image has the property ``uefi_variables.PROPERTY``, the guest starts with the variables in it,
+        If the guest's image has the property ``firmware_state.PROPERTY``, the guest starts with the variables in it,
         provided that they fit the firmware. Raises InstanceNotFoundError.
+        """
+
+    @abc.abstractmethod
+    def firmware_state(self, uuid: str) -> FirmwareState:
+        """Return the variables and the TPM of a stopped guest.
+
+        Raises InstanceNotFoundError, UnsupportedError if the guest runs.
+        """
+
+    @abc.abstractmethod
+    def restore_firmware(self, uuid: str, state: FirmwareState) -> None:
+        """Store the state with which the guest starts. Call it before ``define``; an existing state is replaced.
+
+        Raises RetryableHostError if the host lacks space.
         """
 
     @abc.abstractmethod

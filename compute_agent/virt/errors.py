@@ -47,6 +47,12 @@ class ImageSendError(HostError):
     code = "image_send_failed"
 
 
+class FirmwareTransferError(RetryableHostError):
+    """The portal failed to accept or send the firmware state of a server, or it is damaged."""
+
+    code = "firmware_transfer_failed"
+
+
 class BackupTransferError(HostError):
     """The portal, or its store, failed to accept or send the data of a backup."""
 

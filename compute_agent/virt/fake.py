@@ -35,6 +35,7 @@ from compute_agent.virt.errors import (
 )
 from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
+from compute_agent.virt.fake_firmware import FakeFirmware
 from compute_agent.virt.fake_state import (
     Entry,
     FakeGuest,
@@ -46,13 +47,12 @@ from compute_agent.virt.fake_state import (
     local_mb,
     read_state,
 )
-from compute_agent.virt.fake_volumes import FakeVolumes
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is rewritten."""
 
 
-class FakeDriver(FakeVolumes):
+class FakeDriver(FakeFirmware):
     """A hypervisor as state in memory; each change is appended to the journal."""
 
     def __init__(
@@ -156,6 +156,7 @@ class FakeDriver(FakeVolumes):
                 volumes=list(spec.volumes),
                 root=boot_volume(spec) is None,
             )
+            self._have_firmware(spec)
             self._write(spec.uuid)
 
     def start(self, uuid: str) -> None:
@@ -276,11 +277,6 @@ class FakeDriver(FakeVolumes):
             raise StoppedError("The copy of the disk was stopped.")
         fake_disk.write(target, disk_format, size)
 
-    def uefi_variables(self, uuid: str) -> bytes | None:
-        with self._changed:
-            self._guest(uuid)
-        return None
-
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return nullcontext()
 
@@ -327,9 +323,10 @@ class FakeDriver(FakeVolumes):
 
     def destroy(self, uuid: str) -> None:
         with self._changed:
-            if uuid in self._state.disks or uuid in self._state.seeds or uuid in self._state.guests:
+            state = self._state
+            if any(uuid in kept for kept in (state.disks, state.seeds, state.guests, state.firmware)):
                 self._consoles.end(uuid)
-                self._state.apply(Entry(uuid))
+                state.apply(Entry(uuid))
                 self._write(uuid)
                 self._changed.notify_all()
 

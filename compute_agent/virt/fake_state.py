@@ -8,6 +8,7 @@ import msgspec
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, boot_volume
 from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.uptime import uptime_line
@@ -66,19 +67,21 @@ class Entry(msgspec.Struct, omit_defaults=True):
     disk: bool = False
     seed: bool = False
     guest: FakeGuest | None = None
+    firmware: FirmwareState | None = None
 
 
 @dataclass
 class State:
-    """The hypervisor's state: uuids with disks, uuids with seeds, and domains."""
+    """The hypervisor's state: uuids with disks, uuids with seeds, domains, and their firmware."""
 
     disks: set[str] = field(default_factory=set)
     seeds: set[str] = field(default_factory=set)
     guests: dict[str, FakeGuest] = field(default_factory=dict)
+    firmware: dict[str, FirmwareState] = field(default_factory=dict)
 
     def entry(self, uuid: str) -> Entry:
         """Return the journal's line for an instance."""
-        return Entry(uuid, uuid in self.disks, uuid in self.seeds, self.guests.get(uuid))
+        return Entry(uuid, uuid in self.disks, uuid in self.seeds, self.guests.get(uuid), self.firmware.get(uuid))
 
     def apply(self, entry: Entry) -> None:
         """Apply a line of the journal."""
@@ -88,6 +91,10 @@ class State:
             self.guests.pop(entry.uuid, None)
         else:
             self.guests[entry.uuid] = entry.guest
+        if entry.firmware is None:
+            self.firmware.pop(entry.uuid, None)
+        else:
+            self.firmware[entry.uuid] = entry.firmware
 
 
 def read_state(journal: bytes) -> State:

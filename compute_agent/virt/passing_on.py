@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef
 from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import (
@@ -97,8 +98,14 @@ class PassingOn(ComputeDriver):
     def trim(self, uuid: str, timeout: float) -> None:
         self.inner.trim(uuid, timeout)
 
-    def uefi_variables(self, uuid: str) -> bytes | None:
+    def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:
         return self.inner.uefi_variables(uuid)
+
+    def firmware_state(self, uuid: str) -> FirmwareState:
+        return self.inner.firmware_state(uuid)
+
+    def restore_firmware(self, uuid: str, state: FirmwareState) -> None:
+        self.inner.restore_firmware(uuid, state)
 
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return self.inner.frozen(uuid)

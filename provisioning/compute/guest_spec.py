@@ -15,7 +15,6 @@ from compute_agent.contract.build import (
     PortRef,
     RescueImage,
 )
-from compute_agent.contract.uefi_variables import PROPERTY
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
@@ -138,8 +137,7 @@ def _image_of(instance: Instance, row: Image | None) -> ImageRef:
     """Return the reference of the instance's image. If the image was deleted, use the instance's own columns."""
     properties = text_of(instance.image_properties)
     if row is not None:
-        brought = row.properties.get(PROPERTY)  # stored with the shelved image
-        return image_ref(row, properties | ({PROPERTY: str(brought)} if brought else {}) if properties else None)
+        return image_ref(row, properties or None)
     return ImageRef(
         id=str(instance.image_id) if instance.image_id else "",
         name=instance.image_name,

@@ -13,7 +13,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.errors import ConflictError
 from provisioning.common.prepared import Prepared
-from provisioning.compute import block_devices, host_commands, instance_actions, state
+from provisioning.compute import block_devices, firmware_states, host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Allocation, Instance, NewerGuest
@@ -169,6 +169,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
             block_devices.give_back(gone.id, devices)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
+    firmware_states.discard(gone)
     if gone.snapshot_image_id is not None:
         remove_image(gone.snapshot_image_id)
     instance_actions.finish_all(gone.id, "delete", message="The server was deleted.")

@@ -96,6 +96,7 @@ KEPT = {
     "compute.InstanceTag": _OF_SERVER,
     "compute.BlockDevice": _OF_SERVER,
     "compute.NewerGuest": _OF_SERVER,
+    "compute.FirmwareState": "Deleted when its server is unshelved or deleted.",
     "compute.InterfaceDifference": _OF_SERVER,
     "compute.Allocation": "Deleted when its server leaves the host.",
     "compute.ConsoleToken": "Deleted soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",

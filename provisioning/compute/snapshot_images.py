@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compute_agent.contract.uefi_variables import PROPERTY, unpack
+from compute_agent.contract.firmware_state import PROPERTY, from_property
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.compute.models import Instance
@@ -107,7 +107,7 @@ def _inherited(instance: Instance) -> dict[str, str]:
 def keep_variables(image_id: uuid.UUID | str, packed: str) -> None:
     """Store the UEFI variables of the server in its image; ignored when the image was deleted."""
     image = Image.objects.filter(id=image_id).first()
-    if image is None or unpack(packed) is None:
+    if image is None or not from_property(packed):
         return
     with contextlib.suppress(NotFoundError, ForbiddenError, TooLargeError):
         images.update(_cloud(image.project_id), image.id, {"properties": {**image.properties, PROPERTY: packed}})
@@ -124,12 +124,12 @@ def holds_ready(image_id: uuid.UUID | str) -> bool:
 
 
 def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bool:
-    """Delete an image that was created from a server. Returns whether it was deleted.
+    """Delete an image that was created from a server. Returns whether it was deleted. An empty id is ignored.
 
     With ``unless_ready`` an image with its data is kept, even if its record does not show the data yet: the server may
     have left its host, and the image may be the only copy of its disk. Protected and deleted images are ignored.
     """
-    image = Image.objects.filter(id=image_id).first()
+    image = Image.objects.filter(id=image_id).first() if image_id else None
     if image is None or (unless_ready and image.status in READY):
         return False
     if unless_ready and store.is_whole(image.id):

@@ -76,6 +76,7 @@ BOUNDS: dict[str, Bound] = {
     "compute.InstanceTag": _number("server", "provisioning.compute.services.tags.MOST"),
     "compute.BlockDevice": _number("server", "provisioning.compute.device_names.MOST_DISKS"),
     "compute.Allocation": _part("one of a server, two during a migration"),
+    "compute.FirmwareState": _part("one of a shelved server"),
     "compute.NewerGuest": _part("one of a server on a host"),
     "compute.InterfaceDifference": _number("server", "provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES"),
     "compute.ConsoleToken": Bound(

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, LocalDisk, RescueImage, VolumeConnection
+from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles, ComputeDriver
 from compute_agent.virt.errors import (
@@ -312,6 +313,24 @@ class DriverContract:
         assert target.stat().st_size == spec.flavor.root_gb << 30
         assert driver.power_state(guest) == before
 
+    def test_firmware_is_read_from_a_stopped_guest_alone(self, driver: ComputeDriver, guest: str) -> None:
+        assert driver.uefi_variables(guest) == {}
+        with pytest.raises(UnsupportedError):
+            driver.firmware_state(guest)
+        driver.stop(guest, STOP_TIMEOUT)
+        assert driver.firmware_state(guest) == FirmwareState()
+
+    def test_restored_firmware_is_that_of_the_guest(
+        self, driver: ComputeDriver, spec: InstanceSpec, base: Path | None
+    ) -> None:
+        driver.create_disk(spec, base)
+        for content in (b"first", b"second"):
+            driver.restore_firmware(spec.uuid, FirmwareState(variables={"uefi": content}))
+        driver.create_seed(spec)
+        driver.define(spec, self.attempt)
+        assert driver.uefi_variables(spec.uuid) == {"uefi": b"second"}
+        assert driver.firmware_state(spec.uuid).variables == {"uefi": b"second"}
+
     def test_a_snapshot_that_is_told_to_stop_leaves_no_file(
         self, driver: ComputeDriver, guest: str, copies: Path
     ) -> None:
@@ -382,6 +401,8 @@ class DriverContract:
             lambda: driver.power_state(NOBODY),
             lambda: driver.start(NOBODY),
             lambda: driver.console_output(NOBODY, None, 100),
+            lambda: driver.uefi_variables(NOBODY),
+            lambda: driver.firmware_state(NOBODY),
         ):
             with pytest.raises(InstanceNotFoundError):
                 question()

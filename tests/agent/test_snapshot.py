@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.commands import VARIABLES, DestroyRequest, RefreshPortsRequest, SnapshotRequest
+from compute_agent.contract.firmware_state import from_property
 from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.uefi_variables import unpack
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
-from compute_agent.link import image_send
+from compute_agent.link import image_send, portal_requests
 from compute_agent.link.credential import Credential, store
 from compute_agent.link.dial import here
+from compute_agent.link.firmware_link import FirmwareLink
 from compute_agent.link.image_send import FOLDER, ImageSender
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.services import HostServices
@@ -45,6 +46,8 @@ class Takes:
     """Answer before the body has come."""
     got: list[tuple[str, str | None, int, bytes]] = field(default_factory=list)
     """Path, credential, length and first bytes of every body that came whole."""
+    kept: dict[str, bytes] = field(default_factory=dict)
+    """The bodies by path, which it gives back."""
     tries: int = 0
     server: ThreadingHTTPServer | None = None
 
@@ -60,6 +63,9 @@ class Takes:
             def do_PUT(self) -> None:
                 portal.take(self)
 
+            def do_GET(self) -> None:
+                portal.give(self)
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -73,11 +79,20 @@ class Takes:
             length = int(request.headers["Content-Length"])
             body = request.rfile.read(length)
             self.got.append((request.path, request.headers["Authorization"], len(body), body[:4]))
+            self.kept[request.path] = body
+        self.answer(request, status, said.encode())
+
+    def give(self, request: BaseHTTPRequestHandler) -> None:
+        body = self.kept.get(request.path)
+        self.answer(request, *((404, b"Not here.") if body is None else (200, body)))
+
+    @staticmethod
+    def answer(request: BaseHTTPRequestHandler, status: int, said: bytes) -> None:
         request.send_response(status)
         request.send_header("Content-Type", "text/plain")
         request.send_header("Content-Length", str(len(said)))
         request.end_headers()
-        request.wfile.write(said.encode())
+        request.wfile.write(said)
 
     def close(self) -> int:
         """Go away; returns the port."""
@@ -93,6 +108,7 @@ def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Takes]:
     monkeypatch.setattr(image_send, "PAUSE", 0.02)
     monkeypatch.setattr(image_send, "PAUSE_MAX", 0.05)
     monkeypatch.setattr(image_send, "POLL", 0.01)
+    monkeypatch.setattr(portal_requests, "PAUSE", 0.02)
     takes = Takes()
     takes.listen()
     yield takes
@@ -108,7 +124,10 @@ def stage_of(
     driver = driver or WatchedDriver(folder)
     network, images, threads = FakeNetwork(), FakeImageCache(), Threads(3)
     sender = ImageSender(settings, here)
-    parts = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, outgoing=sender)
+    parts = HostServices(
+        driver, network, images, threads, boot_timeout=2.0, after_step=after_step, outgoing=sender,
+        firmware=FirmwareLink(settings, here),
+    )  # fmt: skip
     return Stage(Host("host-1", parts, folder / "agent.sqlite3"), driver, network, images, threads)
 
 
@@ -149,8 +168,8 @@ async def test_the_disk_goes_to_the_portal_and_the_guest_goes_on(
         assert (head, size) == (QCOW2, 262_144)
         assert unsent(tmp_path) == []
         assert end.detail == {}
-        monkeypatch.setattr(stage.driver, "uefi_variables", lambda _: b"of the guest")
-        assert unpack((await stage.do(snapshot(uuid))).detail[VARIABLES]) == b"of the guest"
+        monkeypatch.setattr(stage.driver, "uefi_variables", lambda _: {"uefi": b"of the guest"})
+        assert from_property((await stage.do(snapshot(uuid))).detail[VARIABLES]) == {"uefi": b"of the guest"}
 
 
 async def test_a_guest_is_stopped_first_when_that_is_wanted(tmp_path: Path, portal: Takes) -> None:

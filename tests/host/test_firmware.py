@@ -1,4 +1,6 @@
-"""Variables of UEFI and TPMs of real guests: kept through all that happens to a guest, and gone with it."""
+"""Variables of UEFI and TPMs of real guests: kept through all that happens to a guest, taken to another host, and gone
+with it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec, RescueImage
+from compute_agent.contract.firmware_state import pack, unpack
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, processes_naming
@@ -61,7 +65,7 @@ def test_variables_and_tpm_stay_with_their_guest_and_go_with_it(lab: Lab, host: 
     assert not processes_naming(folder / "tpm")
     variables.write_bytes(MARK + variables.read_bytes()[len(MARK) :])
     kept = variables.read_bytes()
-    assert host.driver.uefi_variables(spec.uuid) == kept
+    assert host.driver.uefi_variables(spec.uuid) == {"uefi": kept}
 
     rescue = replace(spec, rescue=RescueImage(image=small.ref))
     base = host.images.get(spec.image, spec.uuid).path
@@ -84,5 +88,39 @@ def test_variables_and_tpm_stay_with_their_guest_and_go_with_it(lab: Lab, host: 
     assert host.driver.leftovers() == []
     key.write_text(passphrase)
     assert [(each.kind, each.subject_id) for each in host.driver.leftovers()] == [("folder", spec.uuid)]
+    host.driver.destroy(spec.uuid)
+    assert host.driver.leftovers() == []
+
+
+def test_variables_and_tpm_go_to_another_host(lab: Lab, host: HostProcess, small: GuestImage) -> None:
+    spec = Wish(image=replace(small.ref, properties=ASKED), root_gb=0).spec()
+    folder = lab.settings.state_dir / "instances" / spec.uuid
+    prepare(host, spec)
+    runs(host, spec)
+    with pytest.raises(UnsupportedError):
+        host.driver.firmware_state(spec.uuid)
+    host.driver.stop(spec.uuid, 0)
+    variables = folder / "uefi.vars"
+    variables.write_bytes(MARK + variables.read_bytes()[len(MARK) :])
+    packed = pack(host.driver.firmware_state(spec.uuid))
+    assert len(packed) < 100_000
+    state = unpack(packed)
+    assert state is not None
+    assert state.variables == {"uefi": variables.read_bytes()}
+    assert state.tpm["tpm2-00.permall"]
+    host.driver.destroy(spec.uuid)
+    base = host.images.get(spec.image, spec.uuid).path
+
+    for brought in (replace(state, tpm_key="0" * 64), state):  # what QEMU gets is the state, not a new TPM
+        host.driver.create_disk(spec, base)
+        host.driver.restore_firmware(spec.uuid, brought)
+        host.driver.create_seed(spec)
+        host.driver.define(spec, 2)
+        if brought is not state:
+            with pytest.raises(RetryableHostError, match="TPM"):
+                runs(host, spec)
+    assert host.driver.firmware_state(spec.uuid) == state
+    runs(host, spec)
+    assert processes_naming(folder / "tpm")
     host.driver.destroy(spec.uuid)
     assert host.driver.leftovers() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import secrets
 import time
@@ -62,7 +63,7 @@ from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
 from provisioning.common.errors import NovellaError
-from provisioning.compute import image_transfers
+from provisioning.compute import firmware_states, image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
 from provisioning.hosts import audits, commands, enrolment, liveness, notifications, reports, versions
 from provisioning.hosts.models import Host
@@ -105,6 +106,8 @@ class ScriptedAgent:
     """What its guests are made of, by instance, once it is to tell of their interfaces; None: it does not."""
     macs: dict[str, list[str]] = field(default_factory=dict)
     """The hardware addresses of those guests."""
+    firmware: dict[str, bytes] = field(default_factory=dict)
+    """The packed firmware states of its guests, by instance, once they were sent or brought."""
     used: set[tuple[str, str]] = field(default_factory=set)
     """Kind and id of the networks and groups that its guests need."""
 
@@ -223,7 +226,9 @@ class ScriptedAgent:
 
     def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:
         """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
-        waiting = versions.orders(self.host.id)
+        # A host that is told of no networks is recorded with an older contract, but carries out everything.
+        older = self.host.contract_version < DOCUMENTS
+        waiting = commands.pending(self.host.id) if older else versions.orders(self.host.id)
         if acknowledge:
             commands.acknowledge(self.host.id, [command.id for command in waiting])
             if begin:
@@ -248,26 +253,14 @@ class ScriptedAgent:
         self.fences[key] = command.generation
         self._describe(key, command.body)
         match command.body:
-            case BuildRequest():
-                if self.in_batches:
-                    self._send(*self._steps(command))
-                else:
-                    self.steps(command)
-                self.guests[key] = (command.generation, PowerState.RUNNING)
-                self.report(command, "finished", power_state=PowerState.RUNNING)
+            case BuildRequest() as body:
+                self._build(command, body)
             case DestroyRequest():
                 self.guests.pop(key, None)
+                self.firmware.pop(key, None)
                 self.report(command, "finished", power_state=PowerState.NOSTATE)
             case SnapshotRequest() as body:
-                self.copied(command)
-                try:
-                    self.send(command, body)
-                except NovellaError as error:
-                    self.report(command, "failed", error_code="upload_failed", message=error.message)
-                    return
-                power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
-                self.guests[key] = (command.generation, power)
-                self.report(command, "finished", power_state=power)
+                self._snapshot(command, body)
             case ForgetRequest():
                 self.documents.pop((command.subject_kind, key), None)
                 self.report(command, "finished")
@@ -279,9 +272,36 @@ class ScriptedAgent:
                 self.digests[command.subject_kind, key] = body.digest
                 self.report(command, "finished")
             case body:
-                power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
-                self.guests[key] = (command.generation, power)
-                self.report(command, "finished", power_state=power)
+                self._finish(command, body)
+
+    def _build(self, command: Command, body: BuildRequest) -> None:
+        key = command.subject_id
+        if self.in_batches:
+            self._send(*self._steps(command))
+        else:
+            self.steps(command)
+        if body.firmware_state:
+            self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
+        self.guests[key] = (command.generation, PowerState.RUNNING)
+        self.report(command, "finished", power_state=PowerState.RUNNING)
+
+    def _snapshot(self, command: Command, body: SnapshotRequest) -> None:
+        try:
+            if body.image_id:
+                self.copied(command)
+                self.send(command, body)
+            if body.firmware_state:
+                self.send_firmware(command)
+        except NovellaError as error:
+            self.report(command, "failed", error_code="upload_failed", message=error.message)
+            return
+        self._finish(command, body)
+
+    def _finish(self, command: Command, body: CommandBody) -> None:
+        key = command.subject_id
+        power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
+        self.guests[key] = (command.generation, power)
+        self.report(command, "finished", power_state=power)
 
     def report_superseded(self, command: Command) -> None:
         newest = {"generation": str(self.fences[command.subject_id])}
@@ -352,6 +372,12 @@ class ScriptedAgent:
         image = image_transfers.image_to_send(self.host.id, uuid.UUID(command.subject_id), uuid.UUID(body.image_id))
         if not is_ready(image.id):
             images.upload(in_project_of(image), image.id, [fake_disk.qcow2(1 << 30)])
+
+    def send_firmware(self, command: Command) -> None:
+        """Send the firmware state of the guest, as the agents' address takes it."""
+        key = command.subject_id
+        packed = self.firmware.setdefault(key, f"firmware of {key}".encode())
+        firmware_states.take(self.host.id, uuid.UUID(key), hashlib.sha256(packed).hexdigest(), packed)
 
     def fail(self, command: Command, message: str, *, retryable: bool, after: str | None = None) -> None:
         """Report a build that failed in the step behind ``after`` and is undone."""

@@ -11,9 +11,9 @@ import libvirt
 from msgspec import structs
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.firmware_state import PROPERTY, from_property
 from compute_agent.contract.guest_hardware import guest_hardware, is_stable
 from compute_agent.contract.power import PowerState
-from compute_agent.contract.uefi_variables import PROPERTY, unpack
 from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
@@ -109,8 +109,8 @@ class Domains:
             parts = replace(parts, firmware=chosen)
             if not hardware.firmware_stateless:
                 variables = paths.variables(secure_boot=chosen.secure_boot, rescue=rescue)
-                brought = None if rescue else unpack(spec.image.properties.get(PROPERTY, ""))
-                firmware.install(chosen, variables, brought)
+                brought = {} if rescue else from_property(spec.image.properties.get(PROPERTY, ""))
+                firmware.install(chosen, variables, brought.get(firmware.kind_of(secure_boot=chosen.secure_boot)))
                 parts = replace(parts, variables=variables)
         if hardware.tpm_version:
             self._tpm(spec.uuid).make()

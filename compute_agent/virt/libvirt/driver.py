@@ -3,6 +3,7 @@
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.building import BuildOperations
 from compute_agent.virt.libvirt.consoles import ConsoleOperations
+from compute_agent.virt.libvirt.firmware_states import FirmwareOperations
 from compute_agent.virt.libvirt.host import HostOperations
 from compute_agent.virt.libvirt.interfaces import InterfaceOperations
 from compute_agent.virt.libvirt.power import PowerOperations
@@ -19,6 +20,7 @@ class LibvirtDriver(
     RescueOperations,
     ResizeOperations,
     SnapshotOperations,
+    FirmwareOperations,
     InterfaceOperations,
     VolumeOperations,
     ConsoleOperations,

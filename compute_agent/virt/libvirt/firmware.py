@@ -8,12 +8,13 @@ import contextlib
 import fnmatch
 import json
 import logging
-import shutil
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compute_agent.contract.firmware_state import TOO_LARGE, FirmwareKind
 from compute_agent.contract.hardware import Hardware
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 
@@ -23,6 +24,8 @@ FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
 """Directories of descriptions: the distribution's, and the operator's. A description of the operator overrides the
 distribution's of the same name.
 """
+MOST_FILE_BYTES = 4 << 20
+"""Limit of a file of a guest's firmware state."""
 ARCHITECTURE = "x86_64"
 _EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
 """Aliases of chipsets → chipsets, where descriptions distinguish them."""
@@ -63,17 +66,28 @@ def known() -> list[Firmware]:
     return [each for each in found if each.code.is_file() and each.template.is_file()]
 
 
-def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
-    """Return firmware that fits the guest's chipset and the size of its existing variables.
+def kind_of(*, secure_boot: bool) -> FirmwareKind:
+    """Return the name of the variables of firmware with or without Secure Boot, as in ``FirmwareState``."""
+    return "secure" if secure_boot else "uefi"
 
-    ``variables`` returns the path of the variables for firmware with or without Secure Boot. Raises UnsupportedError.
+
+def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
+    """Return firmware that fits the guest's chipset and its existing variables, which belong to one size of firmware.
+
+    ``variables`` returns the path of the variables for firmware with or without Secure Boot. Raises UnsupportedError,
+    and RetryableHostError if the host has such firmware, but the variables do not fit it.
     """
     fitting = [each for each in known() if each.fits(hardware.machine)]
     secure, plain = [each for each in fitting if each.secure_boot], [each for each in fitting if not each.smm]
-    for each in {"required": secure, "optional": secure + plain, "disabled": plain}[hardware.secure_boot]:
-        has = variables(each.secure_boot)
-        if not has.exists() or has.stat().st_size == each.template.stat().st_size:
+    offered = {"required": secure, "optional": secure + plain, "disabled": plain}[hardware.secure_boot]
+    known_by_guest = [each for each in offered if variables(each.secure_boot).exists()]
+    for each in known_by_guest:
+        if variables(each.secure_boot).stat().st_size == each.template.stat().st_size:
             return each
+    if known_by_guest:
+        raise RetryableHostError("The guest's UEFI variables do not fit the firmware of the host.")
+    if offered:
+        return offered[0]
     lacks = "Secure Boot" if hardware.secure_boot == "required" else "UEFI firmware"
     raise UnsupportedError(f"The host has no {lacks} for the chipset {hardware.machine}.")
 
@@ -86,12 +100,27 @@ def install(firmware: Firmware, variables: Path, first: bytes | None = None) -> 
     """
     if variables.exists():
         return
+    template = firmware.template.read_bytes()
+    write(variables, first if first is not None and len(first) == len(template) else template)
+
+
+def read(path: Path) -> bytes:
+    """Return the content of a file of a guest's firmware state, which another account writes.
+
+    Raises UnsupportedError if it is too large, OSError also for a symbolic link.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        content = file.read(MOST_FILE_BYTES + 1)
+    if len(content) > MOST_FILE_BYTES:
+        raise UnsupportedError(TOO_LARGE)
+    return content
+
+
+def write(variables: Path, content: bytes) -> None:
+    """Create or replace a guest's variables. Raises RetryableHostError if the host lacks space."""
     part = variables.with_suffix(".part")
     try:
-        if first is not None and len(first) == firmware.template.stat().st_size:
-            part.write_bytes(first)
-        else:
-            shutil.copyfile(firmware.template, part)
+        part.write_bytes(content)
         part.chmod(0o600)
         part.replace(variables)
     except OSError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from compute_agent.virt.libvirt.account import ROOT, Account
+from compute_agent.virt.libvirt.firmware import kind_of
 
 RUN = Path("/run")
 BASES = "images/_base"
@@ -104,7 +105,7 @@ class InstancePaths:
 
     def variables(self, *, secure_boot: bool, rescue: bool) -> Path:
         """Return the path of the guest's UEFI variables. A rescue uses a separate file."""
-        return self.folder / f"{'rescue.' if rescue else ''}{'secure' if secure_boot else 'uefi'}.vars"
+        return self.folder / f"{'rescue.' if rescue else ''}{kind_of(secure_boot=secure_boot)}.vars"
 
     @property
     def tpm(self) -> Path:

@@ -234,13 +234,6 @@ class SnapshotOperations(Domains):
         copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account=account, begin=begin,
                   needs_quiesce=mark is not None and mark.needs_quiesce)  # fmt: skip
 
-    def uefi_variables(self, uuid: str) -> bytes | None:
-        with translated("read the guest's firmware"):
-            tree = ET.fromstring(self._domain(uuid).XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))  # noqa: S314 - libvirt's
-        place, paths = tree.findtext("os/nvram"), self._paths.instance(uuid)
-        own = (paths.variables(secure_boot=secure, rescue=False) for secure in (True, False))
-        return next((path.read_bytes() for path in own if str(path) == place and path.exists()), None)
-
     @contextmanager
     def frozen(self, uuid: str) -> Iterator[None]:
         domain = self._domain(uuid)

@@ -10,13 +10,15 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from socket import AF_UNIX, socket
 
+from compute_agent.contract.firmware_state import FILE_NAME
 from compute_agent.virt import processes
 from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.libvirt import firmware
 from compute_agent.virt.libvirt.account import Account
 from compute_agent.virt.programs import SYSTEM_PATH
 from compute_agent.virt.rights import Rights
@@ -52,18 +54,51 @@ class Tpm:
         Raises RetryableHostError.
         """
         try:
-            self.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.key.exists():
-                part = self.key.with_suffix(".part")
-                part.write_text(secrets.token_hex(32))
-                part.chmod(0o600)
-                part.replace(self.key)
+                self._write_key(secrets.token_hex(32))
             self.folder.mkdir(exist_ok=True)
             self.folder.chmod(0o711)
             (self.folder / STATE).mkdir(mode=0o700, exist_ok=True)
             self._give(self.folder / STATE, 0o700)
         except OSError as error:
             raise RetryableHostError("The host could not create the guest's TPM.", detail=str(error)) from error
+
+    def _write_key(self, passphrase: str) -> None:
+        self.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = self.key.with_suffix(".part")
+        part.write_text(passphrase)
+        part.chmod(0o600)
+        part.replace(self.key)
+
+    def read(self) -> dict[str, bytes]:
+        """Return the encrypted files of the state, after swtpm has ended. Raises OSError, UnsupportedError."""
+        pid = processes.read_pid(self.folder / PID_FILE)
+        if pid is not None and processes.is_ours(pid, [self.folder]):
+            processes.ended(pid, processes.WAIT_SECONDS)  # it ends itself, as QEMU has closed its connection
+        self.end()
+        found = {}
+        for path in sorted((self.folder / STATE).iterdir()):
+            if FILE_NAME.fullmatch(path.name):
+                found[path.name] = firmware.read(path)
+        return found
+
+    def restore(self, files: Mapping[str, bytes], passphrase: str) -> None:
+        """Replace state and key by those of another host.
+
+        Raises RetryableHostError.
+        """
+        self.end()
+        try:
+            self._write_key(passphrase)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.make()
+            for name, content in files.items():
+                path = self.folder / STATE / name
+                path.write_bytes(content)
+                path.chmod(0o600)
+                self._give(path, 0o600)
+        except OSError as error:
+            raise RetryableHostError("The host has no room for the guest's TPM.", detail=str(error)) from error
 
     def start(self, version: str, guest: Account) -> None:
         """Start swtpm for a QEMU that runs under the account ``guest``. An earlier swtpm whose guest never started is

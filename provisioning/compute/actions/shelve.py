@@ -2,36 +2,36 @@
 
 import uuid
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.commands import VARIABLES, CommandBody, DestroyRequest, PowerRequest, SnapshotRequest
+from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
-from provisioning.common.errors import ConflictError
-from provisioning.compute import host_commands, state
-from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
+from provisioning.compute import firmware_states, host_commands, state
+from provisioning.compute.actions.base import COULD_NOT, Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import action
-from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
+from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
 from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.device_names import hardware_of
 from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
-from provisioning.compute.snapshot_images import MadeImage, holds_ready, keep_variables, remove_image
+from provisioning.compute.snapshot_images import MadeImage, holds_ready, remove_image
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity.policies.base import ADMIN
 
+NO_FIRMWARE = "The host has not stored the server's UEFI variables and TPM."
 SUFFIX = "-shelved"
 LONGEST = 255
 
 
 @action
 class Shelve(ImageAction[None]):
-    """Shut a server down and store its root disk as image ``<name>-shelved``, from which it is unshelved."""
+    """Shut a server down and store its root disk as image ``<name>-shelved``, from which it is unshelved. Its UEFI
+    variables and its TPM are stored as its firmware state.
+    """
 
     key = record = api = notification = "shelve"
     done = "Shelved"
@@ -56,58 +56,53 @@ class Shelve(ImageAction[None]):
         return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin; a volume-backed server needs no image: it is stopped and then offloaded.
-
-        Raises ConflictError for a server with a TPM, whose state cannot leave its host.
-        """
-        if hardware_of(instance.image_properties, instance.flavor).tpm_version:
-            raise ConflictError(f"Instance {instance.id} cannot be shelved: its TPM state cannot leave its host.")
+        """Begin; a volume-backed server needs no image: it is stopped and then offloaded."""
+        firmware_states.discard(instance)
         if boots_from_volume(instance):
             return self.carry_out(context, instance, Prepared(), started)
         return super().start(context, instance, request, started)
 
-    def awaits(self, body: CommandBody) -> bool:
-        return isinstance(body, SnapshotRequest | PowerRequest)
-
     def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
-        """Copy the disk of the stopped guest; a volume-backed server is only stopped."""
-        if not prepared.image_id:
-            return PowerRequest(action="stop", timeout=seconds_of(instance))  # type: ignore[return-value] # no copy
-        return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=seconds_of(instance))
+        """Copy the disk of the stopped guest, unless the server is volume-backed, and its firmware state."""
+        return SnapshotRequest(
+            image_id=prepared.image_id,
+            stop=True,
+            timeout=seconds_of(instance),
+            firmware_state=firmware_states.has_state(instance),
+        )
 
     def finished(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Ending:
         """Store the id of the image from which the server is unshelved."""
         kept: dict[str, object] = {"shelved_at": timezone.now()}
-        if isinstance(body, SnapshotRequest):
+        if body.image_id:
             kept["snapshot_image_id"] = body.image_id
         return Ending(columns=kept if outcome.well else {})
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task; it succeeds only if the host reported success and the image has its data.
+        """End the task; it succeeds only if the host reported success, and the image and the firmware state were
+        stored. A volume-backed server is offloaded immediately.
 
         The image stays locked until the server's row refers to it, which then protects it from deletion.
         """
-        if isinstance(body, PowerRequest):
-            return self._end_stop(instance, body, outcome)
-        ready = outcome.well and holds_ready(body.image_id)
-        older = instance.snapshot_image_id
-        if ready and VARIABLES in outcome.detail:
-            keep_variables(body.image_id, outcome.detail[VARIABLES])
-        moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
-        if not ready:
+        older, lacks = instance.snapshot_image_id, self._lacks(instance, body, outcome)
+        moved = HostAction.end(self, instance, body, judged(outcome, lacks))
+        if lacks:
             remove_image(body.image_id, unless_ready=outcome.silent)  # the upload may have finished all the same
+            firmware_states.discard(instance)
         elif older is not None:  # left over from a shelving that ended by a state reset
             remove_image(older)
-        if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
+        if moved is not None and not lacks and (not body.image_id or settings.SHELVED_OFFLOAD_TIME == 0):
             Offload().start(system_context(), moved, None, timezone.now())
         return moved
 
-    def _end_stop(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
-        """End the task of a volume-backed server, and offload it."""
-        moved = HostAction[None, Any].end(self, instance, body, outcome)
-        if moved is not None and outcome.well:
-            Offload().start(system_context(), moved, None, timezone.now())
-        return moved
+    @staticmethod
+    def _lacks(instance: Instance, body: SnapshotRequest, outcome: Outcome) -> str:
+        """Return why the shelving failed; empty if it succeeded."""
+        if not outcome.well:
+            return COULD_NOT
+        if body.image_id and not holds_ready(body.image_id):
+            return NO_BITS
+        return NO_FIRMWARE if body.firmware_state and not firmware_states.is_stored(instance) else ""
 
 
 @action

@@ -87,7 +87,7 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         ready = is_ready(body.image_id)
         if ready and VARIABLES in outcome.detail:
             keep_variables(body.image_id, outcome.detail[VARIABLES])
-        moved = super().end(instance, body, judged(outcome, ready=ready, well=ready))
+        moved = super().end(instance, body, judged(outcome, "" if ready else NO_BITS))
         if not ready:
             remove_image(body.image_id, unless_ready=True)
         return moved
@@ -217,14 +217,11 @@ def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
         remove_image(body.image_id, unless_ready=keep_whole or action is None or action.keeps_image)
 
 
-def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:
-    """Return the outcome to record: success if ``well``; otherwise a failure with the host's reason. If the host gave
-    none and the image lacks its data (``ready`` False), that is the reason.
+def judged(outcome: Outcome, lacks: str) -> Outcome:
+    """Return the outcome to record: success if ``lacks`` is empty; otherwise a failure with the host's reason, or with
+    ``lacks`` if the host gave none.
     """
-    if well:
-        return replace(outcome, well=True, message="")
-    message = outcome.message or ("" if ready else NO_BITS)
-    return replace(outcome, well=False, message=message)
+    return replace(outcome, well=not lacks, message=lacks and (outcome.message or lacks))
 
 
 def _rotate(image_id: str, rotation: int) -> None:

@@ -10,7 +10,7 @@ from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute import selectors
+from provisioning.compute import firmware_states, selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import action
 from provisioning.compute.guest_hardware import check_demands
@@ -111,11 +111,13 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         return Ending(columns={"snapshot_image_id": None, "shelved_at": None} if outcome.well else {})
 
     def end(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
-        """End the task and delete the server's image, which is no longer needed."""
+        """End the task and delete the server's image and firmware state, which are no longer needed."""
         image_id = instance.snapshot_image_id
         back = super().end(instance, body, outcome)
-        if back is not None and outcome.well and image_id is not None:
-            remove_image(image_id)
+        if back is not None and outcome.well:
+            firmware_states.discard(back)
+            if image_id is not None:
+                remove_image(image_id)
         return back
 
     def _schedule(

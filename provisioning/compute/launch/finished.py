@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, CommandBody
 from compute_agent.contract.power import PowerState
-from provisioning.compute import block_devices, instance_actions, state
+from provisioning.compute import block_devices, firmware_states, instance_actions, state
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
@@ -66,7 +66,7 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
 
 
 def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
-    """End an unshelving and delete the shelved image."""
+    """End an unshelving, and delete the shelved image and the firmware state."""
     image_id = instance.snapshot_image_id
     back = state.advance(instance, "unshelved", attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})
     if back is None:
@@ -74,6 +74,7 @@ def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
     network.set_ports_status(back.id, "ACTIVE")
     block_devices.plugged(block_devices.volumes_of(back.id))
     instance_actions.finish(back.id, "unshelve")
+    firmware_states.discard(back)
     if image_id is not None:
         remove_image(image_id)
 

@@ -3,10 +3,10 @@
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
-from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute import firmware_states, host_commands, instance_actions, state
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.guest_spec import guest_spec
-from provisioning.compute.launch.build_kinds import build_kind_of
+from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.states import TaskState
 from provisioning.scheduler import HostState
@@ -25,9 +25,10 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
         instance, kind.hand_off_transitions(instance.task_state), attempt=instance.attempt
     ):
         return None
-    host_commands.send(
-        host.id, instance.id, instance.attempt, BuildRequest(instance=spec), deadline_of(TaskState.SPAWNING, started)
+    request = BuildRequest(
+        instance=spec, firmware_state=firmware_states.digest_of(instance) if kind is UNSHELVE else ""
     )
+    host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
     return instance_actions.step(
         action, "hand_off", instance_actions.since(started), attempt=instance.attempt, host=host.name
     )

@@ -14,6 +14,7 @@ from provisioning.compute.models.history import (
 from provisioning.compute.models.instances import (
     Allocation,
     ConsoleToken,
+    FirmwareState,
     Instance,
     InstanceFault,
     InstanceTag,
@@ -27,6 +28,7 @@ __all__ = [
     "Allocation",
     "BlockDevice",
     "ConsoleToken",
+    "FirmwareState",
     "Flavor",
     "FlavorAccess",
     "Instance",

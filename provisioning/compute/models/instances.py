@@ -119,6 +119,19 @@ class Allocation(models.Model):
         return f"{self.instance_id} on {self.host_id}"
 
 
+class FirmwareState(models.Model):
+    """The UEFI variables and the TPM of a shelved server, until it is unshelved or deleted."""
+
+    instance = models.OneToOneField(Instance, primary_key=True, on_delete=models.CASCADE, related_name="firmware_state")
+    packed = models.TextField()  # as the host sent it, encrypted with the credential keys
+    digest = models.CharField(max_length=64)  # SHA-256 of what the host sent, hex
+    size = models.PositiveIntegerField()  # bytes that the host sent
+    stored_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"of {self.instance_id}"
+
+
 class NewerGuest(models.Model):
     """A guest, or only an attempt that its host has seen, that is newer than the instance's record (``newer_guests``).
 

@@ -16,7 +16,7 @@ OTHER = "other"
 STEPS = frozenset(
     {
         *("schedule", "claim", "allocate_network", "block_device_mapping", "hand_off", *steps.BUILD_STEPS),
-        *(steps.STOP_GUEST, steps.COPY_DISK, steps.UPLOAD_IMAGE),
+        *(steps.STOP_GUEST, steps.COPY_DISK, steps.UPLOAD_IMAGE, steps.UPLOAD_FIRMWARE),
     }
 )
 GONE = "The server was deleted."

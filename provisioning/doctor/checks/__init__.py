@@ -13,6 +13,7 @@ from provisioning.doctor.checks import (  # noqa: F401, I001 - each registers it
     deliveries,
     quota,
     images,
+    firmware,
     guests,
     newer_guests,
     guest_interfaces,

@@ -34,7 +34,9 @@ def images() -> Iterator[Finding]:
 def _wanted() -> set[uuid.UUID]:
     bodies = HostCommand.objects.filter(kind="snapshot_request", finished_at=None).values_list("body", flat=True)
     commands = (decode_command_body(body) for body in bodies)
-    return {uuid.UUID(command.image_id) for command in commands if isinstance(command, SnapshotRequest)}
+    return {
+        uuid.UUID(command.image_id) for command in commands if isinstance(command, SnapshotRequest) and command.image_id
+    }
 
 
 def _made_here(image_id: uuid.UUID) -> bool:

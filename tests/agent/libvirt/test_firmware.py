@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.hardware import DEFAULT, Hardware
-from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import firmware
 from tests.support.tables import check_each
 
@@ -60,13 +61,27 @@ def test_a_guest_gets_the_first_firmware_that_fits(tmp_path: Path) -> None:
         (replace(Q35, secure_boot="required"), tmp_path / "none", "40-keys"),
         (replace(Q35, secure_boot="optional"), tmp_path / "none", "40-keys"),
         (replace(Q35, secure_boot="optional"), small, "60-plain"),
-    ]
+    ]  # the same file for both kinds of firmware
 
     def check(row: tuple[Hardware, Path, str]) -> None:
         hardware, variables, name = row
         assert firmware.choose(hardware, lambda secure: variables).code.stem == name
 
     check_each(rows, check)
+
+
+def test_variables_decide_which_firmware_a_guest_keeps(tmp_path: Path) -> None:
+    def of(**sizes: int) -> Callable[[bool], Path]:
+        for kind, size in sizes.items():
+            (tmp_path / f"{kind}.vars").write_bytes(bytes(size))
+        return lambda secure: tmp_path / f"{firmware.kind_of(secure_boot=secure)}.vars"
+
+    optional = replace(Q35, secure_boot="optional")
+    assert firmware.choose(optional, of(uefi=100)).code.stem == "60-plain"
+    assert firmware.choose(optional, of(uefi=100, secure=200)).code.stem == "40-keys"
+    assert firmware.choose(replace(Q35, secure_boot="required"), of(uefi=100)).code.stem == "40-keys"
+    with pytest.raises(RetryableHostError, match="do not fit"):
+        firmware.choose(Q35, of(uefi=150))
 
 
 def test_what_a_host_has_not_is_named() -> None:
@@ -95,3 +110,15 @@ def test_variables_begin_as_the_template_or_as_the_image_brought_them_and_stay(t
     assert brought.read_bytes() == b"v" * 200
     firmware.install(chosen, unfit, b"of another size")
     assert unfit.read_bytes() == chosen.template.read_bytes()
+
+
+def test_files_that_are_read_are_small_and_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, link = tmp_path / "uefi.vars", tmp_path / "secure.vars"
+    file.write_bytes(b"four")
+    link.symlink_to(file)
+    assert firmware.read(file) == b"four"
+    with pytest.raises(OSError, match="symbolic link"):
+        firmware.read(link)
+    monkeypatch.setattr(firmware, "MOST_FILE_BYTES", 3)
+    with pytest.raises(UnsupportedError, match="KiB"):
+        firmware.read(file)

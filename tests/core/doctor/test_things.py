@@ -14,9 +14,10 @@ from compute_agent.contract.messages import Leftover
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import Start
+from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
-from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.models import FirmwareState, Instance, InstanceAction
 from provisioning.doctor.checks import queue
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import Host, HostCommand
@@ -73,6 +74,27 @@ def test_a_shelf_that_is_empty(cloud: Cloud, alice: RequestContext) -> None:
     assert "its snapshot image is deleted" in only("shelves").sentence
     broken(row, snapshot_image_id=None)
     assert "its snapshot image is missing" in only("shelves").sentence
+
+
+@pytest.mark.parametrize("offloaded", [True, False])
+def test_firmware_states_that_are_missing_or_not_needed(
+    cloud: Cloud, alice: RequestContext, operator: RequestContext, settings: Any, offloaded: bool
+) -> None:
+    settings.SHELVED_OFFLOAD_TIME = 0 if offloaded else -1
+    row = cloud.running(alice)
+    Instance.objects.filter(id=row.id).update(image_properties={"hw_firmware_type": "uefi"})
+    Shelve.begin(context("alice"), row.id)
+    cloud.run()
+    assert look("firmware_states") == []
+    if offloaded:
+        FirmwareState.objects.all().delete()
+        assert "its firmware state is missing" in only("firmware_states").sentence
+        Instance.objects.filter(id=row.id).update(image_properties={})
+        return
+    ResetState.begin(operator, row.id, "active")
+    assert only("firmware_states").sentence == "Its firmware state is stored although it is not shelved."
+    assert mended("firmware_states") == "The state was deleted."
+    assert not FirmwareState.objects.exists()
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from django.utils import timezone
 from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.lock import lock
@@ -52,13 +51,6 @@ def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
     assert row.host is not None
     assert row.image_id == cloud.image.id
     assert action(server, "shelve").message is None
-
-
-def test_a_server_with_a_tpm_is_not_shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
-    Instance.objects.filter(id=server.id).update(image_properties={"hw_tpm_version": "2.0"})
-    with pytest.raises(ConflictError, match="TPM"):
-        Shelve.begin(alice, server.id)
-    assert state_of(server) == ("active", None)
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused", "suspended"])

@@ -1,0 +1,46 @@
+"""Firmware states of shelved servers that are missing or no longer needed."""
+
+import uuid
+from collections.abc import Iterator
+
+from provisioning.common.prepared import Prepared
+from provisioning.compute.firmware_states import has_state
+from provisioning.compute.models import FirmwareState, Instance
+from provisioning.compute.states import VmState
+from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.repairs import moment_of, named
+
+OFFLOADED = Prepared(
+    lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED, firmware_state=None).order_by("id")
+)
+STALE = Prepared(
+    lambda: (
+        FirmwareState.objects.select_related("instance")
+        .filter(instance__task_state=None)
+        .exclude(instance__vm_state__in=MAY_NEED_IT)
+        .order_by("instance_id")
+    )
+)
+MAY_NEED_IT = (VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.ERROR)
+
+
+@check("firmware_states")
+def firmware_states() -> Iterator[Finding]:
+    """Find offloaded servers without their firmware state, and states of servers that are not shelved."""
+    for row in OFFLOADED():
+        if has_state(row):
+            sentence = "It is offloaded, but its firmware state is missing: it will have new UEFI variables and TPM."
+            yield Finding("warning", named(row), sentence, evidence=moment_of(row))
+    for state in STALE():
+        sentence = "Its firmware state is stored although it is not shelved."
+        mend = _remove(state.instance_id)
+        yield Finding("warning", named(state.instance), sentence, "Delete the state.", mend, state.digest)
+
+
+def _remove(instance_id: uuid.UUID) -> Mend:
+    def mend() -> str | None:
+        rows = FirmwareState.objects.filter(instance_id=instance_id, instance__task_state=None)
+        deleted, _ = rows.exclude(instance__vm_state__in=MAY_NEED_IT).delete()
+        return "The state was deleted." if deleted else None
+
+    return mend
