@@ -43,7 +43,7 @@ def test_each_named_test_is_there(named: str) -> None:
 
 
 def test_each_named_setting_is_in_the_guide() -> None:
-    guide = (CHECKOUT / "docs/operator-guide.md").read_text()
+    guide = (CHECKOUT / "docs/settings.md").read_text()
     missing = {name for name in re.findall(r"`(NOVELLA_\w+)`", PAGE.read_text()) if f"| `{name}` |" not in guide}
     assert missing == set()
 
