@@ -182,6 +182,7 @@ needs_of_hypervisor() {
 extras_of_hypervisor() {
     need ovmf ls /usr/share/qemu/firmware/60-edk2-x86_64.json
     need swtpm swtpm --version
+    need swtpm-tools swtpm_setup --version
 }
 
 # Whether this machine lets us make network namespaces, bridges, taps and filters: tried in a namespace that ends at once.

@@ -25,13 +25,15 @@ from compute_agent.virt.rights import Rights
 from compute_agent.virt.storage_account import StorageAccount
 
 PROGRAM = "swtpm"
+NEEDED = (PROGRAM, "swtpm_setup", "swtpm_ioctl")
+"""Programs without which libvirt accepts no TPM, not even one that the agent starts."""
 PID_FILE, LOG, STATE = "pid", "log", "state"
 START_SECONDS = 20.0
 
 
 def installed() -> bool:
     """Return whether this host can emulate TPMs."""
-    return shutil.which(PROGRAM, path=SYSTEM_PATH) is not None
+    return all(shutil.which(program, path=SYSTEM_PATH) for program in NEEDED)
 
 
 @dataclass(frozen=True)
