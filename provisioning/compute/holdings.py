@@ -98,5 +98,6 @@ UNLIMITED = {
     "compute.InterfaceDifference": "At most one for each interface of a guest, and interfaces are limited.",
     "compute.BlockDevice": "At most twenty-six for each server, and volumes are limited.",
     "compute.InstanceTag": "At most fifty for each server, and servers are limited.",
+    "compute.FirmwareState": "At most one for each shelved server, and servers are limited.",
     "compute.ConsoleToken": "Deleted after minutes, and few for each server.",
 }

@@ -173,16 +173,16 @@ def test_what_is_being_deleted_is_not_begun_to_be_used(
         finally:
             connection.close()
 
-    real = records.remove
+    real = records.release
 
-    def remove(row: Any) -> None:
+    def release(row: Any) -> None:
         if not threads:
             threads.append(threading.Thread(target=late))
             threads[0].start()
             threads[0].join(0.5)  # it waits in the database
         real(row)
 
-    monkeypatch.setattr(records, "remove", remove)
+    monkeypatch.setattr(records, "release", release)
     try:
         delete(alice, net)
     except ConflictError as in_use:

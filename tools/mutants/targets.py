@@ -46,7 +46,7 @@ _TARGETS = (
         "quota-ledger",
         "provisioning/quotas/services/ledger.py",
         (
-            "reserve", "hold_all", "check_room", "_claim", "raise_counters", "_check_user", "_missing", "_take",
+            "reserve", "hold_all", "check_room", "_claim", "raise_counters", "_check_user", "_missing",
             "_take_singly", "_take_what_fits", "commit", "release", "make_counters", "lock_all",
         ),
         ("tests/quotas/test_ledger.py", "tests/quotas/test_users.py", "tests/quotas/test_compute_api.py",

@@ -10,7 +10,7 @@ from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.doctor.repairs import moment_of, named
 
-MAY_NEED_IT = (VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.ERROR)
+MAY_NEED_IT: tuple[VmState, ...] = (VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.ERROR)
 OFFLOADED = Prepared(
     lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED, firmware_state=None).order_by("id")
 )
