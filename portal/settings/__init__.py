@@ -124,7 +124,6 @@ TEMPLATES = [
     },
 ]
 
-
 declare("NOVELLA_DATABASE_URL", shown="SQLite in the portal's folder")
 """``postgres://user:password@host/name`` for PostgreSQL; [with a standby](operator-guide.md#backup-and-restore) two
 hosts.
@@ -143,9 +142,7 @@ the machine may lose the latest writes, a killed process loses none.
 """
 SQLITE_TIMEOUT = integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600)
 """Seconds that a statement waits for the SQLite file while another process writes, before the request fails."""
-DATABASES = {
-    "default": database("NOVELLA_DATABASE_URL", PORTAL_DIR, ROLE, SQLITE_TIMEOUT, WEB_PROCESSES),
-}
+DATABASES = {"default": database("NOVELLA_DATABASE_URL", PORTAL_DIR, ROLE, SQLITE_TIMEOUT, WEB_PROCESSES)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "identity.User"
