@@ -124,7 +124,7 @@ class FirmwareState(models.Model):
 
     instance = models.OneToOneField(Instance, primary_key=True, on_delete=models.CASCADE, related_name="firmware_state")
     packed = models.TextField()  # as the host sent it, encrypted with the credential keys
-    digest = models.CharField(max_length=64)  # SHA-256 of what the host sent, hex
+    digest = models.CharField(max_length=64)  # SHA-256 of the packed state, hexadecimal
     size = models.PositiveIntegerField()  # bytes that the host sent
     stored_at = models.DateTimeField()
 

@@ -26,6 +26,7 @@ from provisioning.network.services import ipam, records
 from provisioning.network.services.floating_ips import leave_addresses, leave_ports
 from provisioning.network.services.ports import (
     MAX_TRIES,
+    WITHOUT_DEVICE,
     InterfacePlan,
     Membership,
     addresses_held,
@@ -110,16 +111,7 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
             shrink(instance_id, {"ports": held - 1, "fixed_ips": addresses - ports[place].fixed_ips.count()})
             remove([ports[place].id])
         else:
-            _change(
-                port_id,
-                device_id=None,
-                device_owner="",
-                device_index=0,
-                dns_name="",
-                host="",
-                status="DOWN",
-                leaving=False,
-            )
+            _change(port_id, **WITHOUT_DEVICE)
         return place
 
 

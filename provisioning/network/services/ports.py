@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField, Value
@@ -154,6 +155,18 @@ def addresses_held(port: Port) -> int:
     return FixedIP.objects.filter(port__device_id=port.device_id, port__delete_with_device=True).count()
 
 
+WITHOUT_DEVICE: dict[str, Any] = {
+    "device_id": None,
+    "device_owner": "",
+    "device_index": 0,
+    "dns_name": "",
+    "host": "",
+    "status": "DOWN",
+    "leaving": False,
+}
+"""Columns of a port that becomes free for another device."""
+
+
 def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """Release all ports of an instance; idempotent.
 
@@ -171,15 +184,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
         remove([port.id for port in leaving if port.delete_with_device])
         if any(not port.delete_with_device for port in leaving):
             Port.objects.filter(device_id=instance_id).update(
-                device_id=None,
-                device_owner="",
-                device_index=0,
-                dns_name="",
-                host="",
-                status="DOWN",
-                leaving=False,
-                revision_number=F("revision_number") + 1,
-                updated_at=timezone.now(),
+                **WITHOUT_DEVICE, revision_number=F("revision_number") + 1, updated_at=timezone.now()
             )
 
 
