@@ -20,8 +20,8 @@ class Operation:
 
     call: Callable[..., Any]
     rule: str = ""
-    says: str = ""
-    """The description of the rule, if empty."""
+    description: str = ""
+    """Empty: the description of the rule."""
     _: KW_ONLY
     status: int = 0
     """Status of a success, if it is not the dialect's."""

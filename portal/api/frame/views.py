@@ -59,7 +59,7 @@ class ResourceView(ServiceView):
         return {name: value for name, value in found.items() if value is not UNSET}
 
     def answer(self, verb: str, made: Any) -> Response:
-        """Answer with what an operation has returned."""
+        """Return the response to an operation: ``made`` is the return value of its call."""
         if isinstance(made, Response):
             return made
         operation: Operation = self.resource.operation(verb)
@@ -76,7 +76,7 @@ class ListView(ResourceView):
     http_method_names: list[str] = []
 
     def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return the objects of the requested page, and what the body has beside them, such as links."""
+        """Return the objects of the requested page, and other members of the body, such as links."""
         raise NotImplementedError
 
     def get(self, request: Request) -> Response:
@@ -165,7 +165,7 @@ class Dialect:
                 "versions": span if span != (OLDEST, NEWEST) else None,
                 "queries": queries.get(verb),
                 "schemas": operation.body or bodies.get(verb),
-                "sentences": operation.says,
+                "sentences": operation.description,
             }
             for table, value in declared.items():
                 members[table] |= {method: value} if value else {}

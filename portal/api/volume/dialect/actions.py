@@ -31,7 +31,7 @@ class Actions:
     """The actions at the path of a resource: rule and description of the path, and name → action."""
 
     rule: str
-    says: str
+    description: str
     by_name: Mapping[str, Action]
 
 

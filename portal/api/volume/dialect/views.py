@@ -153,7 +153,7 @@ def _actions_of(resource: Resource) -> dict[str, type[ServiceView]]:
         "action_rules": {name: action.rule for name, action in actions.items()},
         "versions": {"POST": span},
         "schemas": {"POST": actions_schema(actions)},
-        "sentences": {"POST": resource.actions.says},
+        "sentences": {"POST": resource.actions.description},
         "http_method_names": ["post"],
     }
     view = type(f"{resource.name}_{ResourceActionsView.__name__}", (ResourceActionsView,), members)
