@@ -9,11 +9,9 @@ from django.template.loader import render_to_string
 from portal.dashboard import wording
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
-from portal.dashboard.instances.detail import detail_for
-from portal.dashboard.instances.disks import disks_for
 from portal.dashboard.instances.listing import matching
-from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.instances.tabs import render_tab, tab_named
 from portal.dashboard.network import live as network
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
@@ -77,40 +75,27 @@ def _topology(opened: str, _: Events, context: RequestContext) -> str:
     )
 
 
-def _one_instance(instance_id: str, events: Events, context: RequestContext) -> str:
-    """Render an instance in full if its own events changed it, otherwise only its disks or its reachability."""
-    kinds, name = {event.kind for event in events}, _name_of(instance_id, events)
-    if name is not None and policy.allows(context, "os_compute_api:servers:show"):
-        return _instance(instance_id, name, context)
-    if VOLUME in kinds:
-        return _disks(instance_id, context)
-    return _reach(instance_id, context) if NETWORK in kinds else ""
+def _one_instance(rest: str, events: Events, context: RequestContext) -> str:
+    """Render the tab of an instance with the page's head if the instance's own events changed it; otherwise only the
+    tab, if it follows these events.
+    """
+    instance_id, _, name_of_tab = rest.partition("/")
+    tab, name = tab_named(name_of_tab), _name_of(instance_id, events)
+    if tab is None or not policy.allows(context, "os_compute_api:servers:show"):
+        return ""
+    if name is None and not any(event.kind in tab.follows for event in events):
+        return ""
+    try:
+        instance = compute.instance_for(context, instance_id)
+    except NotFoundError:
+        gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
+        return render_to_string("dashboard/instances/_deleted.html", gone) if name else ""
+    return render_tab(tab, context, instance, head=name is not None)
 
 
 def _name_of(instance_id: str, events: Events) -> str | None:
     """Return the name of an instance that events change, or None if they do not."""
     return next((name for key, name in _changed_instances(events).items() if str(key) == instance_id), None)
-
-
-def _disks(instance_id: str, context: RequestContext) -> str:
-    """Render the disks of the page's instance after a change of a volume."""
-    try:
-        instance = compute.instance_for(context, instance_id)
-    except NotFoundError:
-        return ""
-    parts = {"row": {"instance": instance}, "disks": disks_for(context, instance)}
-    return render_to_string("dashboard/instances/_disks.html", parts)
-
-
-def _reach(instance_id: str, context: RequestContext) -> str:
-    """Render the reachability of the page's instance after a change of networking."""
-    if not policy.allows(context, "os_compute_api:servers:show"):
-        return ""
-    try:
-        instance = compute.instance_for(context, instance_id)
-    except NotFoundError:
-        return ""
-    return render_to_string("dashboard/instances/_reach.html", {"reach": reach_for(context, instance)})
 
 
 def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
@@ -150,15 +135,6 @@ def _images(_: str, events: Events, context: RequestContext) -> str:
     shown = [render_to_string("dashboard/images/_row.html", {"row": row}) for row in rows]
     gone = ids - {image.id for image in images}
     return "".join([*shown, *(f'<tr id="image-{key}" data-live-remove></tr>' for key in gone)])
-
-
-def _instance(instance_id: str, name: str, context: RequestContext) -> str:
-    try:
-        instance = compute.instance_for(context, instance_id)
-    except NotFoundError:
-        gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
-        return render_to_string("dashboard/instances/_deleted.html", gone) if name else ""
-    return render_to_string("dashboard/instances/_live.html", detail_for(context, instance))
 
 
 def _of_networking(name: str) -> LivePage:

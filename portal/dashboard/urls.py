@@ -23,11 +23,12 @@ from portal.dashboard.instances.bulk import InstancesBulk
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
+from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.instances.views import (
     InstanceAction,
     InstanceActions,
-    InstanceDetail,
     InstanceList,
+    InstanceTab,
 )
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch import made_here
@@ -55,10 +56,13 @@ urlpatterns = [
     path("instances/launch/networks/", made_here.Networks.as_view(), name="launch_networks"),
     path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
     path("instances/all/<slug:button>/", InstancesBulk.as_view(), name="instances_bulk"),
-    path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
+    *(
+        path(f"instances/<uuid:instance_id>/{tab.route}", InstanceTab.as_view(tab=tab), name=tab.url_name)
+        for tab in TABS
+    ),
     path("instances/<uuid:instance_id>/actions/", InstanceActions.as_view(), name="instance_actions"),
-    path("instances/<uuid:instance_id>/disks/", DiskFigures.as_view(), name="instance_disks"),
-    path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
+    path("instances/<uuid:instance_id>/disk-figures/", DiskFigures.as_view(), name="instance_disk_figures"),
+    path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console_log"),
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
     path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),

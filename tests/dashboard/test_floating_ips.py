@@ -52,7 +52,7 @@ def path(port: Port) -> str:
 def test_two_clicks_lead_a_new_one_to_an_instance(
     at_alice: Client, alice: Person, outside: Network, port: Port, router: Router
 ) -> None:
-    instance_page = f"/instances/{port.device_id}/"
+    instance_page = f"/instances/{port.device_id}/network/"
     assert path(port) in at_alice.get(instance_page).content.decode()
     page = at_alice.get(path(port))
     chosen = page.context["form"]["floating"].value()
@@ -142,7 +142,7 @@ def test_one_is_allocated_led_disassociated_and_released(
     assert made.address in shown
     assert f'href="/instances/{port.device_id}/"' in shown
     back = at_alice.post(f"/floating-ips/{made.id}/disassociate/?to=instance")["Location"]
-    assert back == f"/instances/{port.device_id}/"
+    assert back == f"/instances/{port.device_id}/network/"
     made.refresh_from_db()
     assert made.fixed_port_id is None
     assert "Release" in at_alice.get(f"/floating-ips/{made.id}/release/").content.decode()

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.steps import FETCH_IMAGE
+from portal.dashboard.instances.tabs import TABS
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import Instance
@@ -22,8 +23,8 @@ from tests.support.standing import standing
 pytestmark = pytest.mark.slow
 
 
-def page_of(client: Client, instance: Instance) -> Any:
-    answer = client.get(f"/instances/{instance.id}/")
+def page_of(client: Client, instance: Instance, tab: str = "") -> Any:
+    answer = client.get(f"/instances/{instance.id}/{tab}")
     assert answer.status_code == 200
     return answer
 
@@ -34,6 +35,34 @@ def web(cloud: Cloud, alice: Person) -> Instance:
     instance = cloud.launch(alice.context, name="web", metadata={"role": "<b>db</b>"})
     cloud.run()
     return instance
+
+
+def test_every_tab_has_an_address_and_reads_its_own_data(at_alice: Client, web: Instance) -> None:
+    entries = page_of(at_alice, web).context["tabs"]
+    assert [entry["label"] for entry in entries] == [tab.label for tab in TABS]
+    for tab, entry in zip(TABS, entries, strict=True):
+        answer = at_alice.get(entry["url"])
+        assert [each["label"] for each in answer.context["tabs"] if each["shown"]] == [tab.label]
+        assert ("disks" in answer.context, "reach" in answer.context) == (tab.name == "disks", tab.name == "network")
+        assert f'data-live-page="instance/{web.id}{"/" if tab.name else ""}{tab.name}"' in answer.content.decode()
+
+
+def test_the_way_in_is_in_the_head_of_every_tab(at_alice: Client, web: Instance) -> None:
+    for tab in TABS:
+        answer = page_of(at_alice, web, f"{tab.name}/" if tab.name else "")
+        head = answer.content.decode().split('id="instance-head"')[1].split('class="page-tabs"')[0]
+        address = answer.context["row"].addresses[0].address
+        assert f'data-copy="{address}"' in head
+        assert f'data-copy="{answer.context["connect"].command}"' in head
+        assert 'data-testid="head-console"' in head
+
+
+def test_a_tab_that_the_policy_denies_is_neither_offered_nor_shown(
+    signed_in: SignedIn, bob: Person, web: Instance
+) -> None:
+    client = signed_in(bob)
+    assert "Console" not in [entry["label"] for entry in page_of(client, web).context["tabs"]]
+    assert client.get(f"/instances/{web.id}/console/").status_code == 403
 
 
 def test_every_step_is_drawn_on_one_axis(at_alice: Client, web: Instance) -> None:
@@ -111,7 +140,7 @@ def test_each_attempt_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) ->
 
 def test_a_log_that_is_not_read_yet_is_not_called_empty(at_alice: Client, web: Instance) -> None:
     """A host that hangs says nothing of what its guest has written."""
-    text = page_of(at_alice, web).content.decode()
+    text = page_of(at_alice, web, "console/").content.decode()
     assert 'data-empty="The console log is being read …"' in text
     assert 'data-read="The guest has written nothing yet."' in text
 
@@ -126,7 +155,7 @@ def test_a_launch_without_a_host_says_why_and_what_to_do(at_alice: Client, alice
     assert "This instance could not be built" in answer.content.decode()
     assert "delete instances you no longer need" in answer.context["advice"]
     assert answer.context["decisions"][0].tone == "bad"
-    assert "console-log" not in answer.content.decode()
+    assert "console-log" not in page_of(at_alice, failed, "console/").content.decode()
 
 
 def test_hosts_are_named_to_operators_only(signed_in: SignedIn, alice: Person, operator: Person, web: Instance) -> None:

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver
 
+from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.live import PAGES, LivePage, render
 from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
@@ -64,6 +65,24 @@ def test_the_instances_page_gets_its_own_parts(alice: Person, cloud: Cloud) -> N
         assert f'id="instance-{part}"' in html
     assert "another" not in html
     assert render(f"instance/{other.id}", log_of(alice)[:1], alice.context) == ""
+
+
+def test_every_tab_gets_the_head_and_its_own_parts_alone(alice: Person, cloud: Cloud) -> None:
+    instance = cloud.launch(alice.context)
+    cloud.run()
+    own, other = log_of(alice), [log_of(alice)[0]._replace(payload={"id": str(uuid.uuid4()), "name": "x"})]
+    kinds = {kind: [other[0]._replace(kind=kind, payload={})] for kind in ("network", "volume")}
+    for tab in TABS:
+        page = tab.live_page(instance)
+        html = render(page, own, alice.context)
+        assert 'id="instance-head"' in html
+        assert ('id="instance-timeline"' in html) is (tab.name in {"", "activity"})
+        assert render(page, other, alice.context) == ""
+        for kind, happened in kinds.items():
+            html = render(page, happened, alice.context)
+            assert bool(html) is (kind in tab.follows), (tab.name, kind)
+            assert 'id="instance-head"' not in html
+    assert render(f"instance/{instance.id}/nonsense", own, alice.context) == ""
 
 
 def test_the_instances_page_is_told_of_its_end(alice: Person, cloud: Cloud) -> None:

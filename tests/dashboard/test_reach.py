@@ -46,7 +46,7 @@ def group(alice: Person, port: Port) -> SecurityGroup:
 
 
 def reach(client: Client, instance: Instance) -> dict[str, Any]:
-    (item,) = client.get(f"/instances/{instance.id}/").context["reach"]["ports"]
+    (item,) = client.get(f"/instances/{instance.id}/network/").context["reach"]["ports"]
     found: dict[str, Any] = item
     return found
 
@@ -80,7 +80,7 @@ def test_the_default_group_lets_in_its_members_near_it(
     there = Port.objects.get(device_owner="compute:nova", network=port.network, device_id=None).fixed_ips.get()
     assert lines(at_alice, instance) == [("Members of default", there.address, "Everything")]
     assert titles(at_alice, instance) == []
-    shown = at_alice.get(f"/instances/{instance.id}/").content.decode()
+    shown = at_alice.get(f"/instances/{instance.id}/network/").content.decode()
     assert "Who can reach this?" in shown
     assert "not from outside: no floating IP is associated" in shown
 
@@ -154,10 +154,10 @@ def test_the_groups_of_a_port_are_changed_on_its_instance_s_page(
 ) -> None:
     front = services.create_security_group(alice.project_id, "front")
     path = f"/ports/{port.id}/security-groups/"
-    assert path in at_alice.get(f"/instances/{instance.id}/").content.decode()
+    assert path in at_alice.get(f"/instances/{instance.id}/network/").content.decode()
     assert "No inbound rules" in at_alice.get(path).content.decode()
     answer = at_alice.post(path, {"security_groups": [str(front.id)]})
-    assert answer["Location"] == f"/instances/{instance.id}/"
+    assert answer["Location"] == f"/instances/{instance.id}/network/"
     assert list(port.security_groups.all()) == [front]
     at_alice.post(path, {})
     assert not port.security_groups.exists()
@@ -184,13 +184,15 @@ def test_groups_and_ports_of_others_are_refused(
     assert signed_in(charlie).post(path, {}).status_code == 404
     assert signed_in(bob).post(path, {}).status_code == 403
     assert port.security_groups.count() == 1
-    assert path not in signed_in(bob).get(f"/instances/{port.device_id}/").content.decode()
+    assert path not in signed_in(bob).get(f"/instances/{port.device_id}/network/").content.decode()
 
 
 def test_the_page_follows_rules_that_change(alice: Person, instance: Instance, group: SecurityGroup) -> None:
     before = events.latest_id()
     services.allow_ingress(group, "tcp", 8080)
-    html = render(f"instance/{instance.id}", events.since([f"project:{alice.project_id}"], before), alice.context)
+    html = render(
+        f"instance/{instance.id}/network", events.since([f"project:{alice.project_id}"], before), alice.context
+    )
     assert html.lstrip().startswith('<section id="instance-reach"')
     assert "TCP 8080" in html
 

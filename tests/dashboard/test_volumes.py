@@ -114,11 +114,11 @@ def test_a_volume_is_attached_and_detached_from_both_sides(
     volume.refresh_from_db()
     assert volume.status == "in-use"
     assert server.name in page_of(at_alice, volume)
-    there = at_alice.get(f"/instances/{server.id}/").content.decode()
+    there = at_alice.get(f"/instances/{server.id}/disks/").content.decode()
     assert f"/volumes/{volume.id}/detach/{server.id}/?from=server" in there
 
     answer = at_alice.post(f"/volumes/{volume.id}/detach/{server.id}/?from=server")
-    assert answer["Location"] == f"/instances/{server.id}/"
+    assert answer["Location"] == f"/instances/{server.id}/disks/"
     cloud.run()
     volume.refresh_from_db()
     assert volume.status == "available"
@@ -136,7 +136,7 @@ def test_an_operator_sees_an_instance_of_others_with_its_volumes(
     at_alice.post(f"/volumes/{volume.id}/attach/", {"server": str(server.id)})
     cloud.run()
     site = signed_in(operator)
-    there = site.get(f"/instances/{server.id}/").content.decode()
+    there = site.get(f"/instances/{server.id}/disks/").content.decode()
     assert f'href="/volumes/{volume.id}/"' in there
     address = f"/volumes/{volume.id}/detach/{server.id}/?from=server"
     assert address in there

@@ -103,6 +103,7 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
         expect(page.get_by_test_id(f"step-{step}")).to_have_attribute("data-state", "done")
     assert listing.page.get_by_role("link", name=NAME).is_visible()
 
+    page.get_by_test_id("head-console").click()
     console = page.get_by_test_id("console-log")
     expect(console).to_contain_text("Novella guest:")
     address = str(cloud.openstack_json("server", "show", NAME)["addresses"]["demo-net"][0])

@@ -40,7 +40,7 @@ def picture(page: Page, name: str) -> None:
 def test_a_rule_by_a_template_and_a_floating_ip_in_two_clicks(
     cloud: OneMachine, signed_in: BrowserContext, instance: str
 ) -> None:
-    shown = watch(signed_in, cloud.url + instance)
+    shown = watch(signed_in, f"{cloud.url}{instance}network/")
     reach = shown.page.get_by_test_id("reach")
     expect(reach).to_contain_text("not from outside")
 

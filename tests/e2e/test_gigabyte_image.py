@@ -169,6 +169,7 @@ def log_in(cloud: OneMachine, context: BrowserContext, image: Path, key: Key) ->
     page.locator("label", has_text="m1.nano").click()
     page.get_by_test_id("launch-submit").click()
     page.wait_for_url(re.compile(r"/instances/[0-9a-f-]{36}/"))
+    page.get_by_test_id("head-console").click()
     expect(page.get_by_test_id("console-log")).to_contain_text(f"Novella guest: {name}")
     picture(page, f"gigabyte-{name}")
     port = cloud.openstack("port", "list", "--server", name, "-f", "value", "-c", "ID").strip()

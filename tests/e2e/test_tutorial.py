@@ -117,7 +117,7 @@ def test_users_see_what_they_have_created(simulated: OneMachine, pages: Page, tm
     picture(pages, "instances", f"{url}/instances/", "web")
     picture(pages, "volumes", f"{url}/volumes/", "web-data", "web-restored")
     picture(pages, "volume", f"{url}/volumes/{ids['volume']}/", "web-data")
-    pages.goto(f"{url}/instances/{ids['server']}/")
+    pages.goto(f"{url}/instances/{ids['server']}/network/")
     pages.get_by_test_id("reach").scroll_into_view_if_needed()
     expect(pages.get_by_test_id("reach")).to_contain_text("TCP 80")
     pages.screenshot(path=PICTURES / "who-can-reach.png", animations="disabled")

@@ -1,4 +1,4 @@
-"""Context of the detail page of an instance."""
+"""Context of the page of an instance: its head and its tabs."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,41 +6,71 @@ from typing import Any
 from portal.dashboard.instances import timeline
 from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
-from portal.dashboard.instances.disks import disks_for
-from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import buttons_of, rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.selectors.explained import Explained
+from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
 from provisioning.identity import policy
 
+READS_LOG = "os_compute_api:os-console-output"
+LISTS_ACTIONS = "os_compute_api:os-instance-actions:list"
+NEWEST = 5
+"""Number of actions on the overview."""
 
-def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return the context of the page and its live parts."""
+
+def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return the context of the head, which all tabs have: state, addresses, buttons, and the fault with advice."""
     row = replace(rows_for(context, [instance])[0], buttons=buttons_of(context, instance))
-    decisions = _decisions(context, instance)
-    actions = _actions(context, instance)
+    decisions = _decisions(context, instance) if row.fault else []
     return {
         "row": row,
         "can": {
-            "console_log": policy.allows(context, "os_compute_api:os-console-output"),
+            "console_log": policy.allows(context, READS_LOG),
             "launch_again": instance.host_id is None and policy.allows(context, "os_compute_api:servers:create"),
-            "open_console": policy.allows(context, "os_compute_api:os-remote-consoles"),
+            "open_console": policy.allows(context, OPENS_CONSOLES),
         },
+        "connect": connect_for(context, instance, row.addresses),
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
+    }
+
+
+def overview_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return the launch, the newest actions and the details."""
+    launch = _launch(context, instance)
+    return {**launch, "later_actions": launch["later_actions"][:NEWEST], "host": _host(context, instance)}
+
+
+def console_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return nothing besides the head."""
+    return {}
+
+
+def activity_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return all actions, the launch and the scheduler's decisions."""
+    return _launch(context, instance)
+
+
+def settings_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return nothing besides the head."""
+    return {}
+
+
+def _launch(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    actions = _actions(context, instance)
+    return {
         "attempts": timeline.attempts(_steps(context, instance)),
-        "decisions": decisions,
+        "decisions": _decisions(context, instance),
         "later_actions": timeline.later_actions(
             actions, compute.tunnels_of(actions), compute.running_steps_of(actions)
         ),
-        "connect": connect_for(context, instance, row.addresses),
-        "disks": disks_for(context, instance),
-        "reach": reach_for(context, instance),
-        "host": instance.host.name
-        if instance.host and policy.allows(context, "os_compute_api:os-extended-server-attributes")
-        else "",
     }
+
+
+def _host(context: RequestContext, instance: Instance) -> str:
+    seen = policy.allows(context, "os_compute_api:os-extended-server-attributes")
+    return instance.host.name if instance.host and seen else ""
 
 
 def _decisions(context: RequestContext, instance: Instance) -> list[Explained]:
@@ -54,5 +84,5 @@ def _steps(context: RequestContext, instance: Instance) -> list[compute.Step]:
 
 
 def _actions(context: RequestContext, instance: Instance) -> list[InstanceAction]:
-    seen = policy.allows(context, "os_compute_api:os-instance-actions:list")
+    seen = policy.allows(context, LISTS_ACTIONS)
     return compute.actions_for(context, instance.id) if seen else []

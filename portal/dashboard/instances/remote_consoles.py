@@ -50,7 +50,7 @@ class OpenConsole(InstancePage):
 
     def back(self) -> str:
         """Return the page of the instance, on which errors are shown."""
-        return reverse("dashboard:instance", args=[self.kwargs["instance_id"]])
+        return reverse("dashboard:instance_console", args=[self.kwargs["instance_id"]])
 
 
 class ConsoleWindow(View):

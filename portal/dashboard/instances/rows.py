@@ -55,6 +55,12 @@ class InstanceRow:
         return str(self.instance.id)
 
     @property
+    def address_to_use(self) -> str:
+        """The first floating IP, otherwise the first address; empty without an address."""
+        outside = (address for entry in self.addresses for address in entry.floating)
+        return next(outside, self.addresses[0].address if self.addresses else "")
+
+    @property
     def address(self) -> str:
         """The address of its page."""
         return f"{reverse('dashboard:instances')}{self.instance.id}/"

@@ -9,15 +9,17 @@ from django.urls import reverse
 
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.bulk_actions import MOST, bulk_actions
-from portal.dashboard.instances.detail import detail_for
+from portal.dashboard.instances.detail import head_for
 from portal.dashboard.instances.listing import Filter, find, page_name, statuses
 from portal.dashboard.instances.rows import buttons_of, can, rows_for
+from portal.dashboard.instances.tabs import TABS, Tab, tabs_for
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.models import Instance
+from provisioning.identity import policy
 
 
 class InstancePage(Page):
@@ -54,16 +56,25 @@ class InstanceList(InstancePage):
         )
 
 
-class InstanceDetail(InstancePage):
-    """One instance."""
+class InstanceTab(InstancePage):
+    """A tab of an instance's page; ``/instances/<id>/`` is the overview."""
 
     rule = "os_compute_api:servers:show"
+    tab: Tab = TABS[0]
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
+        """Read the head and this tab only."""
         since = self.live_since()
         instance = compute.instance_for(self.context, instance_id)
-        self.live_page = f"instance/{instance.id}"
-        parts = detail_for(self.context, instance)
+        if not self.tab.seen_by(self.context, instance):
+            policy.enforce(self.context, self.tab.rules[0])
+        self.live_page = self.tab.live_page(instance)
+        parts = {
+            **head_for(self.context, instance),
+            **self.tab.read(self.context, instance),
+            "tab": self.tab,
+            "tabs": tabs_for(self.context, instance, self.tab),
+        }
         return self.page("dashboard/instances/detail.html", {"live_since": since, **parts})
 
 

@@ -100,7 +100,7 @@ class ServerAttach(SheetPage):
         return f"Attach a volume to {bdi(self.instance.name)}"
 
     def back(self) -> str:
-        return reverse("dashboard:instance", args=[self.instance.id])
+        return reverse("dashboard:instance_disks", args=[self.instance.id])
 
 
 class VolumeDetach(VolumePage):
@@ -122,5 +122,5 @@ class VolumeDetach(VolumePage):
     def back(self) -> str:
         """Return the page from which the user came: the page of the instance or of the volume."""
         if self.request.GET.get("from") == "server":
-            return reverse("dashboard:instance", args=[self.kwargs["instance"]])
+            return reverse("dashboard:instance_disks", args=[self.kwargs["instance"]])
         return super().back()

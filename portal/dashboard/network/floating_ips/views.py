@@ -170,7 +170,7 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
     def back(self) -> str:
         port = self.record.fixed_port
         if self.request.GET.get("to") == "instance" and port is not None and port.device_id:
-            return reverse("dashboard:instance", args=[port.device_id])
+            return reverse("dashboard:instance_network", args=[port.device_id])
         return self.back_to
 
     def leave_for(self) -> str:

@@ -23,7 +23,7 @@ class PortPage(RecordPage[Port]):
         """Return to the port's instance, otherwise to its network."""
         port = self.record
         if port.device_id and port.device_owner.startswith(COMPUTE):
-            return reverse("dashboard:instance", args=[port.device_id])
+            return reverse("dashboard:instance_network", args=[port.device_id])
         return reverse("dashboard:network", args=[port.network_id])
 
 
