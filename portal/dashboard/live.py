@@ -3,15 +3,18 @@
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.template.loader import render_to_string
 
 from portal.dashboard import wording
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
-from portal.dashboard.instances.listing import matching
-from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.instances.changes import changed_instances
+from portal.dashboard.instances.listing import INSTANCES
 from portal.dashboard.instances.tabs import render_tab, tab_named
+from portal.dashboard.lists import live as lists
+from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.network import live as network
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
@@ -52,15 +55,8 @@ def render(page: str, events: Events, context: RequestContext) -> str:
     return live.draw(rest, events, context)
 
 
-def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
-    """Return the instances that events change, with their names; events of networks and hosts have no name."""
-    led = {key: "" for event in events if event.kind in {NETWORK, HOST} for key in event.payload.get("instances", ())}
-    own = {event.payload["id"]: event.payload["name"] for event in events if event.kind == INSTANCE}
-    return {uuid.UUID(key): name for key, name in (led | own).items()}
-
-
 def _overview(_: str, events: Events, context: RequestContext) -> str:
-    if not _changed_instances(events) and not any(event.kind == VOLUME for event in events):
+    if not changed_instances(events) and not any(event.kind == VOLUME for event in events):
         return ""
     parts = parts_for(context)
     return "".join(render_to_string(f"dashboard/overview/_{name}.html", parts) for name in ("quota", "recent"))
@@ -95,25 +91,7 @@ def _one_instance(rest: str, events: Events, context: RequestContext) -> str:
 
 def _name_of(instance_id: str, events: Events) -> str | None:
     """Return the name of an instance that events change, or None if they do not."""
-    return next((name for key, name in _changed_instances(events).items() if str(key) == instance_id), None)
-
-
-def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
-    """Render the rows oldest first, so that each new row is inserted before the others.
-
-    A row without a name has changed only because a related resource has changed; such a row is never new. Rows that
-    were deleted, or that no longer match the list's filter (``narrowed``, a query string), are removed.
-    """
-    changed = _changed_instances(events)
-    if not changed or not policy.allows(context, "os_compute_api:servers:detail"):
-        return ""
-    instances = matching(context, changed.keys(), narrowed)
-    rows = [
-        render_to_string("dashboard/instances/_row.html", {"row": row, "stays": not changed[row.instance.id]})
-        for row in rows_for(context, instances)
-    ]
-    gone = set(changed) - {item.id for item in instances}
-    return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])
+    return next((name for key, name in changed_instances(events).items() if str(key) == instance_id), None)
 
 
 def _images(_: str, events: Events, context: RequestContext) -> str:
@@ -137,6 +115,10 @@ def _images(_: str, events: Events, context: RequestContext) -> str:
     return "".join([*shown, *(f'<tr id="image-{key}" data-live-remove></tr>' for key in gone)])
 
 
+def _of_list(the_list: RecordList[Any]) -> LivePage:
+    return LivePage(the_list.kinds, lambda rest, events, context: lists.render(the_list, rest, events, context))
+
+
 def _of_networking(name: str) -> LivePage:
     return LivePage(
         frozenset({INSTANCE, NETWORK}), lambda rest, _, context: network.render(f"{name}/{rest}".rstrip("/"), context)
@@ -151,10 +133,10 @@ def _of_volumes(name: str) -> LivePage:
 
 PAGES: dict[str, LivePage] = {
     "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
-    "instances": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _instances),
     "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
     "images": LivePage(frozenset({IMAGE}), _images),
     "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
+    **{each.key: _of_list(each) for each in (INSTANCES,)},
     **{name: _of_networking(name) for name in (*network.LISTS, *network.RECORDS)},
     **{name: _of_volumes(name) for name in volumes.PAGES},
 }

@@ -122,7 +122,7 @@ document.addEventListener(
         const action = form.getAttribute("action");
         keep({ user, project, action, label: form.dataset.inParts, asked, left: ids, force, total: ids.length, done: 0, refused: [] });
         form.closest("dialog")?.close();
-        for (const box of document.querySelectorAll('[name="ids"]:checked, [data-pick-all]:checked')) box.checked = false;
+        for (const box of document.querySelectorAll(".list :checked")) box.checked = false;
         document.dispatchEvent(new CustomEvent("novella:live"));
         if (!form.closest("dialog")) location.assign(form.querySelector("[data-close]").href);
         else run();

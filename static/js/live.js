@@ -2,6 +2,7 @@
 // <main data-live-page="instances" data-live-since="42"> switches it on.  In the partials:
 //   data-live-remove              take the element of this id away
 // A part of the page that names another page, as a list does when its filter changes (data-live-page), is followed instead.
+//   data-live-order="<ids>"       rows of a list: the ids of all rows that belong on its page, in order
 //   data-live-container="<id>"    where an element that is not on the page yet belongs (first, or last with data-live-last)
 const main = document.getElementById("main");
 const mark = document.getElementById("live-mark");
@@ -45,6 +46,40 @@ function place(element) {
     }
 }
 
+// The changed rows of a list, and the ids of all rows on its page in their order (data-live-order).  Rows keep their
+// element, so that menus and ticked boxes stay; a row that is neither here nor sent has come from another page.
+function arrange(sent) {
+    const rows = document.getElementById(sent.id);
+    if (!rows) return;
+    const order = sent.dataset.liveOrder.split(" ").filter(Boolean);
+    const fresh = new Map([...sent.children].map((row) => [row.id, row]));
+    const focused = document.activeElement;
+    for (const row of [...rows.children]) if (!order.includes(row.id)) row.remove();
+    let next = rows.firstElementChild;
+    let missing = false;
+    for (const id of order) {
+        const known = rows.contains(document.getElementById(id));
+        if (known && fresh.has(id)) place(fresh.get(id));
+        const row = document.getElementById(id) ?? fresh.get(id);
+        if (!row) missing = true;
+        else if (row === next) next = row.nextElementSibling;
+        else {
+            rows.insertBefore(row, next);
+            if (!known) htmx.process(row);
+        }
+    }
+    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+    if (missing) refetch();
+}
+
+let refetching = 0;
+function refetch() {
+    refetching ||= setTimeout(async () => {
+        await htmx.ajax("GET", location.href, { target: "#list", select: "#list", swap: "morph:outerHTML" });
+        refetching = 0;
+    }, 1000);
+}
+
 function receive(message) {
     if (message.id) since = Math.max(since, message.id);
     if (message.resync) {
@@ -55,8 +90,9 @@ function receive(message) {
     const template = document.createElement("template");
     template.innerHTML = message.html;
     for (const element of [...template.content.children]) {
-        const said = element.dataset.liveSay;
-        if (element.id) place(element);
+        const said = (element.dataset.liveSay ? element : element.querySelector("[data-live-say]"))?.dataset.liveSay;
+        if ("liveOrder" in element.dataset) arrange(element);
+        else if (element.id) place(element);
         if (said && announcer && announcer.textContent !== said) announcer.textContent = said;
     }
     document.dispatchEvent(new CustomEvent("novella:live"));

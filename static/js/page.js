@@ -233,51 +233,6 @@ const left = JSON.parse(sessionStorage.getItem(PLACE) ?? "null");
 sessionStorage.removeItem(PLACE);
 if (left?.at === location.pathname + location.search) scrollTo(0, left.y);
 
-// --- rows ------------------------------------------------------------------------------------------------------------------
-
-function picked(table) {
-    const boxes = [...table.querySelectorAll('tbody input[name="ids"]')];
-    const count = boxes.filter((box) => box.checked).length;
-    const all = table.querySelector("[data-pick-all]");
-    const holder = table.closest("[data-pickable]");
-    const whole = count > 0 && count === boxes.length;
-    if (all) {
-        all.checked = whole;
-        all.indeterminate = count > 0 && !whole;
-    }
-    const every = holder.querySelector("[name=every]");
-    if (every && !whole) every.value = "";
-    const number = every?.value ? holder.querySelector("[data-pick-every]").dataset.pickEvery : count;
-    const offer = holder.querySelector(".pick-every");
-    if (offer) {
-        offer.hidden = !whole || Boolean(every.value);
-        offer.querySelector("[data-picked-page]").textContent = `The ${count} on this page are selected.`;
-    }
-    holder.classList.toggle("has-picked", count > 0);
-    holder.querySelector("[data-picked-count]").textContent = `${number} selected`;
-}
-
-document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-pick-every]");
-    if (!button) return;
-    const holder = button.closest("[data-pickable]");
-    holder.querySelector("[name=every]").value = "1";
-    picked(holder.querySelector("table"));
-});
-
-document.addEventListener("change", (event) => {
-    const table = event.target.closest?.("[data-pickable] table");
-    if (!table) return;
-    if (event.target.matches("[data-pick-all]")) {
-        for (const box of table.querySelectorAll('tbody input[name="ids"]')) box.checked = event.target.checked;
-    }
-    picked(table);
-});
-
-const pickedAgain = () => document.querySelectorAll("[data-pickable] table").forEach(picked);
-document.addEventListener("novella:live", pickedAgain);
-document.body.addEventListener("htmx:afterSettle", pickedAgain); // another filter shows other rows
-
 // --- one listener for clicks ---------------------------------------------------------------------------------------------------
 
 document.addEventListener("click", (event) => {

@@ -29,9 +29,11 @@ def three(alice: Person, cloud: Cloud) -> list[Instance]:
     return made
 
 
-def answer_to(client: Client, action: str, servers: list[Instance]) -> dict[str, Any]:
+def answer_to(client: Client, action: str, servers: list[Instance], **query: str) -> dict[str, Any]:
     """Return the hidden fields of the question: each name's values, and when it was asked."""
-    question = client.get(f"/instances/all/{action}/", {"ids": [str(each.id) for each in servers]}, headers=HTMX)
+    question = client.get(
+        f"/instances/all/{action}/", {"id": [str(each.id) for each in servers], **query}, headers=HTMX
+    )
     fields: dict[str, Any] = {"ids": [], "force": []}
     for name, value in re.findall(
         r'<input type="hidden" name="(ids|force|asked)" value="([^"]*)">', question.content.decode()
@@ -54,7 +56,7 @@ def test_an_action_is_begun_on_all_that_were_picked(
     at_alice: Client, three: list[Instance], action: str, task: str
 ) -> None:
     ids = {"ids": [each.id for each in three[:2]]}
-    question = at_alice.get(f"/instances/all/{action}/", ids, headers=HTMX).content.decode()
+    question = at_alice.get(f"/instances/all/{action}/", {"id": ids["ids"]}, headers=HTMX).content.decode()
     assert f"{action.capitalize()} 2 instances?" in question
     assert "<li><bdi>web-1</bdi></li>" in question
     assert "<li><bdi>web-2</bdi></li>" in question
@@ -70,7 +72,7 @@ def test_the_page_stays_where_it_is(at_alice: Client, three: list[Instance]) -> 
 
 
 def test_all_that_match_the_filter_are_named(at_alice: Client, three: list[Instance]) -> None:
-    asked = {"every": "1", "q": "web", "status": "ACTIVE", "ids": [three[2].id]}
+    asked = {"selection": "all", "q": "web", "status": "ACTIVE", "id": [three[2].id]}
     question = at_alice.get("/instances/all/stop/", asked, headers=HTMX).content.decode()
     assert "Stop 2 instances?" in question
     assert [str(each.id) in question for each in three] == [True, True, False]
@@ -79,11 +81,11 @@ def test_all_that_match_the_filter_are_named(at_alice: Client, three: list[Insta
 def test_more_than_a_page_can_be_chosen(
     at_alice: Client, three: list[Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "data-pick-every" not in at_alice.get("/instances/").content.decode()
-    monkeypatch.setattr("portal.dashboard.instances.listing.PAGE_SIZE", 2)
+    assert 'name="selection"' not in at_alice.get("/instances/").content.decode()
+    monkeypatch.setattr("portal.dashboard.lists.asked.SIZE", 2)
     page = at_alice.get("/instances/").content.decode()
-    assert 'data-pick-every="3"' in page
-    question = at_alice.get("/instances/all/delete/", {"every": "1"}, headers=HTMX).content.decode()
+    assert 'name="selection" value="all" data-total="3"' in page
+    question = at_alice.get("/instances/all/delete/", {"selection": "all"}, headers=HTMX).content.decode()
     assert "Delete 3 instances?" in question
 
 
@@ -91,7 +93,7 @@ def test_each_refusal_is_told_with_its_name(at_alice: Client, three: list[Instan
     at_alice.post(f"/instances/{three[0].id}/stop/")
     cloud.run()
     ids = {"ids": [each.id for each in three]}
-    assert "1 of them do" in at_alice.get("/instances/all/stop/", ids, headers=HTMX).content.decode()
+    assert "1 of them do" in at_alice.get("/instances/all/stop/", {"id": ids["ids"]}, headers=HTMX).content.decode()
     answer = at_alice.post("/instances/all/stop/", ids, headers=SCRIPT).json()
     assert sorted(answer["done"]) == ["db-1", "web-2"]
     assert [each["name"] for each in answer["refused"]] == ["web-1"]
@@ -145,10 +147,14 @@ def test_kept_ones_are_deleted_for_good_together(
     at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings
 ) -> None:
     settings.RECLAIM_INSTANCE_INTERVAL = 3600
-    picked = {"ids": [three[0].id]}
-    for warning, state in (("can be restored for 60 min", "soft-delete"), ("cannot be undone", "deleted")):
-        assert warning in at_alice.get("/instances/all/delete/", picked, headers=HTMX).content.decode()
-        at_alice.post("/instances/all/delete/", answer_to(at_alice, "delete", three[:1]))
+    picked = {"id": [three[0].id]}
+    for status, warning, state in (
+        ("", "can be restored for 60 min", "soft-delete"),
+        ("SOFT_DELETED", "cannot be undone", "deleted"),
+    ):
+        shown = at_alice.get("/instances/all/delete/", {**picked, "status": status}, headers=HTMX)
+        assert warning in shown.content.decode()
+        at_alice.post("/instances/all/delete/", answer_to(at_alice, "delete", three[:1], status=status))
         cloud.run()
         assert state_of(three[0]) == (state, None)
 

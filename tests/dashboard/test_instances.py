@@ -66,34 +66,6 @@ def test_found_by_name_status_and_address(at_alice: Client, alice: Person, web: 
     assert "Nothing matches" in at_alice.get("/instances/?q=no-such").content.decode()
 
 
-def test_a_later_page_takes_no_new_rows_from_the_socket(at_alice: Client, web: Instance) -> None:
-    assert 'id="instance-rows"' in at_alice.get("/instances/").content.decode()
-    assert 'id="instance-rows"' in at_alice.get("/instances/?q=web").content.decode()
-    assert 'id="instance-rows"' not in at_alice.get(f"/instances/?marker={web.id}").content.decode()
-
-
-@pytest.mark.slow
-def test_older_instances_are_on_the_next_page(
-    at_alice: Client, alice: Person, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("portal.dashboard.instances.listing.PAGE_SIZE", 2)
-    for number in range(5):
-        cloud.launch(alice.context, name=f"n{number}")
-    first = at_alice.get("/instances/")
-    assert [row.instance.name for row in first.context["rows"]] == ["n4", "n3"]
-    assert (first.context["found"].total, first.context["found"].newer) == (5, "")
-    second = at_alice.get("/instances/", {"marker": first.context["found"].older})
-    assert [row.instance.name for row in second.context["rows"]] == ["n2", "n1"]
-    third = at_alice.get("/instances/", {"marker": second.context["found"].older})
-    assert [row.instance.name for row in third.context["rows"]] == ["n0"]
-    assert third.context["found"].older == ""
-    assert "1 of 5 instances" in third.content.decode()
-    back = at_alice.get("/instances/", {"before": third.context["found"].newer})
-    assert [row.instance.name for row in back.context["rows"]] == ["n2", "n1"]
-    assert names(at_alice, f"?before={back.context['found'].newer}") == ["n4", "n3"]
-    assert names(at_alice, f"?marker={uuid.uuid4()}") == ["n4", "n3"]
-
-
 def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     cloud.launch(alice.context)
     row = at_alice.get("/instances/").context["rows"][0]
@@ -139,7 +111,7 @@ def test_a_delete_that_can_be_taken_back_says_so(
     assert state_of(web) == ("soft-delete", None)
     assert names(at_alice) == []
     assert names(at_alice, "?status=SOFT_DELETED") == ["web"]
-    assert 'value="SOFT_DELETED"' in at_alice.get("/instances/").content.decode()
+    assert 'href="?status=SOFT_DELETED"' in at_alice.get("/instances/").content.decode()
     assert "This cannot be undone" in at_alice.get(f"/instances/{web.id}/delete/").content.decode()
     at_alice.post(f"/instances/{web.id}/restore/")
     cloud.run()
@@ -223,10 +195,10 @@ def test_the_number_of_queries_does_not_grow(
     cloud.run()
     cloud.launch(alice.context, name="building")
     at_alice.get("/instances/")
-    with django_assert_num_queries(7):  # type: ignore[attr-defined]
+    with django_assert_num_queries(9):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
     cloud.launch(alice.context, name="more", min_count=5, max_count=5)
-    with django_assert_num_queries(7):  # type: ignore[attr-defined]
+    with django_assert_num_queries(9):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
 
 

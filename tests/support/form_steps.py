@@ -90,7 +90,7 @@ VOLUMES = [
 ACTIONS = [
     *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start", "lock", "unlock")),
     *map(act, ("shelve", "unshelve")),
-    d("instances_bulk", at="/instances/all/delete/?ids={server}", kwargs={"button": "delete"}, waits=True),
+    d("instances_bulk", at="/instances/all/delete/?id={server}", kwargs={"button": "delete"}, waits=True),
 ]
 OWN = [
     d(

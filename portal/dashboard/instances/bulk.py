@@ -13,9 +13,10 @@ from django.utils.dateparse import parse_datetime
 
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.bulk_actions import BULK, MOST
-from portal.dashboard.instances.listing import Filter, all_matching
+from portal.dashboard.instances.listing import INSTANCES
 from portal.dashboard.instances.rows import can
 from portal.dashboard.instances.views import InstancePage
+from portal.dashboard.lists import selection
 from portal.dashboard.names import bdi
 from portal.dashboard.plain import plain
 from portal.dashboard.wording import duration
@@ -29,7 +30,7 @@ NOT_HERE = "It was deleted, or is not in this project."
 
 
 class InstancesBulk(InstancePage):
-    """An action on the selected instances, or on all instances that match the list's filter (``?every=1``).
+    """An action on the selected instances of the list (``lists.selection``).
 
     The page's script sends the form in parts in the background, and each part gets a JSON response. Without scripts,
     one request processes all instances.
@@ -45,11 +46,7 @@ class InstancesBulk(InstancePage):
 
     def get(self, request: HttpRequest, button: str) -> HttpResponse:
         """Ask for confirmation, with the number and names of the instances."""
-        every = request.GET.get("every") == "1"
-        if every:
-            instances = all_matching(self.context, Filter.of(request.GET), MOST)
-        else:
-            instances = picked(self.context, request.GET.getlist("ids"))
+        instances = picked(self.context, [str(each) for each in selection.resolve(request, INSTANCES)])
         if not instances:
             return self.go("dashboard:instances", said="Nothing was selected.", level=messages.INFO)
         count, label = len(instances), self.button.label

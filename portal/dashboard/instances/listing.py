@@ -1,129 +1,205 @@
-"""Search of instances for the list: by name or address, and by status."""
+"""The list of instances."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-from urllib.parse import parse_qs, urlencode
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Lower
+from django.urls import reverse
+from django.utils.html import format_html
 
-from portal.common import rate_limits
+from portal.dashboard.instances.bulk_actions import bulk_actions
+from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_instances
+from portal.dashboard.instances.rows import InstanceRow, rows_for
+from portal.dashboard.lists import cells
+from portal.dashboard.lists.declaration import BulkAction, Column, Empty, Filter, RecordList
+from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
-from provisioning.common.listing import Sort
-from provisioning.compute import selectors as compute
+from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
+from provisioning.compute.selectors import instance_choices
+from provisioning.compute.selectors.instances import ALL_PROJECTS
 from provisioning.network import addressing
 from provisioning.network import selectors as network
 
-PAGE_SIZE = 100
-STATUSES = (("", "All"), ("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF", "Stopped"), ("ERROR", "Error"))
+STATUSES = (("ACTIVE", "Active"), ("BUILD", "Building"), ("SHUTOFF", "Stopped"), ("ERROR", "Error"))
 """Statuses to filter by: the API's name and the label."""
 DELETED = ("SOFT_DELETED", "Deleted")
 
 
-def statuses() -> tuple[tuple[str, str], ...]:
+def _statuses(_: RequestContext) -> Iterable[tuple[str, str]]:
     """Return the statuses to filter by. Soft-deleted instances are listed only under the status ``SOFT_DELETED``."""
     return (*STATUSES, DELETED) if settings.RECLAIM_INSTANCE_INTERVAL else STATUSES
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The filter of the list: ``text`` is a part of a name, an address, or the beginning of an address."""
-
-    text: str = ""
-    status: str = ""
-
-    @classmethod
-    def of(cls, asked: Mapping[str, str]) -> Filter:
-        """Read the filter from the query of the list's address."""
-        return cls(asked.get("q", "").strip()[:255], asked.get("status", ""))
-
-    def looked_up(self, context: RequestContext) -> dict[str, Any]:
-        """Return the filters for the selectors. Raises TooManyRequestsError if the caller exceeds the search rate."""
-        ids = _with_address(context, self.text) if _like_address(self.text) else None
-        name = self.text if self.text and ids is None else None
-        if name:
-            rate_limits.check(context, rate_limits.SEARCHES)
-        known = self.status if self.status and self.status in dict(statuses()) else None
-        return {"name": name, "status": known, "ids": ids}
+def _networks(context: RequestContext) -> list[tuple[str, str]]:
+    found = network.networks_own_first(context).prefetch_related(None)[: instance_choices.MOST]
+    return [(str(each.id), str(each)) for each in found]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One page of the list, newest first; ``older`` and ``newer`` are the markers of the adjacent pages.
-
-    ``total`` is the number of matches, if they exceed one page.
-    """
-
-    instances: list[Instance]
-    older: str = ""
-    newer: str = ""
-    total: int = 0
-    later: bool = False
-    """Whether this is not the first page."""
-
-
-def find(context: RequestContext, wanted: Filter, *, older: str = "", newer: str = "") -> Found:
-    """Return the page after the instance ``older`` or before the instance ``newer``, or else the first page."""
-    filters = wanted.looked_up(context)
-    search = partial(compute.instances_for, context, limit=PAGE_SIZE + 1, **filters)
-    backwards = bool(newer) and not older
+def _search(context: RequestContext, text: str) -> Q:
+    """Match a part of the name, an id, an address, or the beginning of an IPv4 address (``10.20.``)."""
+    if key := read_id(text):
+        return Q(name__icontains=text) | Q(pk=key)
     try:
-        rows = search(marker=older or newer or None, backwards=backwards)
-    except InvalidInputError:  # the marker was deleted: start again
-        rows, older, backwards = search(), "", False
-    if backwards and len(rows) <= PAGE_SIZE:
-        rows, backwards = search(), False
-    shown = rows[-PAGE_SIZE:] if backwards else rows[:PAGE_SIZE]
-    more = backwards or len(rows) > PAGE_SIZE
-    before = bool(older) or backwards
-    return Found(
-        shown,
-        older=str(shown[-1].id) if more else "",
-        newer=str(shown[0].id) if before and shown else "",
-        total=compute.count_for(context, **filters) if more or before else 0,
-        later=before,
-    )
+        whole = str(addressing.read_address(text)) if "." in text or ":" in text else ""
+    except ValueError:
+        whole = ""
+    if whole or _begins_address(text):
+        return Q(pk__in=network.device_ids_at(context, whole or text, begins=not whole))
+    return Q(name__icontains=text)
 
 
-def all_matching(context: RequestContext, wanted: Filter, most: int) -> list[Instance]:
-    """Return the newest matching instances, at most ``most``."""
-    return compute.instances_for(context, limit=most, **wanted.looked_up(context))
-
-
-def page_name(wanted: Filter) -> str:
-    """Return the live page name of the list with its filter."""
-    filters = {name: value for name, value in (("q", wanted.text), ("status", wanted.status)) if value}
-    return f"instances?{urlencode(filters)}" if filters else "instances"
-
-
-def matching(context: RequestContext, ids: Collection[uuid.UUID], narrowed: str) -> list[Instance]:
-    """Return those of the instances ``ids`` that match the list's filter, oldest first; ``narrowed`` is the filter as a
-    query string.
-    """
-    filters = parse_qs(narrowed, max_num_fields=10)
-    text, status = filters.get("q", [""])[0], filters.get("status", [""])[0]
-    if _like_address(text):
-        ids, text = set(ids) & set(_with_address(context, text)), ""
-    known = status if status in dict(statuses()) and status else None
-    oldest_first = [Sort("created_at", descending=False)]
-    return compute.instances_for(context, ids=ids, name=text or None, status=known, sort=oldest_first)
-
-
-def _like_address(text: str) -> bool:
-    """Whether the text is an IPv4 address or the beginning of one (``10.20.``)."""
+def _begins_address(text: str) -> bool:
     parts = text.rstrip(".").split(".")
     return "." in text and len(parts) + text.endswith(".") > 1 and all(part.isdigit() for part in parts)
 
 
-def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
-    """Return the ids of the project's instances with this address, or with an address that begins with the text."""
-    try:
-        return network.device_ids_at(context, str(addressing.read_address(text)))
-    except ValueError:
-        return network.device_ids_at(context, text, begins=True)
+def _by_id(column: str, value: str) -> Q:
+    key = read_id(value)
+    return Q(**{column: key}) if key else Q(pk__in=[])
+
+
+def _on_network(value: str) -> Q:
+    key = read_id(value)
+    return instance_choices.on_network(key) if key else Q(pk__in=[])
+
+
+def _name(row: InstanceRow) -> object:
+    return cells.name(row.instance.name, row.address)
+
+
+def _size(row: InstanceRow) -> object:
+    return cells.bdi(row.instance.flavor["name"]) + cells.sub(row.size)
+
+
+def _addresses(row: InstanceRow) -> object:
+    return tags.addresses(row.addresses) if row.addresses else ""
+
+
+def _plain_addresses(row: InstanceRow) -> str:
+    return ", ".join(each for entry in row.addresses for each in (entry.address, *entry.floating))
+
+
+def _menu(row: InstanceRow) -> object:
+    """Render the button of the actions' menu, which page.js fetches; without scripts it leads to a page."""
+    return format_html(
+        '<div class="dropdown"><a class="btn btn-bare btn-sm btn-icon" role="button" href="{}actions/" '
+        'data-bs-toggle="dropdown" data-row-menu aria-expanded="false" aria-label="Actions on {}">{}</a>'
+        '<div class="dropdown-menu dropdown-menu-end"></div></div>',
+        *(row.address, row.instance.name, cells.icon("three-dots")),
+    )
+
+
+def _bulk(context: RequestContext) -> Sequence[BulkAction]:
+    return [
+        BulkAction(
+            each.name, each.label, each.icon, reverse("dashboard:instances_bulk", args=[each.name]), danger=each.danger
+        )
+        for each in bulk_actions(context)
+    ]
+
+
+def _zone(row: InstanceRow) -> str:
+    return row.instance.host.availability_zone if row.instance.host else row.instance.availability_zone
+
+
+def _tags(row: InstanceRow) -> object:
+    return cells.join(" ", map(cells.tag, row.instance.tags))
+
+
+def _detail(_: RequestContext, rows: QuerySet[Instance]) -> QuerySet[Instance]:
+    return rows.select_related("host")
+
+
+INSTANCES = RecordList[Instance](
+    key="instances",
+    model=Instance,
+    one="instance",
+    noun="instances",
+    rule="os_compute_api:servers:detail",
+    row_id="instance",
+    records=lambda context, values: instance_choices.listed_instances(context, values.get("status", "")),
+    detail=_detail,
+    rows=rows_for,
+    default="-age",
+    columns=(
+        Column("name", "Name", _name, sort=Lower("name"), css="name", titled=False),
+        Column(
+            *("status", "Status", lambda row: row.state),
+            sort=("vm_state", "task_state"),
+            plain=lambda row: row.status.word,
+            titled=False,
+        ),
+        Column("addresses", "Addresses", _addresses, plain=_plain_addresses),
+        Column(
+            *("size", "Size", _size),
+            sort=(KeyTransform("memory_mb", "flavor"), KeyTransform("vcpus", "flavor")),
+            plain=lambda row: row.instance.flavor["name"],
+            css="text-nowrap",
+            largest_first=True,
+        ),
+        Column(
+            *("image", "Image", lambda row: cells.bdi(row.instance.image_name)),
+            sort=Lower("image_name"),
+            css="muted wide-only",
+        ),
+        Column("key", "Key pair", lambda row: cells.bdi(row.instance.key_name or ""), sort="key_name", optional=True),
+        Column("tags", "Tags", _tags, plain=lambda row: ", ".join(row.instance.tags), optional=True),
+        Column(
+            *("description", "Description", lambda row: cells.bdi(row.instance.description or "")),
+            sort="description",
+            css="muted",
+            optional=True,
+        ),
+        Column("zone", "Zone", _zone, sort="host__availability_zone", css="muted", optional=True),
+        Column(
+            *("host", "Host", lambda row: cells.bdi(row.instance.host_name)),
+            sort="host__name",
+            optional=True,
+            rule=ALL_PROJECTS,
+        ),
+        Column(
+            *("age", "Age", lambda row: cells.ago(row.instance.created_at)),
+            sort="created_at",
+            plain=lambda row: row.instance.created_at,
+            css="muted num text-nowrap",
+            largest_first=True,
+        ),
+        Column("id", "ID", lambda row: row.ident, sort="id", css="mono xsmall muted", optional=True),
+    ),
+    actions=_menu,
+    search=_search,
+    find="Find by name, address or ID",
+    filters=(
+        Filter("status", "Status", _statuses, quick=True),
+        Filter("network", "Network", _networks, _on_network, closed=False, rule="get_network"),
+        Filter("image", "Image", instance_choices.images, lambda value: _by_id("image_id", value), closed=False),
+        Filter(*("flavor", "Flavor", instance_choices.flavors, lambda value: Q(flavor__flavorid=value)), closed=False),
+        Filter("tag", "Tag", instance_choices.tags, lambda value: Q(tag_rows__tag=value), closed=False),
+        Filter("key", "Key pair", instance_choices.keys, lambda value: Q(key_name=value), closed=False),
+        Filter("zone", "Zone", instance_choices.zones, lambda value: Q(host__availability_zone=value), closed=False),
+        Filter(
+            *("host", "Host", instance_choices.hosts, lambda value: Q(host__name=value)),
+            closed=False,
+            rule=ALL_PROJECTS,
+        ),
+    ),
+    bulk=_bulk,
+    kinds=frozenset({INSTANCE, NETWORK, HOST}),
+    changed=changed_instances,
+    said=lambda row: row.said,
+    named=lambda instance: instance.name,
+    empty=Empty(
+        "hdd-stack",
+        "No instances yet",
+        "An instance is a virtual machine of your own. Choose an image and a size, give it your SSH key, and follow "
+        "its creation step by step. A small one runs within seconds.",
+        "Launch the first instance",
+        "dashboard:launch",
+        without_create="Your role is read-only. Launching needs the role member.",
+    ),
+)

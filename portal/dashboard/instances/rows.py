@@ -6,8 +6,10 @@ from typing import Any
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.instances.state import state
 from portal.dashboard.names import bdi
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
@@ -74,6 +76,11 @@ class InstanceRow:
     def said(self) -> str:
         """The announcement for screen readers when the row changes."""
         return f"{bdi(self.instance.name)}: {self.task or self.status.word}"
+
+    @property
+    def state(self) -> SafeString:
+        """The status as HTML, with the task and the progress of an action."""
+        return state(self)
 
     @property
     def power(self) -> str:

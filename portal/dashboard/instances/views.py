@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
-from portal.dashboard.instances.bulk_actions import MOST, bulk_actions
 from portal.dashboard.instances.detail import head_for
-from portal.dashboard.instances.listing import Filter, find, page_name, statuses
-from portal.dashboard.instances.rows import buttons_of, can, rows_for
+from portal.dashboard.instances.listing import INSTANCES
+from portal.dashboard.instances.rows import buttons_of, can
 from portal.dashboard.instances.tabs import TABS, Tab, tabs_for
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.wording import duration
@@ -30,30 +30,14 @@ class InstancePage(Page):
     rule = "os_compute_api:servers:detail"
 
 
-class InstanceList(InstancePage):
+class InstanceList(ListPage, InstancePage):
     """All instances of the project."""
 
-    live_page = "instances"
+    records = INSTANCES
+    template = "dashboard/instances/list.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the newest instances, filtered by text and status."""
-        since = self.live_since()
-        wanted = Filter.of(request.GET)
-        found = find(self.context, wanted, older=request.GET.get("marker", ""), newer=request.GET.get("before", ""))
-        self.live_page = page_name(wanted)
-        return self.page(
-            "dashboard/instances/list.html",
-            {
-                "live_since": since,
-                "rows": rows_for(self.context, found.instances),
-                "filters": {"text": wanted.text, "status": wanted.status},
-                "found": found,
-                "most": MOST,
-                "statuses": statuses(),
-                "can_launch": self.allows("os_compute_api:servers:create"),
-                "bulk": bulk_actions(self.context),
-            },
-        )
+    def can_create(self) -> bool:
+        return self.allows("os_compute_api:servers:create")
 
 
 class InstanceTab(InstancePage):

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from portal.dashboard import navigation
+from portal.dashboard.instances.listing import INSTANCES
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.overview.quota import Donut, donuts
 from portal.dashboard.overview.terminal import terminal_for
@@ -43,6 +44,7 @@ def parts_for(context: RequestContext) -> Mapping[str, Any]:
     return {
         "donuts": _donuts(context),
         "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
+        "empty": INSTANCES.empty,
         "can_launch": policy.allows(context, "os_compute_api:servers:create"),
     }
 

@@ -243,11 +243,11 @@ def visible_port_for(context: RequestContext, identity: str | uuid.UUID, *, all_
     return _one(visible_ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
-def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:
+def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> QuerySet[Port, uuid.UUID | None]:
     """Return the ids of the project's instances with an address, or with one that begins with it (``begins``)."""
     lookup = {"fixed_ips__address__startswith" if begins else "fixed_ips__address": address}
     found = ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
-    return [device_id for device_id in found.values_list("device_id", flat=True) if device_id]
+    return found.values_list("device_id", flat=True)
 
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:

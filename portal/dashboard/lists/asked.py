@@ -1,0 +1,162 @@
+"""The state of a list, which is in its address: search, filters, order, page; and columns, page size and density, which
+a cookie stores for each user and list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from portal.dashboard.lists.declaration import Column, Filter, RecordList
+from provisioning.common.context import RequestContext
+
+SIZES = (25, 50, 100, 200)
+SIZE = 50
+"""Rows on a page by default."""
+LONGEST = 255
+"""Maximum characters of a search and of a filter's value."""
+LAST_PAGE = 1_000_000
+YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A requested part of a list; invalid values of the address are ignored."""
+
+    text: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+    sort: str = ""
+    """A column's key, with ``-`` for descending; empty: the default order."""
+    page: int = 1
+    size: int = SIZE
+    columns: tuple[str, ...] = ()
+    """Keys of the chosen columns; empty: the default ones."""
+    compact: bool = False
+    pinned: tuple[tuple[str, str], ...] = ()
+    """Columns, page size and density of the address; its links keep them."""
+
+    @classmethod
+    def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
+        """Read the query of an address, and the cookie's value ``kept`` for what it does not contain."""
+        return _with_view(
+            cls(
+                text=clean(data.get("q", "")),
+                values=_values(the_list.filters_for(context), context, data),
+                sort=_sort(the_list.columns_for(context), data.get("sort", "")),
+                page=_number(data.get("page", ""), LAST_PAGE) or 1,
+            ),
+            the_list,
+            context,
+            data,
+            kept,
+        )
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the list is searched or filtered."""
+        return bool(self.text or self.values)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return search, filters and order as names and values, and what is pinned."""
+        return [*self._rows(), *self.pinned]
+
+    def query(self, **changes: Any) -> str:
+        """Return the query of the list's address with these changes, and its first page unless a page is given."""
+        asked = replace(self, **{"page": 1, **changes})
+        page = [("page", str(asked.page))] if asked.page > 1 else []
+        return f"?{urlencode([*asked.pairs(), *page])}"
+
+    def without(self, key: str) -> str:
+        """Return the query without a filter; ``q`` is the search."""
+        if key == "q":
+            return self.query(text="")
+        return self.query(values={name: value for name, value in self.values.items() if name != key})
+
+    def with_value(self, key: str, value: str) -> str:
+        """Return the query with a filter's value; an empty value removes the filter."""
+        return self.query(values={**self.values, key: value}) if value else self.without(key)
+
+    def live_name(self, key: str) -> str:
+        """Return the name of the live page: the list's key with everything that its rows depend on."""
+        found = self._rows() + [("column", each) for each in self.columns]
+        found += [("page", str(self.page))] if self.page > 1 else []
+        found += [("size", str(self.size))] if self.size != SIZE else []
+        return f"{key}?{urlencode(found)}" if found else key
+
+    def shown(self, the_list: RecordList[Any], context: RequestContext) -> list[Column]:
+        """Return the columns to show."""
+        seen = the_list.columns_for(context)
+        if self.columns:
+            return [each for each in seen if each.key in self.columns or each is seen[0]]
+        return [each for each in seen if not each.optional]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        found = [("q", self.text), *self.values.items(), ("sort", self.sort)]
+        return [(name, value) for name, value in found if value]
+
+
+def clean(text: str) -> str:
+    """Return a searched text or a filter's value without NUL, which PostgreSQL does not accept."""
+    return text.replace("\0", "").strip()[:LONGEST]
+
+
+def cookie_of(context: RequestContext) -> str:
+    """Return the name of the cookie; its path is the list's address."""
+    return f"list-{(context.user_id.hex if context.user_id else '')[:12]}"
+
+
+def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any], asked: Asked) -> None:
+    """Store columns, page size and density in the browser."""
+    value = f"{'.'.join(asked.columns)}:{asked.size}:{'c' if asked.compact else ''}"
+    context: RequestContext = request.context  # type: ignore[attr-defined]  # set by the middleware
+    response.set_cookie(
+        cookie_of(context),
+        value,
+        max_age=YEAR,
+        path=the_list.address,
+        secure=request.is_secure(),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _with_view(asked: Asked, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str) -> Asked:
+    columns, size, compact = (*kept.split(":"), "", "", "")[:3]
+    chosen = data.getlist("column") or columns.split(".")
+    known = tuple(each.key for each in the_list.columns_for(context) if each.key in chosen)
+    number = _number(data.get("size", "") or size, max(SIZES))
+    return replace(
+        asked,
+        columns=known,
+        size=number if number in SIZES else SIZE,
+        compact=(data["density"] == "compact") if "density" in data else compact == "c",
+        pinned=() if "keep" in data else tuple(_pinned(data)),
+    )
+
+
+def _pinned(data: QueryDict) -> Iterator[tuple[str, str]]:
+    for name in ("column", "size", "density"):
+        yield from ((name, each[:64]) for each in data.getlist(name)[:64])
+
+
+def _values(filters: Sequence[Filter], context: RequestContext, data: QueryDict) -> dict[str, str]:
+    found = {}
+    for each in filters:
+        value = clean(data.get(each.key, ""))
+        if value and (not each.closed or value in dict(each.choices(context))):
+            found[each.key] = value
+    return found
+
+
+def _sort(columns: Sequence[Column], sort: str) -> str:
+    known = {each.key for each in columns if each.sort is not None}
+    return sort if sort.removeprefix("-") in known and sort.count("-", 0, 2) < 2 else ""
+
+
+def _number(text: str, most: int) -> int:
+    """Return a positive number up to ``most``, or 0."""
+    return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 10 else 0

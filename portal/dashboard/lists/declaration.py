@@ -1,0 +1,152 @@
+"""The declaration of a list: its records, columns, search, filters and bulk actions."""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from django.db.models import Expression, Model, Q, QuerySet
+from django.db.models.expressions import OrderBy
+from django.urls import reverse
+
+from provisioning.common.context import RequestContext
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
+
+Record = TypeVar("Record", bound=Model)
+Values = Mapping[str, str]
+"""Filter → its value."""
+SortKey = str | Expression | OrderBy
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; ``draw`` and ``plain`` get a row of the list."""
+
+    key: str
+    label: str
+    draw: Callable[[Any], object]
+    """Returns HTML, or a value that is escaped. An empty text is shown as a dash, and not on phones."""
+    sort: SortKey | Sequence[SortKey] | None = None
+    """Columns or expressions of the database; None: the list cannot be sorted by this column."""
+    plain: Callable[[Any], object] | None = None
+    """Returns the value in CSV files, by default the text of ``draw``."""
+    optional: bool = False
+    """Whether it is hidden unless the user chooses it."""
+    largest_first: bool = False
+    """Whether the first click on its heading sorts in descending order."""
+    css: str = ""
+    titled: bool = True
+    """Whether phones show its label beside the value."""
+    rule: str = ""
+    """The policy rule to see it."""
+    seen: Callable[[RequestContext], bool] | None = None
+    """Whether the caller sees it, beyond ``rule``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter with one value, shown as a chip."""
+
+    key: str
+    label: str
+    choices: Callable[[RequestContext], Iterable[tuple[str, str]]]
+    """Returns values and labels."""
+    condition: Callable[[str], Q] | None = None
+    """Returns the condition for a value; None: ``RecordList.records`` applies the filter."""
+    quick: bool = False
+    """Whether its choices are shown above the table."""
+    closed: bool = True
+    """Whether values that are not choices are ignored. The choices of other filters are queried only when shown."""
+    rule: str = ""
+    """The policy rule to use it."""
+    seen: Callable[[RequestContext], bool] | None = None
+    """Whether the caller may use it, beyond ``rule``."""
+
+
+class BulkAction(NamedTuple):
+    """An action on the selected rows. Its address gets the selection (``lists.selection``)."""
+
+    name: str
+    label: str
+    icon: str
+    address: str
+    danger: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The text of a list without records, and the label and URL name of the button that creates the first one."""
+
+    icon: str
+    title: str
+    about: str
+    label: str = ""
+    create: str = ""
+    without_create: str = ""
+    """An additional text for callers who may not create one."""
+    create_icon: str = "plus-lg"
+
+
+def _no_actions(_: RequestContext) -> Sequence[BulkAction]:
+    return ()
+
+
+@dataclass(frozen=True)
+class RecordList(Generic[Record]):
+    """A list of records; ``key`` is its live page, and its URL name unless ``url_name`` is given."""
+
+    key: str
+    model: type[Record]
+    one: str
+    """Its noun, as in "1 instance"."""
+    noun: str
+    """Its noun in the plural."""
+    rule: str
+    records: Callable[[RequestContext, Values], QuerySet[Record]]
+    """Returns the records that the caller sees, in any order; may apply filters."""
+    rows: Callable[[RequestContext, Sequence[Record]], Sequence[Any]]
+    """Returns the row of each record, with a fixed number of queries."""
+    columns: Sequence[Column]
+    """The first column is always shown."""
+    default: str
+    """The sort key of a list without a chosen order: a column, with ``-`` for descending."""
+    empty: Empty
+    search: Callable[[RequestContext, str], Q]
+    find: str = "Find by name or ID"
+    filters: Sequence[Filter] = ()
+    order: Callable[[RequestContext], Sequence[SortKey]] | None = None
+    """The order until one is chosen, if it is not that of the column ``default``."""
+    detail: Callable[[RequestContext, QuerySet[Record]], QuerySet[Record]] | None = None
+    """Adds what only the rows of the page need: related records, counts."""
+    actions: Callable[[Any], object] | None = None
+    """Returns the buttons of a row, or of its menu."""
+    bulk: Callable[[RequestContext], Sequence[BulkAction]] = _no_actions
+    row_id: str = ""
+    """The beginning of the HTML ids of its rows, by default ``key``."""
+    url_name: str = ""
+    kinds: frozenset[str] = frozenset()
+    """The kinds of events that change it; without any it is not live."""
+    changed: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
+    """Returns the ids of the records that events change; None: any event may change any row."""
+    said: Callable[[Any], str] | None = None
+    """Returns the announcement for screen readers when a row changes."""
+    named: Callable[[Record], str] = field(default=str)
+
+    @property
+    def address(self) -> str:
+        return reverse(self.url_name or f"dashboard:{self.key}")
+
+    def columns_for(self, context: RequestContext) -> list[Column]:
+        """Return the columns that the caller may see."""
+        return [each for each in self.columns if _is_seen(each, context)]
+
+    def filters_for(self, context: RequestContext) -> list[Filter]:
+        """Return the filters that the caller may use."""
+        return [each for each in self.filters if _is_seen(each, context)]
+
+
+def _is_seen(part: Column | Filter, context: RequestContext) -> bool:
+    if part.rule and not policy.allows(context, part.rule):
+        return False
+    return part.seen is None or part.seen(context)

@@ -1,0 +1,118 @@
+"""Queries of a list: the matching records, their number, and the records of a page."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Expression, F, Model, QuerySet
+from django.db.models.expressions import OrderBy
+
+from portal.common import rate_limits
+from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.declaration import Record, RecordList, SortKey
+from provisioning.common.context import RequestContext
+
+Id = uuid.UUID | str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One page of a list: the ids of its records in order, and the number of all matching records."""
+
+    ids: list[Any]
+    total: int
+    page: int
+    size: int
+
+    @property
+    def pages(self) -> int:
+        """Number of pages, at least one."""
+        return max(-(-self.total // self.size), 1)
+
+    @property
+    def first(self) -> int:
+        """Position of the first row of the page, from 1."""
+        return (self.page - 1) * self.size + 1
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.ids) - 1
+
+
+def matching(context: RequestContext, the_list: RecordList[Record], asked: Asked) -> QuerySet[Record]:
+    """Return the records that match search and filters."""
+    rows = the_list.records(context, asked.values)
+    for each in the_list.filters:
+        if each.condition is not None and each.key in asked.values:
+            rows = rows.filter(each.condition(asked.values[each.key]))
+    return rows.filter(the_list.search(context, asked.text)) if asked.text else rows
+
+
+def ordered(
+    context: RequestContext, the_list: RecordList[Record], asked: Asked, rows: QuerySet[Record]
+) -> QuerySet[Record]:
+    """Sort the records as requested, then by id, so that the order is total."""
+    sort = asked.sort or the_list.default
+    if not asked.sort and the_list.order is not None:
+        return rows.order_by(*the_list.order(context), "pk")
+    descending = sort.startswith("-")
+    column = next(each for each in the_list.columns if each.key == sort.removeprefix("-"))
+    keys = [column.sort] if isinstance(column.sort, str | Expression | OrderBy) else list(column.sort or ())
+    last: SortKey = "-pk" if descending else "pk"
+    return rows.order_by(*(_ordering(key, rows.model, descending=descending) for key in keys), last)
+
+
+def find(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> Found:
+    """Return a page, the last one if its number is too high. Sends two queries."""
+    rows = matching(context, the_list, asked)
+    total = rows.count()
+    page = min(asked.page, max(-(-total // asked.size), 1))
+    first = (page - 1) * asked.size
+    ids = ordered(context, the_list, asked, rows).values_list("pk", flat=True)[first : first + asked.size]
+    return Found(list(ids), total, page, asked.size)
+
+
+def records_of(context: RequestContext, the_list: RecordList[Record], asked: Asked, ids: Sequence[Id]) -> list[Record]:
+    """Return the records with these ids in this order, with what their rows need; deleted ones are missing."""
+    if not ids:
+        return []
+    rows = the_list.records(context, asked.values).filter(pk__in=ids)
+    found = {each.pk: each for each in (the_list.detail(context, rows) if the_list.detail else rows)}
+    return [found[key] for key in ids if key in found]
+
+
+def check_rate(context: RequestContext, asked: Asked) -> None:
+    """Count a search of the caller. Raises TooManyRequestsError."""
+    if asked.text:
+        rate_limits.check(context, rate_limits.SEARCHES)
+
+
+def all_ids(context: RequestContext, the_list: RecordList[Any], asked: Asked, most: int) -> list[Any]:
+    """Return the ids of all matching records in order, at most ``most``."""
+    rows = ordered(context, the_list, asked, matching(context, the_list, asked))
+    return list(rows.values_list("pk", flat=True)[:most])
+
+
+def present(context: RequestContext, the_list: RecordList[Any], asked: Asked, ids: Collection[Id]) -> list[Any]:
+    """Return those of the ids whose records the caller sees, in the list's order."""
+    rows = the_list.records(context, asked.values).filter(pk__in=ids)
+    return list(ordered(context, the_list, asked, rows).values_list("pk", flat=True))
+
+
+def _ordering(key: SortKey, model: type[Model], *, descending: bool) -> OrderBy | str:
+    """Return Django's form of a sort key; empty values are last."""
+    if isinstance(key, OrderBy):
+        return key
+    if isinstance(key, str) and not _may_be_empty(key, model):  # the plain form can use an index
+        return f"-{key}" if descending else key
+    expression = F(key) if isinstance(key, str) else key
+    return expression.desc(nulls_last=True) if descending else expression.asc(nulls_last=True)
+
+
+def _may_be_empty(key: str, model: type[Model]) -> bool:
+    try:
+        return bool(model._meta.get_field(key).null)
+    except FieldDoesNotExist:
+        return True

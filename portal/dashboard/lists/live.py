@@ -1,0 +1,38 @@
+"""Live updates of lists: the changed rows, the order of all rows on the page, and their number."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import QueryDict
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+
+from portal.dashboard.lists import draw, find
+from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.declaration import RecordList
+from provisioning.common.context import RequestContext
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
+
+
+def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
+    """Return a ``tbody`` with the changed rows of this page of the list and the ids of all its rows, and the line with
+    their number; empty if the events change no row, or if the caller may not see the list.
+
+    ``query`` is that of ``Asked.live_name``. The browser puts new rows where the order has them, and removes others.
+    """
+    changed = None if the_list.changed is None else set(the_list.changed(events))
+    if (changed is not None and not changed) or not policy.allows(context, the_list.rule):
+        return ""
+    asked = Asked.of(the_list, context, QueryDict(query))
+    found = find.find(context, the_list, asked)
+    drawn = found.ids if changed is None else [key for key in found.ids if key in changed]
+    records = find.records_of(context, the_list, asked, drawn)
+    pairs = zip(records, the_list.rows(context, records), strict=True)
+    prefix = the_list.row_id or the_list.key
+    body = format_html(
+        '<tbody id="list-rows" data-live-order="{}">{}</tbody>',
+        " ".join(f"{prefix}-{key}" for key in found.ids),
+        draw.rows(the_list, asked.shown(the_list, context), pairs, selectable=bool(the_list.bulk(context))),
+    )
+    return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, asked, found)})

@@ -1,0 +1,115 @@
+"""The page of a list, its dialogs and its CSV file."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from portal.dashboard import refusals
+from portal.dashboard.lists import asked as state
+from portal.dashboard.lists import draw, export, find, selection
+from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.declaration import Filter, RecordList
+from portal.dashboard.pages import Page, PageRequest
+from provisioning.common.errors import NovellaError
+
+
+class ListPage(Page):
+    """Base of the pages with a list; ``template`` extends ``dashboard/lists/page.html``."""
+
+    records: ClassVar[RecordList[Any]]
+    template: ClassVar[str]
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        """Show the list; with ``show`` the dialog of its filters or of its columns, with ``format=csv`` a file."""
+        data = request.GET
+        asked = Asked.of(self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), ""))
+        find.check_rate(self.context, asked)
+        if data.get("format") == "csv":
+            return export.response(request, self.context, self.records, asked)
+        if data.get("show") in {"filters", "columns"}:
+            return self._dialog(data["show"], asked)
+        answer = self.page(self.template, self.parts(asked))
+        if "keep" in data:
+            state.keep(answer, request, self.records, asked)
+        return answer
+
+    def parts(self, asked: Asked) -> Mapping[str, Any]:
+        """Return the context of the page."""
+        the_list, context = self.records, self.context
+        since = self.live_since()  # before the rows are read, so that concurrent changes are sent again
+        self.prepare()
+        found = find.find(context, the_list, asked)
+        records = find.records_of(context, the_list, asked, found.ids)
+        pairs = list(zip(records, the_list.rows(context, records), strict=True))
+        self.live_page = asked.live_name(the_list.key) if the_list.kinds else ""
+        columns, bulk = asked.shown(the_list, context), the_list.bulk(context)
+        return {
+            "list": the_list,
+            "asked": asked,
+            "found": found,
+            "rows": [row for _, row in pairs],
+            "live_since": since,
+            "headings": draw.headings(the_list, asked, columns, ordered=the_list.order is None),
+            "drawn": draw.rows(the_list, columns, pairs, selectable=bool(bulk)),
+            "foot": draw.foot(the_list, asked, found),
+            "bulk": bulk,
+            "most": selection.MOST,
+            "quick": [(each, self._choices(each, asked)) for each in self._filters() if each.quick],
+            "has_filters": any(not each.quick for each in self._filters()),
+            "chips": self._chips(asked),
+            "can_create": self.can_create(),
+            **self.further(),
+        }
+
+    def prepare(self) -> None:
+        """Do what must precede the queries, for example create records that each project has."""
+
+    def can_create(self) -> bool:
+        """Whether the page offers to create a record."""
+        return False
+
+    def further(self) -> Mapping[str, Any]:
+        """Return additional context for the template."""
+        return {}
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        """Show the error in the terms of the pages."""
+        return self.go(self.back(), said=refusals.said(error))
+
+    def _filters(self) -> Sequence[Filter]:
+        return self.records.filters_for(self.context)
+
+    def _choices(self, one: Filter, asked: Asked) -> list[tuple[str, str, bool]]:
+        """Return address, label and whether it is chosen, for each choice of a filter and for none."""
+        now = asked.values.get(one.key, "")
+        choices = [("", "All"), *one.choices(self.context)]
+        return [(asked.with_value(one.key, value), label, value == now) for value, label in choices]
+
+    def _chips(self, asked: Asked) -> list[tuple[str, str, str]]:
+        """Return label, value and the address without it for search and each filter."""
+        found = [("Search", asked.text, asked.without("q"))] if asked.text else []
+        for each in self._filters():
+            if value := asked.values.get(each.key):
+                found.append((each.label, dict(each.choices(self.context)).get(value, value), asked.without(each.key)))
+        return found
+
+    def _dialog(self, show: str, asked: Asked) -> HttpResponse:
+        """Show the form of the filters, or of the columns."""
+        seen = self.records.columns_for(self.context)
+        shown = asked.shown(self.records, self.context)
+        context: dict[str, Any] = {
+            "list": self.records,
+            "asked": asked,
+            "back": self.records.address + asked.query(page=asked.page),
+            "sizes": state.SIZES,
+            "columns": [(each, each in shown) for each in seen[1:]],
+        }
+        if show == "filters":
+            context["filters"] = [
+                (each, list(each.choices(self.context)), asked.values.get(each.key, "")) for each in self._filters()
+            ]
+        if cast("PageRequest", self.request).htmx:
+            return self.part(f"dashboard/lists/_{show}.html", context)
+        return self.page("dashboard/lists/dialog.html", {**context, "show": f"dashboard/lists/_{show}.html"})

@@ -1,0 +1,26 @@
+// The selection of a list: how many rows are ticked, and "all that match", which ticks the page and stands for the rest.
+function count(list) {
+    const boxes = [...list.querySelectorAll('tbody input[name="id"]')];
+    const ticked = boxes.filter((box) => box.checked).length;
+    const page = list.querySelector("[data-pick-all]");
+    if (!page) return;
+    page.checked = ticked > 0 && ticked === boxes.length;
+    page.indeterminate = ticked > 0 && !page.checked;
+    const every = list.querySelector('[name="selection"]');
+    if (every && !page.checked) every.checked = false;
+    list.querySelector("[data-picked-count]").textContent = `${every?.checked ? every.dataset.total : ticked} selected`;
+}
+
+const again = () => document.querySelectorAll(".list").forEach(count);
+
+document.addEventListener("change", (event) => {
+    const list = event.target.closest?.(".list");
+    if (!list) return;
+    if (event.target.matches("[data-pick-all]") || (event.target.name === "selection" && event.target.checked)) {
+        for (const box of list.querySelectorAll('tbody input[name="id"]')) box.checked = event.target.checked;
+    }
+    count(list);
+});
+document.addEventListener("novella:live", again);
+document.body.addEventListener("htmx:afterSettle", again); // another filter shows other rows
+addEventListener("pageshow", again); // a page that the browser restores has its boxes ticked
