@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from compute_agent.contract.power import PowerState
 from portal.common.consumer import HANG_UP
 from portal.routing import websocket_router
 from portal.sockets import follower, joined
+from provisioning.common.errors import ForbiddenError
 from provisioning.common.machine_shares import shares
 from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
@@ -47,11 +49,13 @@ def server_of(person: Person, host: Host | None, **columns: Any) -> Instance:
     )
 
 
-def ask(person: Person, server: Instance, protocol: str = "vnc") -> str:
+def ask(person: Person, server: Instance, protocol: str = "vnc", *, takes_over: bool = False) -> str:
     """A token for a console of the server, asked with a fresh token of the person."""
     issued = issue_token(person.user, person.project, ("password",))
     kind = "novnc" if protocol == "vnc" else protocol
-    return remote_consoles.create_console(person.context, server.id, protocol, kind, issued.data).token
+    return remote_consoles.create_console(
+        person.context, server.id, protocol, kind, issued.data, takes_over=takes_over
+    ).token
 
 
 class Cast:
@@ -326,6 +330,45 @@ async def test_silence_closes_it(cast: Cast, settings: Settings, monkeypatch: py
     page, far = await cast.joined()
     assert (await closed_with(page))[0] == joined.IDLE
     assert await far.closed() == 1000
+
+
+# ----- taking a console over ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+async def test_another_user_takes_a_serial_console_over_only_on_request(cast: Cast) -> None:
+    """The one who has the console is closed with a reason; a busy host is asked again until it is free."""
+    alice, operator = cast.people.alice, cast.people.operator
+    page, far = await cast.joined("serial", alice)
+    second = await cast.look(await in_db(ask)(operator, cast.server, "serial"))
+    call = await hear(cast.agent)
+    await tell(cast.agent, CallReply(id=call.id, result=CallError(code="busy", message="Another user has it open.")))
+    assert (await closed_with(second))[0] == joined.BUSY
+    await far.send_to(bytes_data=b"still hers")
+    assert await page.receive_from(WITHIN) == b"still hers"
+
+    third = await cast.look(await in_db(ask)(operator, cast.server, "serial", takes_over=True))
+    call = await hear(cast.agent)
+    await tell(cast.agent, CallReply(id=call.id, result=CallError(code="busy", message="Another user has it open.")))
+    assert (await closed_with(page))[0] == joined.TAKEN
+    await cast.asked()
+    assert await third.receive_nothing(0.1)
+
+
+async def test_a_second_window_of_the_same_user_replaces_the_first(cast: Cast) -> None:
+    page, _ = await cast.joined("serial")
+    await cast.look(await cast.token(protocol="serial"))
+    assert (await closed_with(page))[0] == joined.TAKEN
+
+
+async def test_the_policy_decides_who_takes_over(cast: Cast, settings: Settings, tmp_path: Path) -> None:
+    rules = tmp_path / "policy.yaml"
+    rules.write_text('"novella:servers:replace_console": "role:admin"\n')
+    settings.POLICY_FILE = rules
+    with pytest.raises(ForbiddenError):
+        await in_db(ask)(cast.people.alice, cast.server, "serial", takes_over=True)
+    await in_db(ask)(cast.people.operator, cast.server, "serial", takes_over=True)
+    assert await in_db(ConsoleToken.objects.count)() == 1
 
 
 # ----- tokens ---------------------------------------------------------------------------------------------------------

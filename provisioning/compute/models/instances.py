@@ -207,6 +207,7 @@ class ConsoleToken(models.Model):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
     asked_with = models.JSONField(default=dict)  # identity.kept_tokens: the caller's token, with which it ends
+    takes_over = models.BooleanField(default=False, db_default=False)  # closes another user's exclusive console
 
     class Meta:
         indexes = [models.Index(fields=["expires_at"], name="console_token_end")]

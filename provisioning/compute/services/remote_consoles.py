@@ -24,6 +24,7 @@ from provisioning.identity import policy, token_store
 from provisioning.identity.tokens import TokenData
 
 RULE = "os_compute_api:os-remote-consoles"
+TAKE_OVER = "novella:servers:replace_console"
 Protocol = Literal["vnc", "serial"]
 OFFERED: dict[tuple[str, str], Protocol] = {("vnc", "novnc"): "vnc", ("serial", "serial"): "serial"}
 """Supported protocols and types of consoles."""
@@ -49,7 +50,7 @@ class RemoteConsole:
 class OpenConsole:
     """A console opened with a token; ``row`` is checked again while it stays open.
 
-    ``takes_over``: the user may still have the console open in another window, which was notified to close.
+    ``takes_over``: another window, which was notified to close, may still have the console open.
     """
 
     row: ConsoleToken
@@ -60,14 +61,23 @@ class OpenConsole:
 
 
 def create_console(
-    context: RequestContext, instance_id: uuid.UUID | str, protocol: str, console_type: str, asked_with: TokenData
+    context: RequestContext,
+    instance_id: uuid.UUID | str,
+    protocol: str,
+    console_type: str,
+    asked_with: TokenData,
+    *,
+    takes_over: bool = False,
 ) -> RemoteConsole:
     """Issue a token for a console of a server. It becomes invalid, and the console closes, when the caller's token
     ``asked_with`` ends.
 
-    Raises NotFoundError, InvalidInputError for an unsupported console, ConflictError without a running guest.
+    ``takes_over``: opening the console closes an exclusive console of another user. Raises NotFoundError,
+    InvalidInputError for an unsupported console, ConflictError without a running guest, ForbiddenError.
     """
     instance = selectors.instance_for(context, instance_id)
+    if takes_over:
+        policy.enforce(context, TAKE_OVER, _target(instance))
     if (protocol, console_type) not in OFFERED:
         raise InvalidInputError(f"Unavailable console type {console_type}.", field="type")
     check_running(instance)
@@ -83,6 +93,7 @@ def create_console(
         console_type=console_type,
         expires_at=timezone.now() + timedelta(seconds=settings.CONSOLE_TOKEN_TTL),
         asked_with=token_store.keep(asked_with),
+        takes_over=takes_over,
     )
     unused = ConsoleToken.objects.filter(instance=instance, user_id=context.user_id, used_at=None)
     spare = list(unused.order_by("-created_at").values_list("digest", flat=True)[MOST_UNUSED : 2 * MOST_UNUSED])
@@ -108,7 +119,8 @@ def use_token(token: str) -> OpenConsole:
         row.used_at = now
         if row.protocol in EXCLUSIVE:  # an open window of this console then checks whether it may stay open
             record(f"project:{console.instance.project_id}", "console", {"id": str(console.instance.id)})
-    return replace(console, takes_over=row.protocol in EXCLUSIVE and _same(row).filter(used_at__lt=now).exists())
+    earlier = row.protocol in EXCLUSIVE and _replaced_by(row).filter(used_at__lt=now).exists()
+    return replace(console, takes_over=earlier)
 
 
 def still_open(row: ConsoleToken) -> OpenConsole:
@@ -116,16 +128,16 @@ def still_open(row: ConsoleToken) -> OpenConsole:
 
     Raises NotAuthenticatedError when the token with which it was requested has ended, ForbiddenError when the user is
     no longer allowed, NotFoundError when the server was deleted or rebuilt, ConflictError when it does not run,
-    ConsoleTakenError when the user has opened an exclusive console in another window since.
+    ConsoleTakenError when an exclusive console was opened in another window, or replaced by another user, since.
     """
     context = token_store.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
-    policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
+    policy.enforce(context, RULE, _target(instance))
     if _made_anew(row, instance):
         raise NotFoundError(f"The guest of instance {instance.id} was rebuilt.")
     check_running(instance)
-    if row.used_at is not None and row.protocol in EXCLUSIVE and _taken_over(row, row.used_at):
-        raise ConsoleTakenError("You have opened this console in another window.")
+    if row.used_at is not None and row.protocol in EXCLUSIVE:
+        _check_not_taken(row, row.used_at)
     return OpenConsole(row, context, instance, OFFERED[row.protocol, row.console_type])
 
 
@@ -153,13 +165,25 @@ def _unused(token: str) -> ConsoleToken | None:
     return rows.filter(digest=_digest(token), used_at=None, expires_at__gt=timezone.now()).first()
 
 
-def _taken_over(row: ConsoleToken, used_at: datetime) -> bool:
-    return _same(row).filter(used_at__gt=used_at).exists()
+def _check_not_taken(row: ConsoleToken, used_at: datetime) -> None:
+    later = _of_console(row).filter(used_at__gt=used_at)
+    if later.filter(user_id=row.user_id).exists():
+        raise ConsoleTakenError("You have opened this console in another window.")
+    if later.filter(takes_over=True).exists():
+        raise ConsoleTakenError("Another user has replaced your connection to this console.")
 
 
-def _same(row: ConsoleToken) -> QuerySet[ConsoleToken]:
-    """Return the tokens of a user for one console."""
-    return ConsoleToken.objects.filter(instance_id=row.instance_id, user_id=row.user_id, protocol=row.protocol)
+def _replaced_by(row: ConsoleToken) -> QuerySet[ConsoleToken]:
+    """Return the tokens whose consoles close when the console of this token is opened."""
+    return _of_console(row) if row.takes_over else _of_console(row).filter(user_id=row.user_id)
+
+
+def _of_console(row: ConsoleToken) -> QuerySet[ConsoleToken]:
+    return ConsoleToken.objects.filter(instance_id=row.instance_id, protocol=row.protocol)
+
+
+def _target(instance: Instance) -> dict[str, str]:
+    return {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
 
 
 def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
