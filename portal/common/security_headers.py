@@ -1,4 +1,4 @@
-"""Security headers: no content from other origins, no inline scripts, no frames."""
+"""Security headers: no content from other origins, no inline scripts, no frames except of this portal."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _POLICY = "; ".join(
         "style-src 'self'",
         "img-src 'self' data:",
         "connect-src 'self'{sockets}",
-        "frame-ancestors 'none'",
+        "frame-ancestors {frames}",
         "base-uri 'none'",
         "form-action 'self'",
         "object-src 'none'",
@@ -24,16 +24,22 @@ HEADERS = {
 }
 
 
-def policy(request: HttpRequest) -> str:
-    """Return the Content-Security-Policy.
+def policy(request: HttpRequest, *, frames: str = "'none'") -> str:
+    """Return the Content-Security-Policy; ``frames`` are the pages that may show the response in a frame.
 
     It names the request's host for WebSockets, because not every browser applies 'self' to them.
     """
     try:
         host = request.get_host()
     except DisallowedHost:
-        return _POLICY.format(sockets="")
-    return _POLICY.format(sockets=f" ws://{host} wss://{host}")
+        return _POLICY.format(sockets="", frames=frames)
+    return _POLICY.format(sockets=f" ws://{host} wss://{host}", frames=frames)
+
+
+def allow_own_frames(request: HttpRequest, response: HttpResponse) -> None:
+    """Let pages of this portal show the response in a frame."""
+    response.headers["Content-Security-Policy"] = policy(request, frames="'self'")
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
 
 
 class SecurityHeadersMiddleware:

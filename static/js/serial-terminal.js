@@ -5,7 +5,9 @@ import { Terminal } from "../vendor/xterm/lib/xterm.mjs";
 const FEWEST = { cols: 80, rows: 24 }; // what a guest takes a serial line for until it asks
 const SMALLEST = 5; // pixels of a letter's height, where 80 columns have little room
 const BEFORE = 200; // lines of the console log that are shown first
+const SIZES = { smallest: 8, largest: 32 }; // pixels, as chosen
 const CODES = { Enter: "\r", BackSpace: "\x7f", Escape: "\x1b", Tab: "\t" };
+const ARROWS = { ArrowUp: "A", ArrowDown: "B", ArrowRight: "C", ArrowLeft: "D" };
 
 // The policy allows no inline styles, and xterm.js writes <style> elements and style attributes. In this window, which
 // has nothing but the terminal, such text goes to style sheets and properties made by script: these are allowed.
@@ -43,16 +45,42 @@ export function terminal(element, send) {
     line.onData((text) => send(encoder.encode(text)));
     line.onBinary((text) => send(Uint8Array.from(text, (character) => character.charCodeAt(0))));
     const usual = line.options.fontSize;
-    new ResizeObserver(() => {
-        line.options.fontSize = usual;
+    let larger = 0; // pixels, as chosen
+    let fits = true; // letters become smaller, so that 80 columns have room
+    const arrange = () => {
+        line.options.fontSize = Math.min(Math.max(usual + larger, SIZES.smallest), SIZES.largest);
         let size = fit.proposeDimensions();
-        if (size && size.cols < FEWEST.cols) {
-            line.options.fontSize = Math.max(SMALLEST, Math.floor((10 * usual * size.cols) / FEWEST.cols) / 10);
+        if (fits && size && size.cols < FEWEST.cols) {
+            const small = Math.floor((10 * line.options.fontSize * size.cols) / FEWEST.cols) / 10;
+            line.options.fontSize = Math.max(SMALLEST, small);
             size = fit.proposeDimensions();
         }
         if (size) line.resize(Math.max(size.cols || 0, FEWEST.cols), Math.max(size.rows || 0, FEWEST.rows));
-    }).observe(element);
-    return { write: (bytes) => line.write(bytes), focus: () => line.focus() };
+    };
+    new ResizeObserver(arrange).observe(element);
+    return {
+        write: (bytes) => line.write(bytes),
+        focus: () => line.focus(),
+        paste: (text) => line.paste(text),
+        arrow: (letter) => (line.modes.applicationCursorKeysMode ? "\x1bO" : "\x1b[") + letter,
+        // The selected text, or without a selection the text that is in sight.
+        copy: () => line.getSelection() || textInSight(line),
+        enlarge: (pixels) => {
+            larger = Math.min(Math.max(pixels, SIZES.smallest - usual), SIZES.largest - usual);
+            arrange();
+            return larger;
+        },
+        fit: (wanted) => {
+            fits = wanted;
+            arrange();
+        },
+    };
+}
+
+function textInSight(line) {
+    const buffer = line.buffer.active;
+    const rows = Array.from({ length: line.rows }, (_, row) => buffer.getLine(buffer.viewportY + row)?.translateToString(true) ?? "");
+    return rows.join("\n").trimEnd() + "\n";
 }
 
 let shown = null; // the terminal stays when the console comes again
@@ -72,7 +100,7 @@ async function before(address) {
     shown.write(new TextEncoder().encode(lines.join("\r\n")));
 }
 
-// Shows the serial line of a socket in its place; calls back, when it is there, with what can be typed to.
+// Shows the serial line of a socket in its place; calls back, when it is there, with the operations of a console.
 export function lineOf(socket, place, connected) {
     const encoder = new TextEncoder();
     const first = !shown;
@@ -81,12 +109,11 @@ export function lineOf(socket, place, connected) {
     const ready = first && place.dataset.log ? before(place.dataset.log) : Promise.resolve();
     socket.addEventListener("open", () => {
         const type = (value) => send(encoder.encode(text(value)));
-        connected({
-            focus: () => shown.focus(),
-            type,
-            key: (name) => type(CODES[name]),
-            hold: (name, down) => (control = name === "Control" && down),
-        });
+        const key = (name) => {
+            const letter = /^Ctrl-(.)$/.exec(name)?.[1]; // its code, as a terminal sends it
+            type(letter ? String.fromCharCode(letter.charCodeAt(0) & 0x1f) : ARROWS[name] ? shown.arrow(ARROWS[name]) : CODES[name]);
+        };
+        connected({ ...shown, type, key, hold: (name, down) => (control = name === "Control" && down) });
     });
     socket.addEventListener("message", (event) => ready.then(() => shown.write(new Uint8Array(event.data))));
 }

@@ -166,7 +166,7 @@ def hear(page: Page, sent: list[bytes], wanted: bytes) -> None:
 
 
 def test_text_is_pasted_and_keys_are_pressed(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
-    context = enter()
+    context = enter(viewport=PHONE, has_touch=True)
     sent: list[bytes] = []
     page = console(context, cloud, servers[2], "serial")
     is_(page, "connected")
@@ -181,8 +181,13 @@ def test_text_is_pasted_and_keys_are_pressed(enter: Enter, cloud: OneMachine, se
     page.get_by_role("button", name="Keyboard").click()
     page.keyboard.insert_text("c")
     hear(page, sent, b"\x03")
-    page.get_by_role("button", name="Esc").click()
+    page.get_by_role("contentinfo").get_by_role("button", name="Esc").click()
     hear(page, sent, b"\x1b")
+    page.get_by_role("button", name="Up").click()
+    hear(page, sent, b"\x1b[A")
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_role("button", name="Ctrl-D").click()
+    hear(page, sent, b"\x04")
 
 
 def test_a_phone_shows_the_way_in_first_and_the_whole_serial_line(

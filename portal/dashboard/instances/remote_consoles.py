@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views import View
 
 from portal.common.console_urls import SOCKET, page_path
+from portal.common.security_headers import allow_own_frames
 from portal.common.sign_in import TOKEN
 from portal.dashboard.instances.views import InstancePage
 from portal.dashboard.pages import PageRequest
@@ -18,11 +19,34 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
-from provisioning.compute.services.remote_consoles import RULE, create_console, find_token
+from provisioning.compute.services.remote_consoles import EXCLUSIVE, RULE, TAKE_OVER, create_console, find_token
 from provisioning.identity import policy
 from provisioning.identity.tokens import read
 
 TYPES = {"vnc": "novnc", "serial": "serial"}
+KEYS = {
+    "vnc": (
+        ("Ctrl-Alt-Delete", "Ctrl-Alt-Del"),
+        *((f"Ctrl-Alt-F{number}", f"Ctrl-Alt-F{number}") for number in range(1, 8)),
+        ("Alt-Tab", "Alt-Tab"),
+        ("Alt-F4", "Alt-F4"),
+        ("Escape", "Esc"),
+        ("Tab", "Tab"),
+        ("Alt-SysRq-S", "SysRq S: sync disks"),
+        ("Alt-SysRq-U", "SysRq U: remount read-only"),
+        ("Alt-SysRq-B", "SysRq B: reboot immediately"),
+    ),
+    "serial": (
+        ("Ctrl-C", "Ctrl-C: interrupt"),
+        ("Ctrl-D", "Ctrl-D: end of input"),
+        ("Ctrl-Z", "Ctrl-Z: suspend"),
+        ("Ctrl-\\", "Ctrl-\\: quit"),
+        ("Ctrl-L", "Ctrl-L: redraw"),
+        ("Escape", "Esc"),
+        ("Tab", "Tab"),
+    ),
+}
+"""Keys in the menu of each console, as its script presses them, and their labels."""
 
 
 class OpenConsole(InstancePage):
@@ -37,7 +61,8 @@ class OpenConsole(InstancePage):
         if protocol not in TYPES:
             raise Http404
         asked_with = read(str(request.session.get(TOKEN, "")))
-        made = create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with)
+        takes_over = "take_over" in request.POST
+        made = create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with, takes_over=takes_over)
         if not request.accepts("text/html"):
             return JsonResponse({"socket": f"{SOCKET}?token={made.token}"}, headers={"Cache-Control": "no-store"})
         return HttpResponseRedirect(page_path(protocol, made.token), status=303)
@@ -57,7 +82,7 @@ class ConsoleWindow(View):
     """The console window; its address authorizes access, without a session.
 
     ``path`` is the socket with the token, which opening the page does not use up; ``instance`` is a server whose
-    console was shown in this window before.
+    console was shown in this window before; with ``embedded`` the window is a frame of the server's page.
     """
 
     protocol = ""
@@ -86,16 +111,25 @@ class ConsoleWindow(View):
             "dashboard/instances/console_page.html",
             {
                 "protocol": self.protocol,
+                "embedded": "embedded" in request.GET,
+                "keys": KEYS[self.protocol],
                 "instance": instance or own,
                 "socket": f"{SOCKET}?token={token}" if token else "",
                 "ask": own.id if own else "",
+                "takes_over": own is not None and self.protocol in EXCLUSIVE and _takes_over(context, own),
                 "reads_log": own is not None and _reads_log(context),
             },
             status=status,
         )
         response.headers["Referrer-Policy"] = "strict-origin"  # its form sends an origin
         response.headers["Cache-Control"] = "no-store"
+        allow_own_frames(request, response)
         return response
+
+
+def _takes_over(context: RequestContext | None, instance: Instance) -> bool:
+    target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
+    return context is not None and policy.allows(context, TAKE_OVER, target)
 
 
 def _reads_log(context: RequestContext | None) -> bool:
