@@ -85,7 +85,7 @@ TABS: tuple[Tab, ...] = (
         "Console",
         detail.console_for,
         main=(_part("open_console"),),
-        once=(_part("console"),),
+        once=(_part("console_frame"), _part("console")),
         rules=(OPENS_CONSOLES, detail.READS_LOG),
         scripts=("js/console.js",),
     ),

@@ -57,6 +57,7 @@ class InstanceTab(InstancePage):
             **head_for(self.context, instance),
             **self.tab.read(self.context, instance),
             "tab": self.tab,
+            "show": request.GET.get("show", ""),
             "tabs": tabs_for(self.context, instance, self.tab),
         }
         return self.page("dashboard/instances/detail.html", {"live_since": since, **parts})
