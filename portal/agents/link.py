@@ -49,6 +49,7 @@ from provisioning.hosts import (
     credentials,
     enrolment,
     liveness,
+    refused,
     reports,
     versions,
 )
@@ -170,11 +171,12 @@ class AgentConsumer(Consumer):
     async def _admit(self, message: ToPortal) -> None:
         """Handle the first frame: ``Enrol`` with a join token, or ``Hello`` with the credential in the handshake."""
         if isinstance(message, Enrol):
-            host = await in_thread(enrolment.enrol, message)
+            host = await in_thread(self._checked, message.host, enrolment.enrol, message)
             await in_thread(liveness.heartbeat, host.id)
         elif isinstance(message, Hello):
             name = handshake.header(self.scope, HOST_NAME)
-            host = await in_thread(liveness.admit, name, handshake.bearer(self.scope), message, self._address)
+            shown = handshake.bearer(self.scope)
+            host = await in_thread(self._checked, name, liveness.admit, name, shown, message, self._address)
         else:
             text = "A link begins with enrol or hello."
             raise ContractError(text)
@@ -196,6 +198,16 @@ class AgentConsumer(Consumer):
             await self._end(REPLACED)
             return
         self._start(self._guard(self._deliver, host.id))
+
+    def _checked(self, name: str, check: Callable[..., Host], *given: Any) -> Host:
+        """Call ``check``, which returns the host of the link, and record the result for operators."""
+        try:
+            host = check(*given)
+        except (NotAuthenticatedError, InvalidInputError) as error:
+            refused.record(name, self._address, error.message)
+            raise
+        refused.settled(host.name)
+        return host
 
     def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
         """Subscribe to the host's events, then end an older link of the host."""

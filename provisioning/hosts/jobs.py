@@ -1,15 +1,16 @@
 """Periodic tasks for hosts."""
 
-from provisioning.hosts import calls, commands, liveness, rejected, reports
+from provisioning.hosts import calls, commands, liveness, refused, rejected, reports
 from provisioning.jobs.registry import periodic
 
 
 @periodic("hosts.prune", every=60)
 def prune() -> None:
-    """Delete calls whose callers no longer wait, and old finished commands and discarded reports."""
+    """Delete calls whose callers no longer wait, old finished commands, discarded reports and old refusals."""
     calls.prune()
     commands.prune()
     rejected.prune()
+    refused.prune()
 
 
 @periodic("hosts.silent", every=5)

@@ -25,6 +25,8 @@ class Host(models.Model):
     second_machine_address = models.CharField(max_length=45, blank=True)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
+    disabled_at = models.DateTimeField(null=True)  # None: enabled, or disabled before this was recorded
+    disabled_by = models.CharField(max_length=255, blank=True, default="", db_default="")  # a user's name
     forced_down = models.BooleanField(default=False)  # set by an operator; overrides the agent's reports
     uptime = models.CharField(max_length=255, blank=True)  # as ``uptime`` prints it, measured with the audit
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
@@ -162,6 +164,25 @@ class JoinToken(models.Model):
 
     def __str__(self) -> str:
         return self.host_name or "any host"
+
+
+class RefusedAgent(models.Model):
+    """An agent that was refused lately; deleted when the host is admitted, or a day after the last attempt.
+
+    The name is the agent's claim: a host with this name need not exist.
+    """
+
+    host_name = models.CharField(max_length=255)
+    address = models.CharField(max_length=45, blank=True)
+    reason = models.CharField(max_length=255)
+    attempts = models.PositiveIntegerField(default=1)
+    refused_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host_name", "address"], name="agent_refused_once")]
+
+    def __str__(self) -> str:
+        return f"{self.host_name} at {self.address}"
 
 
 class HostCommand(models.Model):

@@ -23,5 +23,6 @@ KEPT = {
     "hosts.CommandTotal": "One for each kind of command.",
     "hosts.HostCall": "Deleted with its answer, or a minute after the caller stopped waiting.",
     "hosts.Restore": "One for each restore by an operator.",
+    "hosts.RefusedAgent": "Deleted when the host is admitted, or a day after the last attempt; bounded.",
     "hosts.RejectedReport": "Deleted some days after the last retry.",
 }

@@ -205,6 +205,7 @@ BOUNDS: dict[str, Bound] = {
     "hosts.HostCall": Bound(By.PARENT, "waiting at each host", ("provisioning.hosts.calls.MOST_OF_HOST",)),
     "hosts.Host": _OPERATORS,
     "hosts.JoinToken": _OPERATORS,
+    "hosts.RefusedAgent": Bound(By.PARENT, "in total", ("provisioning.hosts.refused.MOST",)),
     "hosts.Restore": _OPERATORS,
     **dict.fromkeys(
         (

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
@@ -43,7 +44,8 @@ def change_host(
     reason: str = "",
     forced_down: bool | None = None,
 ) -> Host:
-    """Enable or disable a host, set or clear ``forced_down``, or both; None keeps a value.
+    """Enable or disable a host, set or clear ``forced_down``, or both; None keeps a value. A disabled host is in
+    maintenance: the reason, the caller's name and the time are stored for operators.
 
     Force down only a host that is powered off or isolated, because deletes and evacuations then do not wait for its
     confirmation. Raises ForbiddenError, NotFoundError, InvalidInputError.
@@ -52,10 +54,13 @@ def change_host(
     columns: dict[str, Any] = {}
     if enabled is not None:
         text = "" if enabled else check_text(reason, "disabled_reason")
-        columns |= {"enabled": enabled, "disabled_reason": text}
+        columns |= {"enabled": enabled, "disabled_reason": text, "disabled_by": "" if enabled else context.user_name}
     if forced_down is not None:
         columns["forced_down"] = forced_down
+    since = {"disabled_at": None if enabled else timezone.now()}
     with transaction.atomic():
+        if enabled is not None:  # another reason keeps the time
+            Host.objects.filter(id=host_id, enabled=not enabled).update(**since)
         if columns:
             Host.objects.filter(id=host_id).update(**columns)
         host = Host.objects.filter(id=host_id).first()
