@@ -1,7 +1,7 @@
 """Chooses hosts for guests: pure functions from host states and a request to ranked hosts and an explanation."""
 
 from provisioning.scheduler.affinity import group_allows
-from provisioning.scheduler.counting import Count, how_many
+from provisioning.scheduler.counting import Count, how_many, room_for
 from provisioning.scheduler.decision import Decision, FilterResult, Ranked
 from provisioning.scheduler.driver import Options
 from provisioning.scheduler.explain import explain, funnel
@@ -30,4 +30,5 @@ __all__ = [
     "group_allows",
     "how_many",
     "options_of",
+    "room_for",
 ]

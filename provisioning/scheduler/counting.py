@@ -12,6 +12,8 @@ from provisioning.scheduler.driver import Options
 from provisioning.scheduler.ranking import apply_filters, decide
 from provisioning.scheduler.spec import HostState, RawId, RequestSpec
 
+MOST_ONE_BY_ONE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -74,6 +76,46 @@ def how_many(
         _one_by_one([ranked.host for ranked in best.ranked], placements, options, most, chance)
     last = first if placements.fits == most else decide(placements.now(hosts), placements.spec, options, choose=chance)
     return Count(placements.fits, most, placements.where, last)
+
+
+def room_for(hosts: Sequence[HostState], spec: RequestSpec, options: Options, most: int) -> int:
+    """Return how many guests of one kind fit in total, at most ``most``, for overviews of the capacity.
+
+    Unlike ``how_many``, guests that are placed do not count as builds in progress. On each host the number is found by
+    doubling and halving, so a host costs a few calls of the filters. If a filter compares hosts with each other, the
+    guests are placed one by one.
+    """
+    filters, request = options.driver.filters(options), options.driver.request(spec, options)
+    if not (options.driver.ranks_all and all(map(_judges_independently, filters))):
+        return how_many(hosts, spec, options, min(most, MOST_ONE_BY_ONE)).fits
+    fitting, _, _ = apply_filters(hosts, request, filters)
+    found = 0
+    for host in fitting:
+        found += _room_on(host, request, filters, most - found)
+        if found == most:
+            break
+    return found
+
+
+def _room_on(host: HostState, spec: RequestSpec, filters: Sequence[Filter], most: int) -> int:
+    """Return how many guests fit on a host that has room for one, at most ``most``."""
+    fits, fails = 1, most + 1
+    while fits < most and fails - fits > 1:
+        tried = min(2 * fits, most) if fails > most else (fits + fails) // 2
+        if _passes(_with_guests(host, spec, tried - 1), spec, filters):
+            fits = tried
+        else:
+            fails = tried
+    return fits
+
+
+def _with_guests(host: HostState, spec: RequestSpec, many: int) -> HostState:
+    return host._replace(
+        vcpus_allocated=host.vcpus_allocated + many * spec.vcpus,
+        memory_mb_allocated=host.memory_mb_allocated + many * spec.memory_mb,
+        disk_gb_allocated=host.disk_gb_allocated + many * spec.disk_gb,
+        instances=host.instances + many,
+    )
 
 
 def _filled(hosts: Sequence[HostState], placements: _Placements, options: Options, most: int) -> bool:
