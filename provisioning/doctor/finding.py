@@ -43,10 +43,12 @@ Check = Callable[[], Iterator[Finding]]
 
 checks: dict[str, Check] = {}
 """All checks by name, in the order in which they run."""
+immediate: list[str] = []
+"""Checks whose one run is reliable and takes a few queries, so that a page may run them."""
 
 
-def check(name: str) -> Callable[[Check], Check]:
-    """Register a check. Its findings carry its name."""
+def check(name: str, *, at_once: bool = False) -> Callable[[Check], Check]:
+    """Register a check. Its findings carry its name. ``at_once`` adds it to ``immediate``."""
 
     def register(function: Check) -> Check:
         def named() -> Iterator[Finding]:
@@ -54,6 +56,8 @@ def check(name: str) -> Callable[[Check], Check]:
                 yield replace(finding, check=name)
 
         checks[name] = named
+        if at_once:
+            immediate.append(name)
         return function
 
     return register

@@ -1,13 +1,15 @@
 """Hosts for operators, their liveness, and the availability zones that all users may specify."""
 
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
@@ -81,6 +83,22 @@ def hosts_for(context: RequestContext) -> list[Host]:
     if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):
         policy.enforce(context, SEEING_HOSTS[0])
     return list(Host.objects.order_by("name"))
+
+
+def hosts_matching(context: RequestContext, rule: str, text: str = "") -> QuerySet[Host]:
+    """Return the hosts with the text in their name, by name.  Raises ForbiddenError unless the rule allows it."""
+    policy.enforce(context, rule)
+    rows = Host.objects.order_by("name")
+    return rows.filter(name__icontains=text) if text else rows
+
+
+def host_for(context: RequestContext, host_id: uuid.UUID, rule: str) -> Host:
+    """Return a host.  Raises ForbiddenError unless the rule allows it, and NotFoundError."""
+    policy.enforce(context, rule)
+    host = Host.objects.filter(id=host_id).first()
+    if host is None:
+        raise NotFoundError(f"Host {host_id} could not be found.")
+    return host
 
 
 def zones() -> dict[str, bool]:

@@ -31,6 +31,22 @@ def workloads() -> dict[uuid.UUID, int]:
     return {host_id: many for host_id, many in counted if host_id is not None}
 
 
+GUEST_COLUMNS = (
+    *("id", "name", "project_id", "user_id", "vm_state", "task_state", "power_state", "flavor", "created_at"),
+    *("locked", "deleted_at", "host"),
+)
+MOST_GUESTS = 500
+
+
+def guests_on(host: Host) -> list[Instance]:
+    """Return at most MOST_GUESTS servers on a host that are not deleted, by name, with one query; for operators."""
+    rows = Instance.objects.filter(host=host, deleted_at=None).only(*GUEST_COLUMNS)
+    found = list(rows.order_by("name", "id")[:MOST_GUESTS])
+    for each in found:
+        each.host = host
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """Resources of one project's servers on a host: memory in MiB, disk in GiB."""

@@ -12,7 +12,7 @@ from provisioning.hosts.selectors import alive
 from provisioning.identity import keys
 
 
-@check("certificates")
+@check("certificates", at_once=True)
 def certificates_that_are_not_renewed() -> Iterator[Finding]:
     """Find hosts that are up but whose certificates have expired or are overdue for renewal."""
     now = timezone.now()
@@ -24,7 +24,7 @@ def certificates_that_are_not_renewed() -> Iterator[Finding]:
         yield Finding("error" if over else "warning", f"host {each.host.name}", sentence, evidence=over)
 
 
-@check("certificate_authority")
+@check("certificate_authority", at_once=True)
 def authority_of_hosts() -> Iterator[Finding]:
     """Find a certificate authority that expires soon, or whose private key cannot be decrypted."""
     current = authorities().get(CURRENT)

@@ -13,7 +13,7 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive, wrong_clock
 
 
-@check("hosts")
+@check("hosts", at_once=True)
 def silent_hosts() -> Iterator[Finding]:
     """Find hosts without a heartbeat for longer than HOST_DOWN_AFTER. A host that is forced down and has no servers is
     only a note.
@@ -29,7 +29,7 @@ def silent_hosts() -> Iterator[Finding]:
         yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)
 
 
-@check("clocks")
+@check("clocks", at_once=True)
 def wrong_clocks() -> Iterator[Finding]:
     """Find hosts whose clock differs from the portal's by more than CLOCK_DIFFERENCE_LIMIT."""
     for host in Host.objects.filter(wrong_clock()).order_by("name"):
@@ -42,7 +42,7 @@ def wrong_clocks() -> Iterator[Finding]:
 WARNINGS = Prepared(lambda: Host.objects.order_by("name").values_list("name", "warnings"))
 
 
-@check("host_warnings")
+@check("host_warnings", at_once=True)
 def host_warnings() -> Iterator[Finding]:
     """Report the warnings of hosts: missing features and failed setup, such as bridge filtering or a network."""
     for name, warnings in WARNINGS():
@@ -50,7 +50,7 @@ def host_warnings() -> Iterator[Finding]:
             yield Finding("warning", f"host {name}", said, evidence=said)
 
 
-@check("second_machines")
+@check("second_machines", at_once=True)
 def second_machines() -> Iterator[Finding]:
     """Find hosts whose credential another machine presented recently; it was refused."""
     for host in claimed_twice(timezone.now()).order_by("name"):

@@ -19,7 +19,7 @@ OLD = timedelta(minutes=5)
 DEEP = 5_000
 
 
-@check("workers")
+@check("workers", at_once=True)
 def workers() -> Iterator[Finding]:
     """Report that there are no workers, and groups of workers without a recent heartbeat."""
     if not live_workers():
@@ -30,7 +30,7 @@ def workers() -> Iterator[Finding]:
         yield Finding("warning", f"workers {row.name}", sentence, evidence=row.beat_at)
 
 
-@check("queue")
+@check("queue", at_once=True)
 def depth_of_queue() -> Iterator[Finding]:
     """Find a queue that is too long, or whose oldest message waits too long."""
     found = depth()
@@ -61,7 +61,7 @@ def _remove(found: Foreign) -> Mend:
     return mend
 
 
-@check("periodic")
+@check("periodic", at_once=True)
 def overdue_work() -> Iterator[Finding]:
     """Find periodic work that is overdue or fails although there are workers."""
     if not live_workers():  # already reported
@@ -76,7 +76,7 @@ def overdue_work() -> Iterator[Finding]:
             yield Finding("warning", subject, f"Its last run failed: {job.last_error}", evidence="failed")
 
 
-@check("webhook")
+@check("webhook", at_once=True)
 def webhook() -> Iterator[Finding]:
     """Find a webhook that does not accept notifications, and notifications that were given up."""
     row = Webhook.objects.filter(name=STANDING).first()

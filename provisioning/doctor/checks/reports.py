@@ -10,7 +10,7 @@ from provisioning.hosts.models import RejectedReport
 REJECTED = Prepared(lambda: RejectedReport.objects.select_related("host").order_by("host__name", "seq"))
 
 
-@check("rejected_reports")
+@check("rejected_reports", at_once=True)
 def rejected_reports() -> Iterator[Finding]:
     """Find reports whose processing failed; each is a bug of Novella, and the log has its traceback."""
     for row in REJECTED():

@@ -189,7 +189,7 @@ def deleted_volumes() -> Iterator[Finding]:
         yield Finding("note", f"pool {pool.name}", sentence, evidence=tuple(amounts.items()))
 
 
-@check("pools")
+@check("pools", at_once=True)
 def pools() -> Iterator[Finding]:
     """Find pools with volumes that no host serves, and the warnings of hosts about their pools."""
     served: dict[uuid.UUID, list[PoolHost]] = {}

@@ -35,6 +35,7 @@ RULES = (
         "POST /settings/sessions/{sign_in_id}/end/",
     ),
     rule("novella:admin", ADMIN, "Use the operators' pages.", "GET /admin/"),
+    rule("novella:cloud", ADMIN, "Show the state of the whole cloud and its present faults.", "GET /cloud/"),
     rule("novella:metrics", ADMIN, "Read the metrics with a token or a session.", "GET /metrics"),
     rule("novella:periodic", ADMIN, "Show when periodic work last ran.", "GET /admin/jobs/lease/"),
     rule("novella:doctor", ADMIN, "Show the doctor's reports.", "GET /admin/doctor/doctorrun/"),
