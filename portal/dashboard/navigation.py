@@ -37,6 +37,20 @@ def _people(section: str, icon: str, keys: str, scopes: tuple[str, ...] = EVERYW
     )
 
 
+OPERATORS = Entry("operators", "Records", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
+CLOUD = (
+    Entry("cloud", "Cloud", "dashboard:cloud", "cloud", "g-q", "Cloud", rule="novella:cloud"),
+    Entry(
+        *("hosts", "Hosts", "dashboard:hosts", "hdd-rack", "g-s", "Cloud"),
+        rule="os_compute_api:os-hypervisors:list-detail",
+    ),
+    Entry(
+        *("usage", "Usage", "dashboard:usage", "bar-chart", "g-z", "Cloud"),
+        rule="os_compute_api:os-simple-tenant-usage:list",
+    ),
+    OPERATORS,
+)
+"""Entries of operators, before all others."""
 ENTRIES = (
     Entry("overview", "Overview", "dashboard:overview", "grid-1x2", "g-o", on_phone=True),
     Entry(
@@ -109,10 +123,9 @@ ENTRIES = (
         rule="identity:get_auth_catalog",
     ),
 )
-TITLES = {entry.section: entry.label for entry in ENTRIES}
-HOMES = {entry.section: entry.url_name for entry in ENTRIES}
+TITLES = {entry.section: entry.label for entry in (*CLOUD, *ENTRIES)}
+HOMES = {entry.section: entry.url_name for entry in (*CLOUD, *ENTRIES)}
 """Section → the URL name of its first page."""
-OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", rule="novella:admin")
 
 
 HOME_OF = {"project": "dashboard:overview", "domain": "dashboard:own_domain", "system": "dashboard:system"}
@@ -130,7 +143,7 @@ def entries_for(context: RequestContext) -> tuple[Entry, ...]:
     """Return the entries whose pages the caller may open with this token."""
     own = {"user_id": context.user_id, "project_id": context.project_id, "domain_id": context.domain_id}
     scope = scope_of(context)
-    found = (entry for entry in (OPERATORS, *ENTRIES) if scope in entry.scopes)
+    found = (entry for entry in (*CLOUD, *ENTRIES) if scope in entry.scopes)
     return tuple(entry for entry in found if not entry.rule or policy.allows(context, entry.rule, own))
 
 

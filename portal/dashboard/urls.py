@@ -102,6 +102,7 @@ urlpatterns = [
         CredentialDelete.as_view(),
         name="application_credential_delete",
     ),
+    path("", include("portal.dashboard.cloud.urls")),
     path("", include("portal.dashboard.network.urls")),
     path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),

@@ -133,13 +133,15 @@ function toast(text) {
 }
 
 document.addEventListener("novella:told", (event) => toast(event.detail));
-document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Nothing was changed."));
+// A part that is fetched again by itself (data-quiet) says how old it is, so a failure needs no toast.
+const quiet = (event) => "quiet" in (event.detail.elt?.dataset ?? {});
+document.body.addEventListener("htmx:sendError", (event) => quiet(event) || toast("The server cannot be reached. Nothing was changed."));
 document.body.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) {
         keepDrafts();
         location.reload();
     }
-    else toast("That did not work. Reload the page and try again.");
+    else if (!quiet(event)) toast("That did not work. Reload the page and try again.");
 });
 
 // --- the project switch --------------------------------------------------------------------------------------------------------

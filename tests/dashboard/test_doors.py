@@ -131,8 +131,8 @@ def test_dangerous_questions_have_the_focus_on_cancel(cloud: Cloud, people: Peop
 def test_operators_come_first_and_the_group_of_the_page_is_open(people: People) -> None:
     entries = entries_for(people.operator.context)
     groups = groups_of(entries, "users")
-    assert groups[0].entries[0].section == "operators"
-    assert {group.name for group in groups if group.open and group.name} == {"Network", "Identity"}
+    assert groups[0].entries[0].section == "cloud"
+    assert {group.name for group in groups if group.open and group.name} == {"Cloud", "Identity"}
     assert [entry for group in groups for entry in group.entries] == list(entries)
 
 

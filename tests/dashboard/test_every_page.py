@@ -20,6 +20,7 @@ PAGES = (
     "/security-groups/", "/security-groups/create/", "/floating-ips/", "/floating-ips/allocate/", "/routers/",
     "/routers/create/", "/networks/", "/networks/create/", "/volumes/", "/volumes/create/", "/volumes/accept/",
     "/volume-snapshots/", "/volume-backups/", "/domains/default/", "/system/",
+    "/cloud/", "/hosts/", "/usage/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")
 

@@ -131,15 +131,15 @@ def test_users_see_what_they_have_created(simulated: OneMachine, pages: Page, tm
 
 def test_operators_add_a_host_and_copy_the_records(simulated: OneMachine, chromium: Browser, tmp_path: Path) -> None:
     context = enter(simulated, chromium, "admin")
-    page = watch(context, f"{simulated.url}/admin/hosts/host/").page
-    page.get_by_role("link", name="Join a new host").click()
+    page = watch(context, f"{simulated.url}/hosts/").page
+    page.get_by_role("link", name="Join a host").click()
     page.locator("[name=host_name]").fill("host-b")
     page.get_by_role("button", name="Create a join token").click()
     token = page.locator(".shown-once").inner_text().splitlines()[1]
     (tmp_path / "token").write_text(token)
     picture(page, "operators", f"{simulated.url}/admin/", "Hosts")
     picture(page, "storage-pools", f"{simulated.url}/admin/volumes/storagepool/", "local")
-    picture(page, "hosts", f"{simulated.url}/admin/hosts/host/", "Join a new host")
+    picture(page, "hosts", f"{simulated.url}/hosts/", "Join a host")
     context.close()
 
     variables = {"STATE": str(tmp_path / "state"), "PORTAL": simulated.url, "DATA": str(simulated.data)}

@@ -150,6 +150,10 @@ OPERATOR = [
     d("project_enable", of="project"),
     d("project_disable", of="project"),
     d("project_delete", of="project"),
+    d("host_maintenance", {"reason": "new fan"}),
+    d("host_maintenance_end"),
+    d("host_force_down"),
+    d("host_force_down_end"),
     d("switch_project", at="/projects/", button="[formaction^='/auth/project/']"),
 ]
 ADMIN: dict[str, dict[str, Any]] = {

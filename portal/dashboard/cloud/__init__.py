@@ -1,0 +1,1 @@
+"""Pages of operators: the cloud, its hosts, and the usage of projects."""

@@ -1,0 +1,219 @@
+"""Hosts: the list, the page of one host, maintenance and force down."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.dashboard import wording
+from portal.dashboard.cloud.rows import host_rows
+from portal.dashboard.cloud.things import troubles_of
+from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import Page
+from portal.dashboard.paging import page_of
+from portal.dashboard.records import Crumbs, SheetPage
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
+from provisioning.compute.services.hosts import change_host, disable_host, enable_host
+from provisioning.doctor.cloud import RULE as CLOUD
+from provisioning.doctor.cloud import faults_of_host
+from provisioning.hosts.models import Host, HostCertificate
+from provisioning.hosts.refused import refused_agents
+from provisioning.hosts.selectors import host_for, hosts_matching
+from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
+from provisioning.network.selectors.hosts import networks_on
+
+LIST = "os_compute_api:os-hypervisors:list-detail"
+SHOW = "os_compute_api:os-hypervisors:show"
+CHANGE = "os_compute_api:os-services:update"
+LONGEST_REASON = 255
+
+
+class HostList(WatchedPage):
+    """All hosts by name."""
+
+    section = "hosts"
+    rule = LIST
+    template = "dashboard/cloud/hosts.html"
+    part_template = "dashboard/cloud/_host_list.html"
+
+    def parts(self, **_: Any) -> Mapping[str, Any]:
+        text = self.request.GET.get("q", "").replace("\0", "").strip()[:LONGEST_REASON]
+        pages = page_of(hosts_matching(self.context, LIST, text), self.request.GET.get("page", ""))
+        return {
+            "rows": host_rows(pages.object_list, timezone.now()),
+            "pages": pages,
+            "refused": refused_agents(self.context, LIST),
+            "text": text,
+            "may_join": self.allows("novella:hosts:join"),
+            "may_change": self.allows(CHANGE),
+        }
+
+
+class HostPage(Page):
+    """Base of the pages of one host."""
+
+    section = "hosts"
+    rule = SHOW
+    back_to = "dashboard:hosts"
+    record: Host
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        self.record = host_for(self.context, kwargs["host_id"], self.rule)
+        return {}
+
+    def back(self) -> str:
+        return reverse("dashboard:host", args=[self.record.pk])
+
+
+class HostDetail(WatchedPage, HostPage):
+    """The page of one host: state, capacity, faults, instances, pools and networks."""
+
+    template = "dashboard/cloud/host.html"
+    part_template = "dashboard/cloud/_host.html"
+
+    def parts(self, **_: Any) -> Mapping[str, Any]:
+        host, now = self.record, timezone.now()
+        guests = guests_on(host)
+        projects = projects_by_id({guest.project_id for guest in guests})
+        users = users_by_id({guest.user_id for guest in guests})
+        faults = faults_of_host(self.context, host) if self.allows(CLOUD) else []
+        return {
+            "host": host,
+            "row": host_rows([host], now)[0],
+            "troubles": troubles_of(self.context, faults),
+            "guests": [
+                _guest(guest, projects.get(guest.project_id), users.get(guest.user_id), self.context.project_id)
+                for guest in guests
+            ],
+            "many": host.instances_allocated,
+            "more": len(guests) == MOST_GUESTS,
+            "pools": list(host.servings.select_related("pool").order_by("pool__name", "pool_id")),
+            "networks": networks_on(host),
+            "aggregates": list(host.aggregates.order_by("name")),
+            "certificate": HostCertificate.objects.filter(host=host).first(),
+            "mended": [each for each in reversed(host.mended) if isinstance(each, dict)][:10],
+            "can": {"change": self.allows(CHANGE), "admin": self.allows("novella:admin")},
+        }
+
+
+def _guest(guest: Instance, project: Any, user: Any, own: uuid.UUID | None) -> dict[str, Any]:
+    """Return a row of the table of a host's instances."""
+    flavor = guest.flavor
+    return {
+        "instance": guest,
+        "status": wording.server_status(guest, timezone.now()),
+        "size": f"{flavor['vcpus']} vCPU · {wording.mebibytes(flavor['memory_mb'])} · {_disk_of(flavor)} GiB",
+        "flavor": flavor["name"],
+        "project": project,
+        "user": user,
+    }
+
+
+def _disk_of(flavor: Mapping[str, Any]) -> int:
+    return int(flavor["root_gb"]) + int(flavor["ephemeral_gb"])
+
+
+class MaintenanceForm(Form):
+    """The reason of a maintenance."""
+
+    reason = forms.CharField(
+        max_length=LONGEST_REASON, help_text="Operators see it on the page of the host, with your name and the time."
+    )
+    service_fields = {"disabled_reason": "reason"}
+
+
+class HostMaintenance(SheetPage, HostPage):
+    """Starts a maintenance: the host gets no new instances."""
+
+    rule = CHANGE
+    submit = "Start maintenance"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return MaintenanceForm(data, initial={"reason": self.record.disabled_reason})
+
+    def save(self, form: Form) -> HttpResponse:
+        disable_host(self.context, self.record.id, form.cleaned_data["reason"])
+        return self.go(self.back(), said=f"{bdi(self.record.name)} is in maintenance.")
+
+    def crumbs(self) -> Crumbs:
+        return [(self.record.name, self.back())]
+
+    def words(self) -> str:
+        return f"Start maintenance of {bdi(self.record.name)}?"
+
+    def about(self) -> str:
+        many = self.record.instances_allocated
+        if not many:
+            return "It gets no new instances. None are on it."
+        stay = "The instance on it keeps" if many == 1 else f"The {many} instances on it keep"
+        return f"It gets no new instances. {stay} running: its page lists what must move."
+
+
+class HostQuestion(HostPage):
+    """Base of the actions on a host with a confirmation."""
+
+    rule = CHANGE
+    question = ""
+    text = ""
+    label = ""
+    said = ""
+    danger = False
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        name = bdi(self.record.name)
+        return self.ask_first(self.question.format(name=name), self.text, self.label, danger=self.danger)
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        self.do()
+        return self.go(self.back(), said=self.said.format(name=bdi(self.record.name)))
+
+    def do(self) -> None:
+        """Call the service."""
+        raise NotImplementedError
+
+
+class HostMaintenanceEnd(HostQuestion):
+    """Ends a maintenance."""
+
+    question = "End maintenance of {name}?"
+    text = "New instances are scheduled on it again."
+    label = "End maintenance"
+    said = "{name} gets new instances again."
+
+    def do(self) -> None:
+        enable_host(self.context, self.record.id)
+
+
+class HostForceDown(HostQuestion):
+    """Forces a host down."""
+
+    question = "Is {name} switched off or cut off?"
+    text = (
+        "Force a host down only if its instances cannot run or write any more. Deleting them, and detaching their"
+        " volumes, then no longer waits for the host. An instance that still runs could damage its volumes."
+    )
+    label = "Force down"
+    said = "{name} is forced down."
+    danger = True
+
+    def do(self) -> None:
+        change_host(self.context, self.record.id, forced_down=True)
+
+
+class HostForceDownEnd(HostQuestion):
+    """Lets a host that was forced down come up again."""
+
+    question = "Undo force down of {name}?"
+    text = "It is up again as soon as its agent answers."
+    label = "Undo force down"
+    said = "{name} is no longer forced down."
+
+    def do(self) -> None:
+        change_host(self.context, self.record.id, forced_down=False)

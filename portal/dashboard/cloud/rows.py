@@ -1,0 +1,114 @@
+"""Hosts as rows: state, bars and load; values that agents report are bounded."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.dashboard import wording
+from portal.dashboard.quotas.bars import Bar
+from portal.dashboard.wording import Status
+from provisioning.compute.selectors.hosts import state_of
+from provisioning.hosts.machines import TOLD_FOR
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
+from provisioning.scheduler import HostState
+
+FORCED_DOWN = Status("Forced down", "bad", "slash-circle")
+TWO_MACHINES = Status("Two machines", "bad", "exclamation-octagon-fill")
+SILENT = Status("Does not answer", "bad", "question-circle-fill")
+MAINTENANCE = Status("In maintenance", "warn", "pause-circle-fill")
+WARNS = Status("Up, with warnings", "warn", "exclamation-triangle-fill")
+UP = Status("Up", "ok", "check-circle-fill")
+_WORST_FIRST = ("bad", "warn", "ok")
+_LOAD = re.compile(r"load averages?: ([0-9]{1,6}\.[0-9]{1,2}),? ([0-9]{1,6}\.[0-9]{1,2}),? ([0-9]{1,6}\.[0-9]{1,2})")
+_UP = re.compile(r"\bup (.{1,60}?),\s+[0-9]+ users?\b|\bup (.{1,60}?),\s+load average")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskBar(Bar):
+    """Disk space on hosts; volumes have a bar of their own."""
+
+    @property
+    def label(self) -> str:
+        return "Disk"
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A host, prepared for templates. ``loads`` are the averages of 1, 5 and 15 minutes; empty: unknown."""
+
+    host: Host
+    status: Status
+    bars: list[Bar]
+    loads: tuple[str, ...]
+
+    @property
+    def load(self) -> str:
+        return self.loads[0] if self.loads else ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether more processes want to run than there are processors."""
+        return bool(self.loads) and float(self.loads[1]) > max(self.host.vcpus_total, 1)
+
+    @property
+    def up_for(self) -> str:
+        """The time since its start, as ``uptime`` prints it."""
+        found = _UP.search(self.host.uptime)
+        return re.sub(r"\s+", " ", found[1] or found[2]) if found else ""
+
+    @property
+    def clock(self) -> str:
+        """The difference of its clock from the portal's."""
+        ahead = self.host.clock_difference
+        if ahead is None:
+            return "unknown"
+        if abs(ahead) < 0.1:
+            return "right"
+        return f"{wording.duration(abs(ahead))} {'ahead' if ahead > 0 else 'behind'}"
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """Sorts worse and fuller hosts first."""
+        fullest = max((bar.used / bar.limit for bar in self.bars if bar.limit > 0), default=0.0)
+        return _WORST_FIRST.index(self.status.tone), -fullest, self.host.name
+
+
+def host_rows(hosts: Iterable[Host], now: datetime) -> list[HostRow]:
+    return [HostRow(host, status_of(host, now), bars_of([state_of(host, now)]), _loads(host)) for host in hosts]
+
+
+def status_of(host: Host, now: datetime) -> Status:
+    """Return the state of a host: the first that applies, worst first."""
+    if host.forced_down:
+        return FORCED_DOWN
+    if host.second_machine_at is not None and host.second_machine_at > now - TOLD_FOR:
+        return TWO_MACHINES
+    if not is_alive(host, now):
+        return SILENT
+    if not host.enabled:
+        return MAINTENANCE
+    return WARNS if host.warnings else UP
+
+
+def bars_of(states: Sequence[HostState]) -> list[Bar]:
+    """Return the allocated resources of these hosts together: processors, memory (MiB) and disk (GiB)."""
+    return [
+        Bar("cores", sum(max(each.vcpus_limit, 0) for each in states), sum(each.vcpus_allocated for each in states)),
+        Bar(
+            "ram",
+            sum(max(each.memory_mb_limit, 0) for each in states),
+            sum(each.memory_mb_allocated for each in states),
+        ),
+        DiskBar(
+            "gigabytes",
+            sum(max(each.disk_gb_limit, 0) for each in states),
+            sum(each.disk_gb_allocated for each in states),
+        ),
+    ]
+
+
+def _loads(host: Host) -> tuple[str, ...]:
+    found = _LOAD.search(host.uptime)
+    return found.groups() if found else ()

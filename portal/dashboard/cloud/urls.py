@@ -1,0 +1,18 @@
+"""URLs of the operators' pages."""
+
+from django.urls import path
+
+from portal.dashboard.cloud import hosts
+from portal.dashboard.cloud.usage import UsageList
+from portal.dashboard.cloud.views import CloudPage
+
+urlpatterns = [
+    path("cloud/", CloudPage.as_view(), name="cloud"),
+    path("hosts/", hosts.HostList.as_view(), name="hosts"),
+    path("hosts/<uuid:host_id>/", hosts.HostDetail.as_view(), name="host"),
+    path("hosts/<uuid:host_id>/maintenance/", hosts.HostMaintenance.as_view(), name="host_maintenance"),
+    path("hosts/<uuid:host_id>/maintenance/end/", hosts.HostMaintenanceEnd.as_view(), name="host_maintenance_end"),
+    path("hosts/<uuid:host_id>/force-down/", hosts.HostForceDown.as_view(), name="host_force_down"),
+    path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
+    path("usage/", UsageList.as_view(), name="usage"),
+]

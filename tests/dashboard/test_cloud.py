@@ -1,0 +1,330 @@
+"""The operators' pages: the cloud with its faults, hosts and their maintenance, and usage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from compute_agent.contract.messages import CONTRACT_VERSION
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.doctor import runs
+from provisioning.hosts import refused
+from provisioning.hosts.models import Host, RefusedAgent
+from provisioning.jobs.models import WorkerBeat
+from provisioning.notifications.models import Webhook
+from provisioning.notifications.services import STANDING
+from provisioning.volumes.models import Backup, StoragePool
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import People, Person
+from tests.support.clouds import Cloud
+from tests.support.tables import each_row
+
+CLOUD, HOSTS, USAGE = "/cloud/", "/hosts/", "/usage/"
+
+
+@pytest.fixture
+def at_operator(signed_in: SignedIn, operator: Person, people: People) -> Client:
+    return signed_in(operator)
+
+
+@pytest.fixture
+def well(cloud: Cloud) -> Cloud:
+    """A cloud with a worker and without a fault."""
+    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now() + timedelta(hours=1))
+    return cloud
+
+
+def host() -> Host:
+    return Host.objects.get(name="host-1")
+
+
+# ----- planted faults: each is on the page and leads to its thing --------------------------------------------
+
+
+def host_off(_: Cloud, __: People) -> tuple[str, str]:
+    long_ago = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER + 60)
+    Host.objects.update(last_seen_at=long_ago, connected=False)
+    return "has not sent a heartbeat", reverse("dashboard:host", args=[host().id])
+
+
+def pool_full(_: Cloud, __: People) -> tuple[str, str]:
+    pool = StoragePool.objects.create(name="fast", driver="nbd", total_gb=100, free_gb=9)
+    return "It is 91% full: 9 of 100 GiB are free.", reverse("admin:volumes_storagepool_change", args=[pool.id])
+
+
+def worker_gone(_: Cloud, __: People) -> tuple[str, str]:
+    WorkerBeat.objects.all().delete()
+    return "No worker is running", "#work"
+
+
+def clock_wrong(_: Cloud, __: People) -> tuple[str, str]:
+    Host.objects.update(clock_difference=-3600.0)
+    return "behind the portal", reverse("dashboard:host", args=[host().id])
+
+
+def webhook_dead(_: Cloud, __: People) -> tuple[str, str]:
+    now = timezone.now()
+    failing = {"held_until": now, "failures": 4, "last_error": "Connection refused."}
+    Webhook.objects.update_or_create(name=STANDING, defaults=failing)
+    return "It cannot be reached, or rejects notifications: Connection refused.", reverse(
+        "admin:notifications_delivery_changelist"
+    )
+
+
+def failed_launch(cloud: Cloud, people: People) -> tuple[str, str]:
+    Host.objects.update(enabled=False)
+    server = cloud.launch(people.alice.context, name="unlucky")
+    cloud.run()
+    assert cloud.fresh(server).vm_state == VmState.ERROR
+    Host.objects.update(enabled=True)
+    return "No valid host", reverse("dashboard:instance", args=[server.id])
+
+
+def agent_refused(_: Cloud, __: People) -> tuple[str, str]:
+    refused.record("host-7", "192.0.2.7", "The join token is unknown, used, expired or for another host.")
+    return "The join token is unknown", "/hosts/#refused"
+
+
+def backup_failed(_: Cloud, people: People) -> tuple[str, str]:
+    backup = Backup.objects.create(
+        project_id=people.alice.project_id,
+        volume_id=host().id,
+        name="nightly",
+        size_gb=1,
+        status="error",
+        fail_reason="The store is full.",
+    )
+    return "It failed: The store is full.", reverse("admin:volumes_backup_change", args=[backup.id])
+
+
+FAULTS: tuple[Callable[[Cloud, People], tuple[str, str]], ...] = (
+    *(host_off, pool_full, worker_gone, clock_wrong, webhook_dead, failed_launch, agent_refused, backup_failed),
+)
+
+
+def rows_of(page: str) -> list[str]:
+    return re.findall(r"<tr.*?</tr>", page, re.DOTALL)
+
+
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_seen_and_leads_to_its_thing(
+    well: Cloud,
+    people: People,
+    at_operator: Client,
+    plant: Callable[[Cloud, People], tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "NOTIFICATION_WEBHOOK", "https://hooks.example.org/")
+    assert "All is well" in at_operator.get(CLOUD).content.decode()
+    sentence, address = plant(well, people)
+    part = at_operator.get(CLOUD, headers={"HX-Request": "true", "HX-Target": "now"}).content.decode()
+    assert "<html" not in part
+    (row,) = [row for row in rows_of(part) if sentence in row.replace("&#x27;", "'")]
+    assert f'href="{address}"' in row
+    if address.startswith("#"):
+        assert f'id="{address[1:]}"' in part
+    elif "#" not in address:
+        assert at_operator.get(address).status_code == 200
+    else:
+        answer = at_operator.get(address)
+        assert answer.status_code == 200
+        assert f'id="{address.partition("#")[2]}"' in answer.content.decode()
+
+
+def test_the_part_fetches_itself_within_a_minute(well: Cloud, at_operator: Client) -> None:
+    page = at_operator.get(CLOUD).content.decode()
+    (every,) = re.findall(r'hx-trigger="every (\d+)s"', page)
+    assert int(every) <= 30
+    assert f'hx-get="{CLOUD}"' in page
+
+
+def test_findings_of_the_last_report_are_shown_without_those_that_are_checked_now(
+    well: Cloud, at_operator: Client, people: People
+) -> None:
+    server = well.running(people.alice.context, name="odd")
+    run = runs.run("clock", names=["workers"], pause=0)
+    run.findings = [
+        {
+            "check": check,
+            "severity": "error",
+            "subject": subject,
+            "sentence": sentence,
+            "repair": None,
+            "repaired": done,
+        }
+        for check, subject, sentence, done in (
+            ("allocations", f"instance {server.id}", "Its allocation is wrong.", None),
+            ("allocations", f"instance {server.id}", "This was repaired.", "Repaired."),
+            ("workers", "workers", "An old finding about workers.", None),
+            ("addresses", "addresses", "One address has two rows.", None),
+        )
+    ]
+    run.save()
+    page = at_operator.get(CLOUD).content.decode()
+    (row,) = [row for row in rows_of(page) if "Its allocation is wrong." in row]
+    assert f'href="{reverse("dashboard:instance", args=[server.id])}"' in row
+    assert "<bdi>odd</bdi>" in row
+    assert "This was repaired." not in page
+    assert "An old finding" not in page
+    (row,) = [row for row in rows_of(page) if "One address has two rows." in row]
+    assert f'href="{reverse("admin:doctor_doctorrun_change", args=[run.pk])}"' in row
+
+
+def test_a_failed_launch_stays_on_the_page_when_its_server_is_deleted(
+    well: Cloud, people: People, at_operator: Client
+) -> None:
+    failed_launch(well, people)
+    Instance.objects.update(vm_state=VmState.DELETED, deleted_at=timezone.now())
+    page = at_operator.get(CLOUD).content.decode()
+    (row,) = [row for row in rows_of(page) if "<bdi>unlucky</bdi>" in row]
+    assert "deleted" in row
+    assert reverse("admin:compute_instance_change", args=[Instance.objects.get().id]) in row
+
+
+def test_the_room_is_that_of_the_scheduler(well: Cloud, at_operator: Client) -> None:
+    page = " ".join(re.sub(r"<[^>]+>", "", at_operator.get(CLOUD).content.decode()).split())
+    assert "8 \N{MULTIPLICATION SIGN} m1.small" in page
+    assert "2 \N{MULTIPLICATION SIGN} m1.big" in page
+    Host.objects.update(enabled=False)
+    page = " ".join(re.sub(r"<[^>]+>", "", at_operator.get(CLOUD).content.decode()).split())
+    assert "0 \N{MULTIPLICATION SIGN} m1.small" in page
+
+
+def test_the_largest_projects_and_the_releases_of_agents(well: Cloud, people: People, at_operator: Client) -> None:
+    well.running(people.alice.context)
+    Host.objects.update(agent_version="0.1.9", contract_version=CONTRACT_VERSION - 1)
+    page = at_operator.get(CLOUD).content.decode()
+    (row,) = [row for row in rows_of(page) if reverse("dashboard:project_page", args=[people.alice.project_id]) in row]
+    assert "vCPUs: 1 of 8" in row
+    assert "0.1.9" in page
+    assert "older than the portal" in page
+
+
+def test_names_from_agents_and_users_cannot_break_the_page(well: Cloud, people: People, at_operator: Client) -> None:
+    refused.record("<script>x</script>", "192.0.2.9", "<b>no</b>")
+    Host.objects.update(
+        uptime="load average: <b>1.00</b>, 2.00, 3.00", agent_version="<i>1</i>", warnings=["<u>hot</u>"]
+    )
+    page = at_operator.get(CLOUD).content.decode() + at_operator.get(f"{HOSTS}{host().id}/").content.decode()
+    for text in ("<script>x", "<b>no", "<b>1.00", "<i>1<", "<u>hot"):
+        assert text not in page
+
+
+# ----- hosts ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_host_page_has_guests_load_and_clock(well: Cloud, people: People, at_operator: Client) -> None:
+    server = well.running(people.alice.context, name="web")
+    Host.objects.update(
+        uptime=" 12:00:01 up 3 days,  4:05,  2 users,  load average: 9.50, 9.25, 8.00", clock_difference=-0.0536
+    )
+    page = at_operator.get(f"{HOSTS}{host().id}/").content.decode()
+    (row,) = [row for row in rows_of(page) if f'id="guest-{server.id}"' in row]
+    assert "1 vCPU" in row
+    assert people.alice.user.name in row
+    assert people.alice.project.name in row
+    assert "load 9.50, 9.25, 8.00 on 8 processors" in page
+    assert "3 days, 4:05" in page
+    assert "<dd>right</dd>" in page
+    listed = at_operator.get(HOSTS).content.decode()
+    assert re.search(r'meter-over"[^>]*>9.50<', listed)
+
+
+def test_a_maintenance_has_a_reason_a_person_and_a_time(well: Cloud, people: People, at_operator: Client) -> None:
+    well.running(people.alice.context, name="web")
+    path = f"{HOSTS}{host().id}/maintenance/"
+    empty = at_operator.post(path, {"reason": ""})
+    assert empty.status_code == 422
+    assert 'id="reason_error"' in empty.content.decode()
+    assert host().enabled
+    long = at_operator.post(path, {"reason": "x" * 256})
+    assert long.status_code == 422
+    assert "x" * 256 in long.content.decode()
+    assert at_operator.post(path, {"reason": "new fan"}).status_code == 303
+    page = at_operator.get(f"{HOSTS}{host().id}/").content.decode()
+    for text in ("In maintenance", "new fan", people.operator.user.name, "Instances that must move"):
+        assert text in page
+    began = host().disabled_at
+    assert began is not None
+    at_operator.post(path, {"reason": "new fan and disk"})
+    assert (host().disabled_at, host().disabled_reason) == (began, "new fan and disk")
+    assert at_operator.post(f"{path}end/").status_code == 303
+    assert (host().enabled, host().disabled_at, host().disabled_by, host().disabled_reason) == (True, None, "", "")
+
+
+def test_force_down_asks_with_the_focus_on_cancel(well: Cloud, at_operator: Client) -> None:
+    path = f"{HOSTS}{host().id}/force-down/"
+    question = at_operator.get(path, headers={"HX-Request": "true"}).content.decode()
+    assert re.search(r"autofocus>\s*Cancel", question)
+    at_operator.post(path)
+    assert host().forced_down
+    assert "Forced down" in at_operator.get(HOSTS).content.decode()
+    at_operator.post(f"{path}undo/")
+    assert not host().forced_down
+
+
+def test_hosts_are_found_by_name(well: Cloud, at_operator: Client) -> None:
+    well.add_host("other")
+    page = at_operator.get(f"{HOSTS}?q=oth").content.decode()
+    assert ">other<" in page
+    assert ">host-1<" not in page
+    assert "Nothing matches" in at_operator.get(f"{HOSTS}?q=nobody").content.decode()
+
+
+def test_a_host_that_does_not_exist_is_not_found(well: Cloud, at_operator: Client, at_alice: Client) -> None:
+    path = reverse("dashboard:host", args=["00000000-0000-4000-8000-000000000000"])
+    assert at_operator.get(path).status_code == 404
+    assert at_alice.get(path).status_code == 403
+
+
+# ----- refused agents -------------------------------------------------------------------------------------------------
+
+
+def test_refusals_are_counted_bounded_and_end_with_the_admission(db: None) -> None:
+    for _ in range(2):
+        refused.record("h", "192.0.2.1", "no")
+        RefusedAgent.objects.update(refused_at=timezone.now() - timedelta(minutes=1))
+    refused.record("h", "192.0.2.1", "no")
+    assert RefusedAgent.objects.get().attempts == 3
+    refused.record("h", "192.0.2.1", "no")  # at once: not written
+    assert RefusedAgent.objects.get().attempts == 3
+    for number in range(2 * refused.MOST_OF_ADDRESS):
+        RefusedAgent.objects.update(refused_at=timezone.now() - timedelta(minutes=1))
+        refused.record(f"name-{number}", "192.0.2.1", "no")
+    assert RefusedAgent.objects.count() == refused.MOST_OF_ADDRESS
+    refused.settled("h")
+    assert not RefusedAgent.objects.filter(host_name="h").exists()
+    RefusedAgent.objects.update(refused_at=timezone.now() - refused.SHOWN_FOR - timedelta(seconds=1))
+    assert not refused.lately().exists()
+    refused.prune()
+    assert not RefusedAgent.objects.exists()
+
+
+# ----- usage ----------------------------------------------------------------------------------------------------------
+
+
+def test_usage_is_sorted_and_downloaded(well: Cloud, people: People, at_operator: Client) -> None:
+    well.running(people.alice.context)
+    page = at_operator.get(USAGE).content.decode()
+    first = next(row for row in rows_of(page) if 'id="usage-' in row)
+    assert str(people.alice.project_id) in first
+    assert [text.strip() for text in re.findall(r'class="num">([^<]*)<', first)][:4] == ["1", "1", "1\xa0GiB", "2"]
+    assert 'aria-sort="descending"' in page
+    table = at_operator.get(f"{USAGE}?sort=name&format=csv")
+    assert table["Content-Type"].startswith("text/csv")
+    lines = table.content.decode().splitlines()
+    assert lines[0].startswith("project_id,project,domain,instances,vcpus")
+    assert f"{people.alice.project_id},{people.alice.project.name}," in table.content.decode()
+
+
+@each_row("query", ["?sort=password", "?page=999", "?sort=%00"])
+def test_odd_addresses_of_the_usage_page_are_harmless(at_operator: Client, query: str) -> None:
+    assert at_operator.get(USAGE + query).status_code == 200
