@@ -16,9 +16,14 @@ from portal.dashboard.instances.tabs import render_tab, tab_named
 from portal.dashboard.lists import live as lists
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.network import live as network
+from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
+from portal.dashboard.network.networks.listing import NETWORKS
+from portal.dashboard.network.routers.listing import ROUTERS
+from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
 from portal.dashboard.volumes import live as volumes
+from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
@@ -131,13 +136,24 @@ def _of_volumes(name: str) -> LivePage:
     )
 
 
+LISTS: tuple[RecordList[Any], ...] = (
+    INSTANCES,
+    NETWORKS,
+    ROUTERS,
+    FLOATING_IPS,
+    SECURITY_GROUPS,
+    VOLUMES,
+    SNAPSHOTS,
+    BACKUPS,
+)
+"""The lists that are live."""
 PAGES: dict[str, LivePage] = {
     "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
     "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
     "images": LivePage(frozenset({IMAGE}), _images),
     "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
-    **{each.key: _of_list(each) for each in (INSTANCES,)},
-    **{name: _of_networking(name) for name in (*network.LISTS, *network.RECORDS)},
-    **{name: _of_volumes(name) for name in volumes.PAGES},
+    **{each.key: _of_list(each) for each in LISTS},
+    **{name: _of_networking(name) for name in network.RECORDS},
+    **{name: _of_volumes(name) for name in ("volume",)},
 }
 """First part of a live page's name → its events; ``tests/dashboard/test_live.py`` fails for pages missing here."""

@@ -221,7 +221,7 @@ def test_pages_follow_their_groups(at_alice: Client, alice: Person, group: Secur
     assert "TCP 443 from anywhere" in render(page, log, alice.context)
     listed = render("security_groups", log, alice.context)
     assert "1 rule<" in listed
-    assert 'id="security-groups"' in listed
+    assert f'id="security-group-{group.id}"' in listed
     services.delete_security_group(group)
     assert "This was deleted" in render(page, log, alice.context)
     assert render(f"security_group/{uuid.uuid4()}", [], alice.context) == ""

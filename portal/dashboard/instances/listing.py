@@ -15,7 +15,7 @@ from portal.dashboard.instances.bulk_actions import bulk_actions
 from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_instances
 from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import BulkAction, Column, Empty, Filter, RecordList
+from portal.dashboard.lists.declaration import BulkAction, Column, Empty, Filter, RecordList, same, same_id
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
@@ -58,12 +58,7 @@ def _begins_address(text: str) -> bool:
     return "." in text and len(parts) + text.endswith(".") > 1 and all(part.isdigit() for part in parts)
 
 
-def _by_id(column: str, value: str) -> Q:
-    key = read_id(value)
-    return Q(**{column: key}) if key else Q(pk__in=[])
-
-
-def _on_network(value: str) -> Q:
+def _on_network(_: RequestContext, value: str) -> Q:
     key = read_id(value)
     return instance_choices.on_network(key) if key else Q(pk__in=[])
 
@@ -85,7 +80,7 @@ def _plain_addresses(row: InstanceRow) -> str:
 
 
 def _menu(row: InstanceRow) -> object:
-    """Render the button of the actions' menu, which page.js fetches; without scripts it leads to a page."""
+    """Render the button of the actions' menu, which page.js fetches; without scripts it is a link to a page."""
     return format_html(
         '<div class="dropdown"><a class="btn btn-bare btn-sm btn-icon" role="button" href="{}actions/" '
         'data-bs-toggle="dropdown" data-row-menu aria-expanded="false" aria-label="Actions on {}">{}</a>'
@@ -177,13 +172,13 @@ INSTANCES = RecordList[Instance](
     filters=(
         Filter("status", "Status", _statuses, quick=True),
         Filter("network", "Network", _networks, _on_network, closed=False, rule="get_network"),
-        Filter("image", "Image", instance_choices.images, lambda value: _by_id("image_id", value), closed=False),
-        Filter(*("flavor", "Flavor", instance_choices.flavors, lambda value: Q(flavor__flavorid=value)), closed=False),
-        Filter("tag", "Tag", instance_choices.tags, lambda value: Q(tag_rows__tag=value), closed=False),
-        Filter("key", "Key pair", instance_choices.keys, lambda value: Q(key_name=value), closed=False),
-        Filter("zone", "Zone", instance_choices.zones, lambda value: Q(host__availability_zone=value), closed=False),
+        Filter("image", "Image", instance_choices.images, same_id("image_id"), closed=False),
+        Filter(*("flavor", "Flavor", instance_choices.flavors, same("flavor__flavorid")), closed=False),
+        Filter("tag", "Tag", instance_choices.tags, same("tag_rows__tag"), closed=False),
+        Filter("key", "Key pair", instance_choices.keys, same("key_name"), closed=False),
+        Filter("zone", "Zone", instance_choices.zones, same("host__availability_zone"), closed=False),
         Filter(
-            *("host", "Host", instance_choices.hosts, lambda value: Q(host__name=value)),
+            *("host", "Host", instance_choices.hosts, same("host__name")),
             closed=False,
             rule=ALL_PROJECTS,
         ),

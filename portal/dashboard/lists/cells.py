@@ -30,6 +30,10 @@ def record(found: Any, url_name: str, *, beside: Iterable[object] = (), below: o
     return name(found, address, title="" if found.name else str(found.pk), beside=beside, below=below)
 
 
+def url(name: str, *ids: object) -> str:
+    return reverse(name, args=ids)
+
+
 def sub(text: object, css: str = "") -> SafeString:
     """Render a second line; empty without text."""
     return format_html('<span class="{}">{}</span>', f"sub {css}".strip(), text) if text else NOTHING

@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.db.models import Expression, Model, Q, QuerySet
+from django.db.models import Count, Expression, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.expressions import OrderBy
+from django.db.models.functions import Coalesce, Lower, NullIf
 from django.urls import reverse
 
 from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 
@@ -52,7 +54,7 @@ class Filter:
     label: str
     choices: Callable[[RequestContext], Iterable[tuple[str, str]]]
     """Returns values and labels."""
-    condition: Callable[[str], Q] | None = None
+    condition: Callable[[RequestContext, str], Q] | None = None
     """Returns the condition for a value; None: ``RecordList.records`` applies the filter."""
     quick: bool = False
     """Whether its choices are shown above the table."""
@@ -86,6 +88,46 @@ class Empty:
     without_create: str = ""
     """An additional text for callers who may not create one."""
     create_icon: str = "plus-lg"
+
+
+BY_NAME = NullIf(Lower("name"), Value(""))
+"""The sort key of names; records without a name are last."""
+
+
+def same(column: str) -> Callable[[RequestContext, str], Q]:
+    """Return the condition that a column has the value."""
+    return lambda _, value: Q(**{column: value})
+
+
+def same_id(column: str) -> Callable[[RequestContext, str], Q]:
+    """Return the condition that a column has the id; an invalid one matches nothing."""
+    return lambda _, value: Q(**{column: key}) if (key := read_id(value)) else Q(pk__in=[])
+
+
+def fixed(*choices: tuple[str, str]) -> Callable[[RequestContext], Iterable[tuple[str, str]]]:
+    """Return the choices of a filter that are the same for each caller."""
+    return lambda _: choices
+
+
+def searched(*columns: str, exact: Sequence[str] = ("pk",)) -> Callable[[RequestContext, str], Q]:
+    """Return the search for a part of the columns, or for a whole id in one of ``exact``."""
+
+    def search(_: RequestContext, text: str) -> Q:
+        found = Q()
+        for each in columns:
+            found |= Q(**{f"{each}__icontains": text})
+        if key := read_id(text):
+            for each in exact:
+                found |= Q(**{each: key})
+        return found
+
+    return search
+
+
+def counted(rows: QuerySet[Any], by: str) -> Coalesce:
+    """Return the sort key with the number of ``rows`` whose column ``by`` is the record's primary key."""
+    found = rows.order_by().filter(**{by: OuterRef("pk")}).values(by).annotate(_number=Count("pk"))
+    return Coalesce(Subquery(found.values("_number")), 0)
 
 
 def _no_actions(_: RequestContext) -> Sequence[BulkAction]:

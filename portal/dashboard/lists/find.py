@@ -46,7 +46,7 @@ def matching(context: RequestContext, the_list: RecordList[Record], asked: Asked
     rows = the_list.records(context, asked.values)
     for each in the_list.filters:
         if each.condition is not None and each.key in asked.values:
-            rows = rows.filter(each.condition(asked.values[each.key]))
+            rows = rows.filter(each.condition(context, asked.values[each.key]))
     return rows.filter(the_list.search(context, asked.text)) if asked.text else rows
 
 
@@ -56,7 +56,8 @@ def ordered(
     """Sort the records as requested, then by id, so that the order is total."""
     sort = asked.sort or the_list.default
     if not asked.sort and the_list.order is not None:
-        return rows.order_by(*the_list.order(context), "pk")
+        order = (_ordering(key, rows.model, descending=False) for key in the_list.order(context))
+        return rows.order_by(*order, "pk")
     descending = sort.startswith("-")
     column = next(each for each in the_list.columns if each.key == sort.removeprefix("-"))
     keys = [column.sort] if isinstance(column.sort, str | Expression | OrderBy) else list(column.sort or ())

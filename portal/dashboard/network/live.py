@@ -14,13 +14,6 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
 
 Parts = Callable[..., dict[str, Any]]
-LISTS: Mapping[str, tuple[str, Parts]] = {
-    "networks": ("get_network", networks.list_parts),
-    "routers": ("get_router", routers.list_parts),
-    "floating_ips": ("get_floatingip", floating_ips.list_parts),
-    "security_groups": ("get_security_group", groups.list_parts),
-}
-"""Page → its policy rule and the function for its context; a slash and a table page number may follow the name."""
 RECORDS: Mapping[str, tuple[str, Parts]] = {
     "network": ("get_network", networks.page_parts),
     "router": ("get_router", routers.page_parts),
@@ -36,11 +29,9 @@ def render(page: str, context: RequestContext) -> str:
     NotFoundError is rendered as a notice.
     """
     kind, _, rest = page.partition("/")
-    rule, parts = LISTS[kind] if kind in LISTS else RECORDS[kind]
+    rule, parts = RECORDS[kind]
     if not policy.allows(context, rule):
         return ""
-    if kind in LISTS:
-        return render_to_string(f"dashboard/network/{kind}/_table.html", parts(context, rest))
     identity, _, number = rest.partition("/")
     try:
         return render_to_string(f"dashboard/network/{kind}s/_live.html", parts(context, identity, number))

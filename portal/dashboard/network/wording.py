@@ -22,6 +22,8 @@ STATUS = {
     "BUILD": Status("Being built", "busy", "arrow-repeat"),
     "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
 }
+KINDS = frozenset({"instance", "network"})
+"""Kinds of events that change the pages of networking."""
 OFF = Status("Switched off", "off", "stop-circle-fill")
 UNUSED = Status("Not associated", "off", "dash-circle")
 OWNERS = {

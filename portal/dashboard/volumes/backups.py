@@ -1,16 +1,15 @@
 """Backups of volumes: list, create, restore and delete."""
 
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.records import QuestionPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BackupForm, RestoreForm
-from portal.dashboard.volumes.rows import backup_parts
+from portal.dashboard.volumes.listing import BACKUPS
 from portal.dashboard.volumes.views import PAGE, VolumePage
 from provisioning.volumes import selectors
 from provisioning.volumes.backup_requests import BackupRequest
@@ -37,11 +36,8 @@ class BackupList(ListPage):
 
     section = "volume_backups"
     rule = "backup:get_all"
-    live_page = "volume_backups"
+    records = BACKUPS
     template = "dashboard/volumes/backups/list.html"
-
-    def parts(self, number: str) -> Mapping[str, Any]:
-        return backup_parts(self.context, number)
 
 
 class BackupCreate(SheetPage, VolumePage):

@@ -1,21 +1,17 @@
-"""Context of the lists of volumes, snapshots and backups, and of the page of a volume."""
+"""Rows of volumes, snapshots and backups."""
 
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portal.dashboard.paging import page_of
 from portal.dashboard.records import instance_names, may
 from portal.dashboard.volumes import wording
-from portal.dashboard.volumes.wording import failure, type_name
+from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.wording import progress
 from provisioning.common.context import RequestContext
-from provisioning.compute.block_devices import roots_among
 from provisioning.identity import policy
-from provisioning.volumes import selectors
 from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
-from provisioning.volumes.selectors import copies, offers
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 AT_REST = frozenset({VolumeStatus.AVAILABLE, VolumeStatus.IN_USE})
@@ -29,57 +25,6 @@ BROKEN = frozenset(
     }
 )
 NOBODY = uuid.UUID(int=0)
-FAILURES = 5
-"""Number of the newest failures shown on the page of a volume."""
-
-
-def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the volume list, newest first."""
-    rows = selectors.visible_volumes(context).prefetch_related("attachments").order_by("-created_at", "-id")
-    pages = page_of(rows, number)
-    names = _names(context, pages)
-    return {
-        "rows": [_row(context, volume, names) for volume in pages],
-        "pages": pages,
-        "can_create": policy.allows(context, "volume:create"),
-    }
-
-
-def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
-    """Return the context of the page of a volume. Raises VolumeNotFoundError."""
-    volume = selectors.volume_for(context, identity)
-    names = _names(context, [volume])
-    snapshots = selectors.visible_snapshots(context).filter(volume=volume).order_by("-created_at", "-id")
-    backups = copies.visible_backups(context).filter(volume_id=volume.id).order_by("-created_at", "-id")
-    sees_backups = policy.allows(context, "backup:get_all")
-    told = offers.messages_for(context).filter(resource_id=volume.id)
-    row = _row(context, volume, names)
-    roots = roots_among([use["attachment"].id for use in row["users"]])
-    return {
-        "row": {**row, "users": [_of_root(use) if use["attachment"].id in roots else use for use in row["users"]]},
-        "limits": selectors.iotune_of(volume),
-        "sees_snapshots": policy.allows(context, "volume:get_all_snapshots"),
-        "snapshots": [_snapshot(context, each) for each in snapshots],
-        "sees_backups": sees_backups,
-        "backups": [backup_row(context, each) for each in backups] if sees_backups else [],
-        "failures": [failure(each) for each in told.order_by("-created_at", "-id")[:FAILURES]],
-        "place": volume.pool if policy.allows(context, "volume_extension:volume_host_attribute") else None,
-    }
-
-
-def snapshot_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the snapshot list, newest first."""
-    pages = page_of(selectors.visible_snapshots(context).order_by("-created_at", "-id"), number)
-    return {"rows": [_snapshot(context, each) for each in pages], "pages": pages, "can_create": False}
-
-
-def backup_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the backup list, newest first."""
-    pages = page_of(copies.visible_backups(context).order_by("-created_at", "-id"), number)
-    ids = {backup.volume_id for backup in pages}
-    names = {row.id: str(row) for row in selectors.visible_volumes(context).filter(id__in=ids)} if ids else {}
-    rows = [{**backup_row(context, each), "volume_name": names.get(each.volume_id, "")} for each in pages]
-    return {"rows": rows, "pages": pages, "can_create": False}
 
 
 def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
@@ -95,7 +40,7 @@ def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
     }
 
 
-def _row(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str]) -> dict[str, Any]:
+def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str]) -> dict[str, Any]:
     attachments = list(volume.attachments.all())
     free, used = volume.status == VolumeStatus.AVAILABLE, volume.status == VolumeStatus.IN_USE
     changes = may(context, "volume:update", volume)
@@ -145,11 +90,8 @@ def _unnamed(attachment: Attachment) -> str:
     return "an instance" if attachment.instance_id else "an external client"
 
 
-def _of_root(use: dict[str, Any]) -> dict[str, Any]:
-    return {**use, "is_root": True, "can_detach": False}
-
-
-def _snapshot(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
+def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
+    """Return the row of a snapshot."""
     available = snapshot.status == SnapshotStatus.AVAILABLE
     return {
         "snapshot": snapshot,
@@ -165,7 +107,7 @@ def _snapshot(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _names(context: RequestContext, volumes: Iterable[Volume]) -> dict[uuid.UUID, str]:
+def names_of(context: RequestContext, volumes: Iterable[Volume]) -> dict[uuid.UUID, str]:
     uses: Sequence[uuid.UUID | None] = [
         attachment.instance_id for volume in volumes for attachment in volume.attachments.all()
     ]

@@ -1,16 +1,15 @@
 """Snapshots of volumes: list, create, edit, delete and revert."""
 
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.records import QuestionPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import VolumeNamesForm
-from portal.dashboard.volumes.rows import snapshot_parts
+from portal.dashboard.volumes.listing import SNAPSHOTS
 from portal.dashboard.volumes.views import VolumePage
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Snapshot
@@ -34,11 +33,8 @@ class SnapshotList(ListPage):
 
     section = "volume_snapshots"
     rule = "volume:get_all_snapshots"
-    live_page = "volume_snapshots"
+    records = SNAPSHOTS
     template = "dashboard/volumes/snapshots/list.html"
-
-    def parts(self, number: str) -> Mapping[str, Any]:
-        return snapshot_parts(self.context, number)
 
 
 class SnapshotCreate(SheetPage, VolumePage):

@@ -7,10 +7,12 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.records import Crumbs, DetailPage, ListPage, RecordPage, SheetPage, name_of
+from portal.dashboard.records import Crumbs, DetailPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BACKUP, FIELD_OF, IMAGE, SNAPSHOT, VOLUME, NewVolumeForm, sized
-from portal.dashboard.volumes.rows import list_parts, page_parts
+from portal.dashboard.volumes.listing import VOLUMES
+from portal.dashboard.volumes.page_parts import page_parts
 from provisioning.common.ids import NOBODY
 from provisioning.images import selectors as images
 from provisioning.volumes import selectors, services
@@ -45,12 +47,14 @@ class VolumeList(ListPage):
 
     section = "volumes"
     rule = "volume:get_all"
-    live_page = "volumes"
+    records = VOLUMES
     template = "dashboard/volumes/volumes/list.html"
 
-    def parts(self, number: str) -> Mapping[str, Any]:
-        accepts = self.allows("volume:accept_transfer", {"project_id": self.context.project_id})
-        return {"can_accept": accepts, **list_parts(self.context, number)}
+    def can_create(self) -> bool:
+        return self.allows("volume:create")
+
+    def further(self) -> Mapping[str, Any]:
+        return {"can_accept": self.allows("volume:accept_transfer", {"project_id": self.context.project_id})}
 
 
 class VolumeDetail(DetailPage[Volume], VolumePage):

@@ -79,8 +79,12 @@ def networks_for(context: RequestContext | Viewer, *, all_projects: bool = False
 
 def networks_own_first(context: RequestContext) -> QuerySet[Network]:
     """Return the networks that the caller sees, the project's own before others', each by name."""
-    own_first = ExpressionWrapper(Q(project_id=context.project_id or NOBODY), output_field=BooleanField())
-    return named_first(networks_for(context), own_first.desc())
+    return named_first(networks_for(context), own_first(context))
+
+
+def own_first(context: RequestContext) -> OrderBy:
+    """Return the ordering that puts the project's own records before those of others."""
+    return ExpressionWrapper(Q(project_id=context.project_id or NOBODY), output_field=BooleanField()).desc()
 
 
 def named_first(rows: QuerySet[M], *before: OrderBy) -> QuerySet[M]:

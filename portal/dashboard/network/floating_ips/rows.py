@@ -1,14 +1,12 @@
-"""Context of the list of floating IPs and of their detail page."""
+"""Rows of the list of floating IPs and context of their detail page."""
 
 import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.paging import page_of
 from portal.dashboard.records import instance_names, may
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
-from provisioning.identity import policy
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
 
@@ -22,17 +20,6 @@ def status_of(floating: FloatingIP) -> Status:
     return wording.status_of(floating.status)
 
 
-def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the list."""
-    pages = page_of(routing.floating_ips_for(context).order_by("created_at", "id"), number)
-    names = instance_names(context, [row.fixed_port.device_id for row in pages if row.fixed_port])
-    return {
-        "rows": [_row(context, row, names) for row in pages],
-        "pages": pages,
-        "can_create": policy.allows(context, "create_floatingip"),
-    }
-
-
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
     """Return the context of the detail page. Raises FloatingIPNotFoundError."""
     floating = routing.floating_ip_for(context, identity)
@@ -40,7 +27,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     ids = [row.internal_port.device_id for row in forwardings]
     names = instance_names(context, [*ids, floating.fixed_port.device_id if floating.fixed_port else None])
     return {
-        "row": _row(context, floating, names),
+        "row": row_of(context, floating, names),
         "forwardings": [
             {
                 "forwarding": row,
@@ -66,7 +53,7 @@ def ports(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _row(context: RequestContext, floating: FloatingIP, names: dict[uuid.UUID, str]) -> dict[str, Any]:
+def row_of(context: RequestContext, floating: FloatingIP, names: dict[uuid.UUID, str]) -> dict[str, Any]:
     port = floating.fixed_port
     changes = may(context, "update_floatingip", floating)
     forwards = len(floating.port_forwardings.all())

@@ -8,13 +8,14 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
-from portal.dashboard.network.floating_ips.rows import list_parts, page_parts, said_of
+from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
+from portal.dashboard.network.floating_ips.rows import page_parts, said_of
 from portal.dashboard.records import (
     Crumbs,
     DetailPage,
-    ListPage,
     QuestionPage,
     RecordPage,
     SheetPage,
@@ -63,12 +64,11 @@ class FloatingList(ListPage):
 
     section = "floating_ips"
     rule = "get_floatingip"
-    live_page = "floating_ips"
-
+    records = FLOATING_IPS
     template = "dashboard/network/floating_ips/list.html"
 
-    def parts(self, number: str) -> Mapping[str, Any]:
-        return list_parts(self.context, number)
+    def can_create(self) -> bool:
+        return self.allows("create_floatingip")
 
 
 class FloatingDetail(DetailPage[FloatingIP], FloatingPage):

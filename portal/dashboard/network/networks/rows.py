@@ -1,4 +1,4 @@
-"""Context of the list of networks and of their detail page."""
+"""Rows of the list of networks and context of their detail page."""
 
 import uuid
 from collections.abc import Iterable
@@ -18,17 +18,6 @@ NOBODY = uuid.UUID(int=0)
 MODES = {"slaac": "SLAAC", "dhcpv6-stateless": "SLAAC, options by DHCPv6", "dhcpv6-stateful": "DHCPv6"}
 
 
-def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the list, the project's own networks first."""
-    pages = page_of(selectors.networks_own_first(context).prefetch_related("subnets"), number)
-    return {
-        "rows": [_row(context, network) for network in pages],
-        "pages": pages,
-        "can_create": policy.allows(context, "create_network"),
-        "can_launch": policy.allows(context, "os_compute_api:servers:create"),
-    }
-
-
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
     """Return the context of the detail page, with page ``number`` of its ports. Raises NetworkNotFoundError."""
     network = selectors.network_for(context, identity)
@@ -37,7 +26,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str =
     seen = policy.allows(context, "get_port")
     pages = page_of(uses.ports_on(context, network), number) if seen else None
     return {
-        **_row(context, network),
+        **row_of(context, network),
         "segment": _segment(network) if policy.allows(context, "get_network:provider:network_type") else "",
         "subnets": [_subnet(context, network, subnet, used.get(subnet.id, 0)) for subnet in subnets],
         "ports": _ports(context, network, list(pages or ())),
@@ -69,7 +58,7 @@ def device_words(context: RequestContext, ports: Iterable[Port]) -> dict[uuid.UU
     return found
 
 
-def _row(context: RequestContext, network: Network) -> dict[str, Any]:
+def row_of(context: RequestContext, network: Network) -> dict[str, Any]:
     return {
         "network": network,
         "status": wording.status_of(network.status, up=network.admin_state_up),

@@ -7,15 +7,16 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
-from portal.dashboard.network.networks.rows import device_words, list_parts, page_parts
+from portal.dashboard.network.networks.listing import NETWORKS
+from portal.dashboard.network.networks.rows import device_words, page_parts
 from portal.dashboard.pages import Page
 from portal.dashboard.records import (
     Crumbs,
     DetailPage,
-    ListPage,
     QuestionPage,
     RecordPage,
     SheetPage,
@@ -56,14 +57,15 @@ class NetworkList(ListPage):
 
     section = "networks"
     rule = "get_network"
-    live_page = "networks"
-
+    records = NETWORKS
     template = "dashboard/network/networks/list.html"
 
-    def parts(self, number: str) -> Mapping[str, Any]:
+    def can_create(self) -> bool:
+        return self.allows("create_network")
+
+    def further(self) -> Mapping[str, Any]:
         project = self.context.project_id or NOBODY
-        own = self.allows("get_auto_allocated_topology") and may_have_topology(project)
-        return {"can_have_own": own, **list_parts(self.context, number)}
+        return {"can_have_own": self.allows("get_auto_allocated_topology") and may_have_topology(project)}
 
 
 class NetworkDetail(DetailPage[Network], NetworkPage):

@@ -1,33 +1,20 @@
-"""Context of the list of routers and of their detail page."""
+"""Rows of the list of routers and context of their detail page."""
 
 import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.paging import page_of
 from portal.dashboard.records import may
 from provisioning.common.context import RequestContext
-from provisioning.identity import policy
 from provisioning.network.models import Router
 from provisioning.network.selectors import routing
-
-
-def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the list."""
-    pages = page_of(routing.routers_with_gateways(context), number)
-    legs = routing.leg_counts(router.id for router in pages)
-    return {
-        "rows": [{**_row(context, router), "legs": legs.get(router.id, 0)} for router in pages],
-        "pages": pages,
-        "can_create": policy.allows(context, "create_router"),
-    }
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
     """Return the context of the detail page. Raises RouterNotFoundError."""
     router = routing.router_for(context, identity)
     return {
-        **_row(context, router),
+        **row_of(context, router),
         "legs": [
             {"port": leg, "subnets": [row.subnet for row in leg.fixed_ips.all()]} for leg in routing.legs_of(router)
         ],
@@ -38,7 +25,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     }
 
 
-def _row(context: RequestContext, router: Router) -> dict[str, Any]:
+def row_of(context: RequestContext, router: Router) -> dict[str, Any]:
     gateway = router.gateway_port
     return {
         "router": router,

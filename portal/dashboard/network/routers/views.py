@@ -7,15 +7,16 @@ from typing import Any, cast
 from django.http import Http404, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
-from portal.dashboard.network.routers.rows import list_parts, page_parts
+from portal.dashboard.network.routers.listing import ROUTERS
+from portal.dashboard.network.routers.rows import page_parts
 from portal.dashboard.pages import Page
 from portal.dashboard.records import (
     Crumbs,
     DetailPage,
-    ListPage,
     QuestionPage,
     RecordPage,
     SheetPage,
@@ -53,12 +54,11 @@ class RouterList(ListPage):
 
     section = "routers"
     rule = "get_router"
-    live_page = "routers"
-
+    records = ROUTERS
     template = "dashboard/network/routers/list.html"
 
-    def parts(self, number: str) -> Mapping[str, Any]:
-        return list_parts(self.context, number)
+    def can_create(self) -> bool:
+        return self.allows("create_router")
 
 
 class RouterDetail(DetailPage[Router], RouterPage):

@@ -1,4 +1,4 @@
-"""Context of the list of security groups and of their detail page."""
+"""Rows of the list of security groups and context of their detail page."""
 
 import uuid
 from collections.abc import Iterable
@@ -13,27 +13,6 @@ from provisioning.network import selectors
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors import membership
 from provisioning.network.services.security_groups import DEFAULT_NAME
-
-
-def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
-    """Return the context of a page of the list."""
-    pages = page_of(selectors.named_first(selectors.security_groups_for(context)), number)
-    used = membership.port_counts(group.id for group in pages)
-    rows = []
-    for group in pages:
-        rules = group.rules.all()
-        rows.append(
-            {
-                "group": group,
-                "inwards": sum(rule.direction == "ingress" for rule in rules),
-                "outwards": sum(rule.direction == "egress" for rule in rules),
-                "ports": used.get(group.id, 0),
-                "mine": group.project_id == context.project_id,
-                "can_edit": may(context, "update_security_group", group),
-                "can_delete": group.name != DEFAULT_NAME and may(context, "delete_security_group", group),
-            }
-        )
-    return {"rows": rows, "pages": pages}
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:

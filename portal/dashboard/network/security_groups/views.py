@@ -8,14 +8,15 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
-from portal.dashboard.network.security_groups.rows import list_parts, page_parts
+from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
+from portal.dashboard.network.security_groups.rows import page_parts
 from portal.dashboard.records import (
     Crumbs,
     DetailPage,
-    ListPage,
     QuestionPage,
     RecordPage,
     SheetPage,
@@ -46,13 +47,14 @@ class GroupList(ListPage):
 
     section = "security_groups"
     rule = "get_security_group"
-    live_page = "security_groups"
-
+    records = SECURITY_GROUPS
     template = "dashboard/network/security_groups/list.html"
 
-    def parts(self, number: str) -> Mapping[str, Any]:
+    def prepare(self) -> None:
         services.ensure_default_security_group(self.context.project_id or NOBODY)
-        return {"can_create": self.allows("create_security_group"), **list_parts(self.context, number)}
+
+    def can_create(self) -> bool:
+        return self.allows("create_security_group")
 
 
 class GroupDetail(DetailPage[SecurityGroup], GroupPage):

@@ -1,0 +1,99 @@
+"""The list of floating IPs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+from django.utils.html import format_html
+
+from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
+from portal.dashboard.network import wording
+from portal.dashboard.network.floating_ips import rows
+from portal.dashboard.records import instance_names
+from provisioning.common.context import RequestContext
+from provisioning.network.models import FloatingIP, PortForwarding
+from provisioning.network.selectors import routing
+
+Row = dict[str, Any]
+
+
+def _rows(context: RequestContext, found: Sequence[FloatingIP]) -> list[Row]:
+    names = instance_names(context, [row.fixed_port.device_id for row in found if row.fixed_port])
+    return [rows.row_of(context, row, names) for row in found]
+
+
+def _address(row: Row) -> object:
+    return cells.name(row["floating"].address, cells.url("dashboard:floating_ip", row["floating"].id))
+
+
+def _target(row: Row) -> object:
+    floating = row["floating"]
+    if not floating.fixed_address:
+        return cells.count(row["forwards"], "port forwarding") if row["forwards"] else ""
+    address = cells.mono(floating.fixed_address)
+    if not row["instance"]:
+        return address
+    return format_html("{} {}", cells.link(row["instance"], "dashboard:instance", row["instance_id"]), address)
+
+
+def _buttons(row: Row) -> object:
+    floating = row["floating"]
+    possible = (
+        ("can_associate", "link-45deg", "Associate", "dashboard:floating_ip_associate"),
+        ("can_disassociate", "x-lg", "Disassociate", "dashboard:floating_ip_disassociate"),
+        ("can_release", "trash", "Release", "dashboard:floating_ip_release"),
+    )
+    return cells.join(
+        "",
+        (cells.button(sign, title, floating.address, to, floating.id) for may, sign, title, to in possible if row[may]),
+    )
+
+
+def _use(_: RequestContext, value: str) -> Q:
+    used = Q(fixed_port__isnull=False) | Q(pk__in=PortForwarding.objects.values("floating_ip"))
+    return used if value == "used" else ~used
+
+
+def _networks(context: RequestContext) -> list[tuple[str, str]]:
+    return [(str(each.id), str(each)) for each in routing.external_networks_for(context)]
+
+
+FLOATING_IPS = RecordList[FloatingIP](
+    key="floating_ips",
+    model=FloatingIP,
+    one="floating IP",
+    noun="floating IPs",
+    rule="get_floatingip",
+    row_id="floating-ip",
+    records=lambda context, _: routing.floating_ips_for(context),
+    rows=_rows,
+    default="age",
+    columns=(
+        Column("address", "Address", _address, sort="address", css="name mono", titled=False),
+        columns.status("floating", "error"),
+        Column("target", "Associated with", _target, sort="fixed_address"),
+        Column("network", "Network", lambda row: cells.bdi(row["floating"].network), sort="network__name"),
+        columns.attribute("description", "Description", "floating", css="muted"),
+        columns.age("floating", optional=True),
+        columns.ident("floating"),
+    ),
+    actions=_buttons,
+    search=searched("address", "description", "fixed_address"),
+    find="Find by address, description or ID",
+    filters=(
+        Filter("use", "Use", fixed(("used", "Associated"), ("free", "Not associated")), _use, quick=True),
+        columns.status_filter(wording.STATUS),
+        Filter("network", "Network", _networks, same_id("network"), closed=False),
+    ),
+    kinds=wording.KINDS,
+    named=lambda floating: floating.address,
+    empty=Empty(
+        "signpost",
+        "No floating IPs yet",
+        "A floating IP is an external address for an instance. Allocate one here and associate it with an instance, or "
+        "do both on the instance's page.",
+        "Allocate the first one",
+        "dashboard:floating_ip_allocate",
+    ),
+)

@@ -1,0 +1,96 @@
+"""The list of routers."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, counted, same_id, searched
+from portal.dashboard.network import wording
+from portal.dashboard.network.routers import rows
+from provisioning.common.context import RequestContext
+from provisioning.network.models import FixedIP, Port, Router
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.selectors import routing
+
+Row = dict[str, Any]
+
+
+def _rows(context: RequestContext, found: Sequence[Router]) -> list[Row]:
+    legs = routing.leg_counts(router.id for router in found)
+    return [{**rows.row_of(context, router), "legs": legs.get(router.id, 0)} for router in found]
+
+
+def _name(row: Row) -> object:
+    return cells.record(row["router"], "dashboard:router", below=row["router"].description)
+
+
+def _gateway(row: Row) -> object:
+    return cells.bdi(row["gateway"].network) if row["gateway"] else ""
+
+
+def _buttons(row: Row) -> object:
+    router, found = row["router"], []
+    if row["can_edit"]:
+        found.append(cells.button("pencil", "Edit", router, "dashboard:router_edit", router.id))
+    if row["can_delete"]:
+        found.append(cells.button("trash", "Delete", router, "dashboard:router_delete", router.id))
+    return cells.join("", found)
+
+
+def _search(context: RequestContext, text: str) -> Q:
+    addresses = FixedIP.objects.filter(address__startswith=text)
+    return _BY_NAME(context, text) | Q(gateway_port__in=addresses.values("port"))
+
+
+_BY_NAME = searched("name", "description")
+
+
+def _externals(context: RequestContext) -> list[tuple[str, str]]:
+    return [(str(each.id), str(each)) for each in routing.external_networks_for(context)]
+
+
+def _detail(_: RequestContext, found: QuerySet[Router]) -> QuerySet[Router]:
+    return found.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
+
+
+LEGS = counted(Port.objects.filter(device_owner=ROUTER_INTERFACE), "device_id")
+ROUTERS = RecordList[Router](
+    key="routers",
+    model=Router,
+    one="router",
+    noun="routers",
+    rule="get_router",
+    row_id="router",
+    records=lambda context, _: routing.routers_for(context),
+    detail=_detail,
+    rows=_rows,
+    default="name",
+    columns=(
+        columns.name(_name, itemgetter("router")),
+        columns.status("router", "error"),
+        Column("gateway", "External network", _gateway, sort="gateway_port__network__name"),
+        Column("address", "External address", lambda row: ", ".join(row["addresses"]), css="mono small"),
+        Column("networks", "Networks", itemgetter("legs"), sort=LEGS, css="num", largest_first=True),
+        columns.age("router", optional=True),
+        columns.ident("router"),
+    ),
+    actions=_buttons,
+    search=_search,
+    find="Find by name, address or ID",
+    filters=(
+        columns.status_filter(wording.STATUS),
+        Filter("external", "External network", _externals, same_id("gateway_port__network"), closed=False),
+    ),
+    kinds=wording.KINDS,
+    empty=Empty(
+        "router",
+        "No routers yet",
+        "A router connects your networks to an external network. Instances get external access, and floating IPs reach "
+        "the instances.",
+        "Create the first router",
+        "dashboard:router_create",
+    ),
+)

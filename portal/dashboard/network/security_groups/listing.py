@@ -1,0 +1,85 @@
+"""The list of security groups."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+from django.db.models import Expression
+
+from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.declaration import Column, Empty, RecordList, counted, searched
+from portal.dashboard.network import wording
+from portal.dashboard.records import may
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.selectors import membership
+from provisioning.network.services.security_groups import DEFAULT_NAME
+
+Row = dict[str, Any]
+
+
+def _rows(context: RequestContext, found: Sequence[SecurityGroup]) -> list[Row]:
+    used = membership.port_counts(group.id for group in found)
+    return [
+        {
+            "group": group,
+            "inwards": sum(rule.direction == "ingress" for rule in group.rules.all()),
+            "outwards": sum(rule.direction == "egress" for rule in group.rules.all()),
+            "ports": used.get(group.id, 0),
+            "mine": group.project_id == context.project_id,
+            "can_edit": may(context, "update_security_group", group),
+            "can_delete": group.name != DEFAULT_NAME and may(context, "delete_security_group", group),
+        }
+        for group in found
+    ]
+
+
+def _name(row: Row) -> object:
+    group = row["group"]
+    beside = ("" if row["mine"] else "shared", "" if group.stateful else "stateless")
+    return cells.record(group, "dashboard:security_group", beside=beside)
+
+
+def _rules(direction: str) -> Expression:
+    return counted(SecurityGroupRule.objects.filter(direction=direction), "group")
+
+
+def _buttons(row: Row) -> object:
+    group, found = row["group"], []
+    if row["can_edit"]:
+        found.append(cells.button("pencil", "Edit", group, "dashboard:security_group_edit", group.id))
+    if row["can_delete"]:
+        found.append(cells.button("trash", "Delete", group, "dashboard:security_group_delete", group.id))
+    return cells.join("", found)
+
+
+PORTS = counted(SecurityGroup.ports.through.objects.all(), "securitygroup")
+SECURITY_GROUPS = RecordList[SecurityGroup](
+    key="security_groups",
+    model=SecurityGroup,
+    one="security group",
+    noun="security groups",
+    rule="get_security_group",
+    row_id="security-group",
+    records=lambda context, _: selectors.security_groups_for(context),
+    rows=_rows,
+    default="name",
+    columns=(
+        columns.name(_name, itemgetter("group")),
+        Column(
+            "inbound", "Inbound", lambda row: cells.count(row["inwards"], "rule"), sort=_rules("ingress"), css="num"
+        ),
+        Column(
+            "outbound", "Outbound", lambda row: cells.count(row["outwards"], "rule"), sort=_rules("egress"), css="num"
+        ),
+        Column("ports", "Ports", itemgetter("ports"), sort=PORTS, css="num", largest_first=True),
+        columns.attribute("description", "Description", "group", css="muted"),
+        columns.age("group", optional=True),
+        columns.ident("group"),
+    ),
+    actions=_buttons,
+    search=searched("name", "description"),
+    kinds=wording.KINDS,
+    empty=Empty("shield", "No security groups yet", "", "Create the first group", "dashboard:security_group_create"),
+)

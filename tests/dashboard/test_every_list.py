@@ -1,0 +1,272 @@
+"""What holds for every list of the dashboard: search, order, filters, pages, CSV, names, queries, other projects."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.http import QueryDict
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from portal.dashboard.lists import export, find, selection
+from portal.dashboard.lists.asked import Asked
+from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.lists.live import render
+from portal.dashboard.lists.views import ListPage
+from provisioning.common.context import RequestContext
+from provisioning.compute.launch.request import NetworkRequest
+from provisioning.network import services as network
+from provisioning.network.models import Network
+from provisioning.volumes.models import Backup
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_snapshot, create_volume
+from tests.dashboard.conftest import SignedIn
+from tests.dashboard.test_live import every_page
+from tests.support.cast import People, Person
+from tests.support.clouds import Cloud
+from tests.support.standing import standing
+
+HOSTILE = "<script>alert(1)</script>&\"'\N{RIGHT-TO-LEFT OVERRIDE}=1+1"
+LISTS: dict[str, RecordList[Any]] = {
+    page.records.key: page.records for page in every_page(ListPage) if hasattr(page, "records")
+}
+pytestmark = pytest.mark.slow
+
+
+def asked(the_list: RecordList[Any], context: RequestContext, **query: str) -> Asked:
+    return Asked.of(the_list, context, QueryDict(urlencode(query)))
+
+
+def ids(the_list: RecordList[Any], context: RequestContext, **query: str) -> list[Any]:
+    return find.all_ids(context, the_list, asked(the_list, context, **query), 1000)
+
+
+@pytest.fixture
+@standing
+def outside(operator: Person) -> Network:
+    made = network.create_network(operator.project_id, "outside", external=True)
+    network.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)
+    return made
+
+
+@pytest.fixture
+@standing
+def full(people: People, cloud: Cloud, outside: Network) -> None:
+    """Three records of each kind in alice's project, one of them hostile, and one in charlie's."""
+    cloud.agents["host-1"].serve()
+    for person, names in ((people.alice, ("a", "B", HOSTILE)), (people.charlie, ("foreign",))):
+        for number, name in enumerate(names):
+            add_one(person, cloud, outside, name, number)
+    cloud.run()
+
+
+def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: int) -> None:
+    """Create one record for each list."""
+    own = person.project_id
+    net = network.create_network(own, name, description=name)
+    subnet = network.create_subnet(net, f"10.{100 + number}.0.0/24")
+    network.create_connected_router(own, [subnet], name=name, gateway=network.Gateway(outside))
+    network.create_floating_ip(own, outside, description=name)
+    network.allow_ingress(network.create_security_group(own, name, description=name), "tcp", 22)
+    cloud.launch(person.context, name=name, networks=(NetworkRequest(network_id=str(net.id)),))
+    volume = create_volume(person.context, VolumeRequest(size_gb=1, name=name))
+    cloud.run()
+    create_snapshot(person.context, volume.id, name=name)
+    Backup.objects.create(project_id=own, volume_id=volume.id, name=name, size_gb=1, status="available")
+
+
+@pytest.fixture(params=sorted(LISTS))
+def the_list(request: pytest.FixtureRequest) -> RecordList[Any]:
+    return LISTS[request.param]
+
+
+@pytest.fixture
+def person(people: People, the_list: RecordList[Any]) -> Person:
+    """Return a user who may see the list."""
+    return people.alice if the_list.kinds or the_list.key in OF_USERS else people.operator
+
+
+OF_USERS: frozenset[str] = frozenset()
+"""Lists of users' own records."""
+
+
+@pytest.fixture
+def client(signed_in: SignedIn, person: Person) -> Client:
+    return signed_in(person)
+
+
+def shown(answer: Any) -> list[str]:
+    return re.findall(r'<tr id="([^"]+)"', answer.content.decode())
+
+
+def test_a_search_finds_a_part_and_a_whole_id(full: None, the_list: RecordList[Any], person: Person) -> None:
+    every = ids(the_list, person.context)
+    assert len(every) >= 3
+    for record in find.records_of(person.context, the_list, Asked(), every):
+        name = the_list.named(record)
+        assert record.pk in ids(the_list, person.context, q=name[1:-1] or name), name
+        assert ids(the_list, person.context, q=str(record.pk)) in ([record.pk], []) or not hasattr(record, "id")
+    assert ids(the_list, person.context, q="no such record") == []
+
+
+def test_each_order_has_every_row_once_and_both_directions_are_opposite(
+    full: None, the_list: RecordList[Any], person: Person
+) -> None:
+    every = set(ids(the_list, person.context))
+    for column in the_list.columns_for(person.context):
+        if column.sort is None:
+            continue
+        up, down = (ids(the_list, person.context, sort=f"{sign}{column.key}") for sign in ("", "-"))
+        assert len(up) == len(every) == len(down), column.key
+        assert set(up) == every == set(down), column.key
+        assert ids(the_list, person.context, sort=column.key) == up, "the order is stable"
+
+
+def test_each_filter_narrows_and_can_be_removed(
+    full: None, the_list: RecordList[Any], person: Person, client: Client
+) -> None:
+    every = set(ids(the_list, person.context))
+    dialog = client.get(f"{the_list.address}?show=filters").content.decode()
+    for each in the_list.filters_for(person.context):
+        assert f'name="{each.key}"' in dialog
+        for value, label in each.choices(person.context):
+            found = ids(the_list, person.context, **{each.key: value})
+            assert len(found) == len(set(found)), "a filter repeats no row"
+            assert set(found) <= every or each.condition is None, (each.key, value)
+            page = client.get(the_list.address, {each.key: value}).content.decode()
+            assert f"Remove {each.label}: " in page
+            assert str(label)[:1] in page
+        assert ids(the_list, person.context, **{each.key: "nonsense'\""}) in ([], ids(the_list, person.context))
+
+
+def test_the_pages_have_each_row_once_forth_and_back(
+    full: None, the_list: RecordList[Any], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = shown(client.get(the_list.address))
+    monkeypatch.setattr("portal.dashboard.lists.asked.SIZE", 2)
+    for rel, address in (("next", the_list.address), ("prev", f"{the_list.address}?page=9999")):
+        seen: list[list[str]] = []
+        while address:
+            answer = client.get(address)
+            seen.append(shown(answer))
+            links = re.findall(rf'rel="{rel}" href="([^"]*)"', answer.content.decode())
+            address = f"{the_list.address}{links[0]}".replace("&amp;", "&") if links else ""
+        pages = seen if rel == "next" else seen[::-1]
+        assert [row for page in pages for row in page] == whole
+        assert len(pages) == -(-len(whole) // 2)
+
+
+def test_a_csv_has_the_rows_of_the_list_and_no_formula(full: None, the_list: RecordList[Any], client: Client) -> None:
+    answer = client.get(f"{the_list.address}?format=csv")
+    assert answer["Content-Type"].startswith("text/csv")
+    assert "attachment" in answer["Content-Disposition"]
+    text = b"".join(answer.streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
+    heads, *rows = csv.reader(io.StringIO(text))
+    page = client.get(the_list.address)
+    prefix = the_list.row_id or the_list.key
+    assert [f"{prefix}-{row[0]}" for row in rows] == shown(page)
+    assert heads[0] == "ID"
+    assert all(len(row) == len(heads) for row in rows)
+    assert not [value for row in rows for value in row if value.startswith(export.FORMULA)]
+
+
+def test_hostile_names_are_texts(full: None, the_list: RecordList[Any], client: Client) -> None:
+    page = client.get(the_list.address).content.decode()
+    assert "<script>alert" not in page
+    assert client.get(the_list.address, {"q": HOSTILE, "sort": HOSTILE, "page": HOSTILE}).status_code == 200
+    assert "<script>alert" not in client.get(the_list.address, {"q": HOSTILE}).content.decode()
+
+
+def test_a_longer_list_needs_no_more_queries(
+    full: None, the_list: RecordList[Any], client: Client, people: People, cloud: Cloud, outside: Network
+) -> None:
+    client.get(the_list.address)
+    with CaptureQueriesContext(connection) as few:
+        before = shown(client.get(the_list.address))
+    for number in range(3):
+        add_one(people.alice, cloud, outside, f"more-{number}", 50 + number)
+    cloud.run()
+    with CaptureQueriesContext(connection) as many:
+        assert len(shown(client.get(the_list.address))) > len(before)
+    assert len(many) <= len(few), [query["sql"] for query in many.captured_queries]
+
+
+def test_records_of_others_are_never_listed_nor_selected(
+    full: None, the_list: RecordList[Any], client: Client, person: Person, people: People
+) -> None:
+    if person is people.operator:
+        return
+    assert ">foreign<" not in client.get(the_list.address).content.decode()
+    foreign = set(ids(the_list, people.charlie.context)) - set(ids(the_list, person.context))
+    assert foreign or the_list.key in OF_USERS
+    request = client.get(the_list.address).wsgi_request
+    request.context = person.context  # type: ignore[attr-defined]
+    request.GET = QueryDict(urlencode([("id", str(key)) for key in foreign]))
+    assert selection.resolve(request, the_list) == []
+    request.GET = QueryDict("selection=all")
+    assert not foreign & set(selection.resolve(request, the_list))
+
+
+def test_a_selection_has_the_given_ids_or_all_that_match(
+    full: None, the_list: RecordList[Any], client: Client, person: Person
+) -> None:
+    every = ids(the_list, person.context)
+    request = client.get(the_list.address).wsgi_request
+    request.context = person.context  # type: ignore[attr-defined]
+    request.GET = QueryDict(urlencode([("id", str(every[0])), ("id", "nonsense"), ("id", str(every[0]))]))
+    assert selection.resolve(request, the_list) == every[:1]
+    request.GET = QueryDict(f"selection=all&id={every[0]}")
+    assert selection.resolve(request, the_list) == every
+    assert selection.resolve(request, the_list, most=2) == every[:2]
+    request.GET = QueryDict("selection=all&q=no+such+record")
+    assert selection.resolve(request, the_list) == []
+
+
+def test_chosen_columns_are_kept_for_the_user_and_the_list(
+    full: None, the_list: RecordList[Any], client: Client, person: Person
+) -> None:
+    columns = the_list.columns_for(person.context)
+    last = columns[-1]
+    kept = client.get(the_list.address, {"keep": "1", "column": [last.key], "size": "25", "density": "compact"})
+    for page in (kept.content.decode(), client.get(the_list.address).content.decode()):
+        heads = re.findall(r"<th scope=\"col\"[^>]*>(?:<a [^>]*>)?([^<\n]+)", page)
+        assert heads == [columns[0].label, last.label]
+        assert "compact" in page
+    dialog = client.get(f"{the_list.address}?show=columns").content.decode()
+    assert re.findall(r'value="([^"]+)" checked', dialog) == [last.key]
+    assert "<option selected>25" in dialog
+    path = kept.cookies[next(iter(kept.cookies))]["path"]
+    assert path == the_list.address
+
+
+def test_a_live_frame_is_what_the_page_has(
+    full: None, the_list: RecordList[Any], client: Client, person: Person
+) -> None:
+    if not the_list.kinds:
+        return
+    for query in ("", "sort=name", "q=a&size=25"):
+        page = client.get(f"{the_list.address}?{query}")
+        name = re.findall(r'data-live-page="([^"]+)"', page.content.decode())[0].replace("&amp;", "&")
+        frame = render(replace(the_list, changed=None), name.partition("?")[2], [], person.context)
+        assert re.findall(r'data-live-order="([^"]*)"', frame)[0].split() == shown(page), query
+        for row in re.findall(r"<tr .*?</tr>", frame, re.DOTALL):
+            assert row in page.content.decode()
+
+
+def test_its_page_can_be_used_without_scripts(full: None, the_list: RecordList[Any], client: Client) -> None:
+    page = client.get(the_list.address).content.decode()
+    assert '<form method="get"' in page
+    assert "<noscript>" in page
+    for show in ("filters", "columns"):
+        assert "<html" in client.get(f"{the_list.address}?show={show}").content.decode()
+        assert (
+            "<html"
+            not in client.get(f"{the_list.address}?show={show}", headers={"HX-Request": "true"}).content.decode()
+        )
