@@ -23,7 +23,7 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 from provisioning.network.models import Network
-from provisioning.volumes.models import Message, Volume
+from provisioning.volumes.models import Message, Volume, VolumeType
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
@@ -244,11 +244,17 @@ def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
     refused = site.post(to, {"volume": "new", "name": "data", "size": ""})
     assert "size" in refused.context["form"].errors
     assert not Volume.objects.exists()
-    answer = site.post(to, {"volume": "new", "name": "data", "size": "3", "delete_on_termination": "on"})
+    assert "volume_type" not in form.fields  # there is one type only
+    VolumeType.objects.create(name="fast")
+    offered = site.get(to).context["form"].fields["volume_type"].widget.choices
+    assert [value for value, _ in offered] == ["", "fast"]
+    typed = {"volume": "new", "name": "data", "size": "3", "volume_type": "fast", "delete_on_termination": "on"}
+    answer = site.post(to, typed)
     assert answer["Location"] == reverse("dashboard:instance_disks", args=[server.id])
     cloud.run()
     volume = Volume.objects.get()
     assert (volume.name, volume.size_gb, volume.status) == ("data", 3, "in-use")
+    assert str(volume.volume_type) == "fast"
     device = BlockDevice.objects.get(volume_id=volume.id)
     assert (device.instance_id, device.delete_on_termination) == (server.id, True)
     assert "attach_to" not in volume.admin_metadata

@@ -116,6 +116,8 @@ def test_a_volume_is_attached_and_detached_from_both_sides(
     assert server.name in page_of(at_alice, volume)
     there = at_alice.get(f"/instances/{server.id}/disks/").content.decode()
     assert f"/volumes/{volume.id}/detach/{server.id}/?from=server" in there
+    assert f"disk=/dev/disk/by-id/virtio-{str(volume.id)[:20]}" in there
+    assert f'<details id="guide-{volume.id}" class="inner" open>' in there  # it was attached a moment ago
 
     answer = at_alice.post(f"/volumes/{volume.id}/detach/{server.id}/?from=server")
     assert answer["Location"] == f"/instances/{server.id}/disks/"

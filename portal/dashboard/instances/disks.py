@@ -1,13 +1,17 @@
 """The disks of a server with their transfer rates."""
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from compute_agent.contract.calls import DiskDiagnostics
+from portal.dashboard.instances.disk_guide import Guide, guide_for
 from portal.dashboard.instances.rows import can
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
@@ -28,6 +32,8 @@ from provisioning.volumes.models import Volume
 from provisioning.volumes.states import AttachStatus
 
 SEES = "os_compute_api:os-volumes-attachments:index"
+NEW_FOR = timedelta(minutes=15)
+"""Time for which the commands of the volume that was attached last are unfolded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +48,24 @@ class Disk:
     goes: bool = True
     can_detach: bool = False
     target: str = ""
+    guide: Guide | None = None
+
+    @property
+    def ident(self) -> str:
+        return str(self.volume.id) if self.volume else ""
 
 
 def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return the context of the disk section; empty if the caller may not see the server's volumes."""
     own = {"project_id": instance.project_id, "user_id": instance.user_id}
     if not policy.allows(context, SEES, own):
-        return {"seen": False, "rows": [], "can_attach": False}
+        return {"seen": False, "rows": [], "guided": [], "can_attach": False}
     devices = block_devices.devices_of(instance.id)
     known = _volumes(context, devices)
     taken = {str(each.id): each.status for each in volumes.attachments_of(instance.id)}
     detaches = policy.allows(context, "os_compute_api:os-volumes-attachments:delete", own)
+    newest = max((device.created_at for device in devices if device.is_volume and not device.is_root), default=None)
+    names = Counter(volume.name for volume in known.values())
     rows = [] if any(device.is_root for device in devices if device.is_volume) else [_root(instance)]
     rows += _of_flavor(instance) if all(device.is_volume for device in devices) else []
     for device in devices:
@@ -61,9 +74,18 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
             rows.append(_local(device))
             continue
         attached = taken.get(str(device.attachment_id)) == AttachStatus.ATTACHED
-        rows.append(_of_volume(device, volume, can_detach=detaches and attached and not device.is_root))
+        row = _of_volume(device, volume, can_detach=detaches and attached and not device.is_root)
+        if volume is not None and device.plugged and not device.leaving and device.device_type in {"", "disk"}:
+            is_new = device.created_at == newest and timezone.now() - device.created_at < NEW_FOR
+            row = replace(row, guide=_guide(device, volume, unique=names[volume.name] == 1, is_new=is_new))
+        rows.append(row)
     attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
-    return {"seen": True, "rows": rows, "can_attach": attaches and can(instance, AttachVolume())}
+    return {
+        "seen": True,
+        "rows": rows,
+        "guided": [row for row in rows if row.guide],
+        "can_attach": attaches and can(instance, AttachVolume()),
+    }
 
 
 def _root(instance: Instance) -> Disk:
@@ -104,6 +126,12 @@ def _of_volume(device: BlockDevice, volume: Volume | None, *, can_detach: bool) 
         can_detach=can_detach and volume is not None and not device.leaving,
         target=device.device_name.removeprefix("/dev/"),
     )
+
+
+def _guide(device: BlockDevice, volume: Volume, *, unique: bool, is_new: bool) -> Guide:
+    """Return the commands for the disk; ``unique``: no other volume of the server has its name."""
+    name = volume.name if unique else f"{volume.name[:20]}-{str(volume.id)[:8]}"
+    return guide_for(str(volume.id), name, device.disk_bus or "virtio", is_root=device.is_root, is_new=is_new)
 
 
 def _volumes(context: RequestContext, devices: Iterable[BlockDevice]) -> Mapping[uuid.UUID, Volume]:

@@ -27,6 +27,7 @@ from provisioning.volumes.states import VolumeStatus
 
 TAKES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.SHELVED_OFFLOADED)
 OFFERED = 500
+MOUNT = "The commands that mount it appear below."
 
 
 class VolumeAttach(SheetPage, VolumePage):
@@ -76,7 +77,13 @@ class ServerAttach(SheetPage):
     def form(self, data: QueryDict | None = None) -> Form:
         free = selectors.visible_volumes(self.context).filter(status=VolumeStatus.AVAILABLE)
         creates = self.allows("volume:create")
-        return AttachToServerForm(data, free.order_by("-created_at")[:OFFERED], creates=creates)
+        return AttachToServerForm(
+            data,
+            free.order_by("-created_at")[:OFFERED],
+            selectors.visible_types(self.context).order_by("name") if creates else (),
+            selectors.default_type(self.instance.project_id) if creates else None,
+            creates=creates,
+        )
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
@@ -84,17 +91,17 @@ class ServerAttach(SheetPage):
             return self._create(typed)
         wanted = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
         attach_volume(self.context, self.instance.id, wanted)
-        return self.go(self.back(), said="The volume is being attached.")
+        return self.go(self.back(), said=f"The volume is being attached. {MOUNT}")
 
     def _create(self, typed: Mapping[str, Any]) -> HttpResponse:
         policy.enforce(self.context, "volume:create")
-        request = VolumeRequest(size_gb=typed["size"], name=typed["name"])
+        request = VolumeRequest(size_gb=typed["size"], name=typed["name"], volume_type=typed.get("volume_type", ""))
         volume = create_and_attach(
             self.context, self.instance.id, request, delete_on_termination=typed["delete_on_termination"]
         )
         if volume.status == VolumeStatus.ERROR:
             return self.go(PAGE, volume.id, said=f"{bdi(name_of(volume))} could not be created.", level=messages.ERROR)
-        return self.go(self.back(), said=f"{bdi(name_of(volume))} is being created and will then be attached.")
+        return self.go(self.back(), said=f"{bdi(name_of(volume))} is being created and will then be attached. {MOUNT}")
 
     def words(self) -> str:
         return f"Attach a volume to {bdi(self.instance.name)}"

@@ -55,7 +55,7 @@ class VolumeExtend(SheetPage, VolumePage):
     def about(self) -> str:
         return (
             f"It has {self.record.size_gb} GiB and cannot be shrunk later. An attached instance keeps running; "
-            "its file system has to be extended in the guest."
+            "its file system has to be extended in the guest: the tab Disks of the instance has the commands."
         )
 
 

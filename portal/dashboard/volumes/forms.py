@@ -36,6 +36,12 @@ def sized(record: Volume | Backup) -> str:
     return f"{bdi(record)} ({record.size_gb} GiB)"
 
 
+def type_choices(types: Iterable[VolumeType], default_type: VolumeType | None) -> list[tuple[str, str]]:
+    """Return the choices of a new volume's type, with the default first."""
+    names = [(each.name, type_name(each)) for each in types if each.name != DEFAULT]
+    return [("", f"Default ({type_name(default_type) or 'default'})"), *names]
+
+
 class VolumeNamesForm(RecordForm):
     """Name and description of a volume or snapshot."""
 
@@ -87,9 +93,7 @@ class NewVolumeForm(VolumeNamesForm):
                 self.offer(kind, offered[kind])
             else:
                 del self.fields[kind]
-        names = [(each.name, type_name(each)) for each in types if each.name != DEFAULT]
-        usual = type_name(default_type) or "default"
-        self.offer("volume_type", [("", f"Default ({usual})"), *names])
+        self.offer("volume_type", type_choices(types, default_type))
         places = sorted(set(zones))
         self.offer("availability_zone", [("", "Any"), *((each, each) for each in places)])
         if len(places) < 2:
@@ -147,6 +151,7 @@ class AttachToServerForm(RecordForm):
     volume = OfferedField(label="Volume", error_messages={"required": "Choose a volume."})
     name = forms.CharField(label="Name of the new volume", max_length=255, required=False)
     size = WholeNumberField(label="Size of the new volume", min_value=1, required=False, initial=10)
+    volume_type = OfferedField(label="Type of the new volume", required=False, widget=forms.Select)
     delete_on_termination = forms.BooleanField(
         label="Delete it with the instance",
         required=False,
@@ -154,15 +159,27 @@ class AttachToServerForm(RecordForm):
     )
     notes = {"size": "GiB"}
 
-    def __init__(self, data: QueryDict | None, volumes: Iterable[Volume], *, creates: bool) -> None:
-        """``creates``: whether a new volume is offered as well."""
+    def __init__(
+        self,
+        data: QueryDict | None,
+        volumes: Iterable[Volume],
+        types: Iterable[VolumeType] = (),
+        default_type: VolumeType | None = None,
+        *,
+        creates: bool,
+    ) -> None:
+        """``creates``: whether a new volume, of one of the ``types``, is offered as well."""
         offered: list[tuple[str, ChoiceLabel | str]] = [(str(each.id), sized(each)) for each in volumes]
         if creates:
             offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one step", icon="plus-lg")))
         super().__init__(data, initial={"volume": next((key for key, _ in offered), "")})
         self.offer("volume", offered)
+        choices = type_choices(types, default_type)
+        self.offer("volume_type", choices)
         if not creates:
             del self.fields["name"], self.fields["size"]
+        if not creates or len(choices) == 1:
+            del self.fields["volume_type"]
         if not offered:
             self.fields["volume"].help_text = "No volume of the project is available."
 
