@@ -81,20 +81,38 @@ def how_many(
 def room_for(hosts: Sequence[HostState], spec: RequestSpec, options: Options, most: int) -> int:
     """Return how many guests of one kind fit in total, at most ``most``, for overviews of the capacity.
 
-    Unlike ``how_many``, guests that are placed do not count as builds in progress. On each host the number is found by
-    doubling and halving, so a host costs a few calls of the filters. If a filter compares hosts with each other, the
+    Unlike ``how_many``, guests that are placed do not count as builds in progress. The filters run three times over all
+    hosts: for the first guest, and for the last one and one more by each host's free resources. Where they disagree
+    with the resources, the number is found by doubling and halving. If a filter compares hosts with each other, the
     guests are placed one by one.
     """
     filters, request = options.driver.filters(options), options.driver.request(spec, options)
     if not (options.driver.ranks_all and all(map(_judges_independently, filters))):
         return how_many(hosts, spec, options, min(most, MOST_ONE_BY_ONE)).fits
-    fitting, _, _ = apply_filters(hosts, request, filters)
-    found = 0
-    for host in fitting:
-        found += _room_on(host, request, filters, most - found)
-        if found == most:
-            break
-    return found
+    fitting = _kept(hosts, request, filters)
+    guesses = {host.raw_id: _by_resources(host, request, most) for host in fitting}
+    last = _kept([_with_guests(host, request, guesses[host.raw_id] - 1) for host in fitting], request, filters)
+    further = _kept([_with_guests(host, request, guesses[host.raw_id]) for host in fitting], request, filters)
+    right = {host.raw_id for host in last} - {host.raw_id for host in further if guesses[host.raw_id] < most}
+    found = (
+        guesses[host.raw_id] if host.raw_id in right else _room_on(host, request, filters, most) for host in fitting
+    )
+    return min(sum(found), most)
+
+
+def _kept(hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]) -> Sequence[HostState]:
+    return apply_filters(hosts, spec, filters)[0]
+
+
+def _by_resources(host: HostState, spec: RequestSpec, most: int) -> int:
+    """Return how many guests the free processors, memory and disk allow, from 1 to ``most``."""
+    free = (
+        (host.vcpus_limit - host.vcpus_allocated, spec.vcpus),
+        (host.memory_mb_limit - host.memory_mb_allocated, spec.memory_mb),
+        (host.disk_gb_limit - host.disk_gb_allocated, spec.disk_gb),
+    )
+    allowed = min((left // each for left, each in free if each), default=most)
+    return min(max(allowed, 1), most)
 
 
 def _room_on(host: HostState, spec: RequestSpec, filters: Sequence[Filter], most: int) -> int:

@@ -20,6 +20,7 @@ from provisioning.scheduler import (
     how_many,
     options_of,
     ranking,
+    room_for,
 )
 from tests.scheduler.test_ranking import SPEC, chance, host
 
@@ -128,3 +129,32 @@ def test_the_filters_go_over_many_hosts_a_few_times_only(monkeypatch: pytest.Mon
     hosts = [host(f"h{number}") for number in range(300)]
     assert how_many(hosts, SPEC, DEFAULTS, 50).fits == 50
     assert looked[300] <= 3
+
+
+# ----- room of the cloud ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 1000])
+@pytest.mark.parametrize("allocated", [0, 1, 3])
+def test_the_room_is_what_a_count_finds(most: int, allocated: int) -> None:
+    hosts = [
+        host("four", vcpus_allocated=allocated),
+        host("three", memory_mb_limit=6500),
+        host("none", alive=False),
+        host("two", max_instances=2),
+        host("one", disk_gb_limit=19),
+    ]
+    assert room_for(hosts, SPEC, DEFAULTS, most) == how_many(hosts, SPEC, DEFAULTS, most).fits
+
+
+@pytest.mark.parametrize("own", ["QuietHosts", "EmptierHalf"])
+def test_the_room_is_also_counted_with_filters_of_an_operator(own: str) -> None:
+    found = options(FILTERS=["default", f"{OWN}.{own}"])
+    hosts = [host("four"), host("also"), host("silent", alive=False)]
+    assert room_for(hosts, SPEC, found, 1000) == how_many(hosts, SPEC, found, 100).fits
+
+
+def test_builds_in_progress_do_not_limit_the_room() -> None:
+    spec = options(MAX_IO_OPS_PER_HOST=2)
+    assert how_many([host("four")], SPEC, spec, 100).fits == 2
+    assert room_for([host("four")], SPEC, spec, 100) == 4
