@@ -85,9 +85,7 @@ def cloud_for(context: RequestContext) -> Cloud:
         launches=failed_launches(at - LAUNCHES_OF, MOST_LAUNCHES),
         servers=instances_by_state(),
         room=room_by_flavor(),
-        projects=[
-            each for each in usage_by_project(context, rule=RULE)[:MOST_PROJECTS] if each.instances or each.volume_gb
-        ],
+        projects=_largest(context),
         work=Work(depth(), [(name, sorted(topics), beat) for name, topics, beat in live_groups()], periodic_work(at)),
         releases=_releases(hosts),
     )
@@ -99,6 +97,12 @@ def faults_of_host(context: RequestContext, host: Host) -> list[Finding]:
     examined = DoctorRun.objects.order_by("-started_at", "-id").first()
     subjects = {f"host {host.name}", f"agent {host.name}"}
     return [each for each in [*now.faults(), *now.reported(examined)] if each.subject in subjects]
+
+
+def _largest(context: RequestContext) -> list[Any]:
+    """Return the projects that use most, by their processors."""
+    rows = usage_by_project(context, RULE).order_by("-vcpus", "-memory_mb", "-volume_gb", "name")
+    return [each for each in rows[:MOST_PROJECTS] if each.instances or each.volume_gb]
 
 
 def _releases(hosts: list[Host]) -> list[Release]:

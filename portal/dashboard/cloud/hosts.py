@@ -1,4 +1,4 @@
-"""Hosts: the list, the page of one host, maintenance and force down."""
+"""The page of one host, maintenance and force down."""
 
 import uuid
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
-from portal.dashboard.paging import page_of
 from portal.dashboard.records import Crumbs, SheetPage
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
@@ -24,36 +23,13 @@ from provisioning.compute.services.hosts import change_host, disable_host, enabl
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_host
 from provisioning.hosts.models import Host, HostCertificate
-from provisioning.hosts.refused import refused_agents
-from provisioning.hosts.selectors import host_for, hosts_matching
+from provisioning.hosts.selectors import host_for
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.network.selectors.hosts import networks_on
 
-LIST = "os_compute_api:os-hypervisors:list-detail"
 SHOW = "os_compute_api:os-hypervisors:show"
 CHANGE = "os_compute_api:os-services:update"
 LONGEST_REASON = 255
-
-
-class HostList(WatchedPage):
-    """All hosts by name."""
-
-    section = "hosts"
-    rule = LIST
-    template = "dashboard/cloud/hosts.html"
-    part_template = "dashboard/cloud/_host_list.html"
-
-    def parts(self, **_: Any) -> Mapping[str, Any]:
-        text = self.request.GET.get("q", "").replace("\0", "").strip()[:LONGEST_REASON]
-        pages = page_of(hosts_matching(self.context, LIST, text), self.request.GET.get("page", ""))
-        return {
-            "rows": host_rows(pages.object_list, timezone.now()),
-            "pages": pages,
-            "refused": refused_agents(self.context, LIST),
-            "text": text,
-            "may_join": self.allows("novella:hosts:join"),
-            "may_change": self.allows(CHANGE),
-        }
 
 
 class HostPage(Page):

@@ -42,6 +42,7 @@ class HostRow:
     status: Status
     bars: list[Bar]
     loads: tuple[str, ...]
+    may_change: bool = False
 
     @property
     def load(self) -> str:
@@ -75,8 +76,10 @@ class HostRow:
         return _WORST_FIRST.index(self.status.tone), -fullest, self.host.name
 
 
-def host_rows(hosts: Iterable[Host], now: datetime) -> list[HostRow]:
-    return [HostRow(host, status_of(host, now), bars_of([state_of(host, now)]), _loads(host)) for host in hosts]
+def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False) -> list[HostRow]:
+    return [
+        HostRow(host, status_of(host, now), bars_of([state_of(host, now)]), _loads(host), may_change) for host in hosts
+    ]
 
 
 def status_of(host: Host, now: datetime) -> Status:

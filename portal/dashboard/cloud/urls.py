@@ -3,12 +3,13 @@
 from django.urls import path
 
 from portal.dashboard.cloud import hosts
+from portal.dashboard.cloud.listing import HostList
 from portal.dashboard.cloud.usage import UsageList
 from portal.dashboard.cloud.views import CloudPage
 
 urlpatterns = [
     path("cloud/", CloudPage.as_view(), name="cloud"),
-    path("hosts/", hosts.HostList.as_view(), name="hosts"),
+    path("hosts/", HostList.as_view(), name="hosts"),
     path("hosts/<uuid:host_id>/", hosts.HostDetail.as_view(), name="host"),
     path("hosts/<uuid:host_id>/maintenance/", hosts.HostMaintenance.as_view(), name="host_maintenance"),
     path("hosts/<uuid:host_id>/maintenance/end/", hosts.HostMaintenanceEnd.as_view(), name="host_maintenance_end"),

@@ -1,72 +1,77 @@
-"""Present usage of each project, as a table and as CSV."""
+"""Present usage of each project."""
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.utils.http import urlencode
+from django.db.models import Q
+from django.db.models.functions import Lower
 
-from portal.dashboard.pages import Page
-from portal.dashboard.paging import page_of
-from provisioning.compute.selectors.usage_by_project import COLUMNS, RULE, usage_by_project
+from portal.dashboard.lists import cells
+from portal.dashboard.lists.declaration import Column, Empty, RecordList
+from portal.dashboard.lists.views import ListPage
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
+from provisioning.compute.selectors.usage_by_project import RULE, usage_by_project
+from provisioning.identity.models import Project
 
-LABELS = ("Instances", "vCPUs", "Memory", "Disk on hosts", "Volumes", "Floating IPs")
-MOST_ROWS = 100_000
+
+def _number(key: str, label: str) -> Column:
+    """Return a column of numbers, with the largest first."""
+    return Column(key, label, lambda project: getattr(project, key), sort=key, css="num", largest_first=True)
 
 
-class UsageList(Page):
-    """The projects with their usage, sorted by a column."""
+def _memory(project: Any) -> float:
+    gibibytes = round(project.memory_mb / 1024, 1)
+    return int(gibibytes) if gibibytes.is_integer() else gibibytes
+
+
+def _search(_: RequestContext, text: str) -> Q:
+    key = read_id(text)
+    return Q(name__icontains=text) | Q(pk=key) if key else Q(name__icontains=text)
+
+
+def _name(project: Any) -> object:
+    return cells.record(project, "dashboard:project_page")
+
+
+def _rows(_: RequestContext, projects: Sequence[Project]) -> Sequence[Project]:
+    return projects
+
+
+USAGE = RecordList[Project](
+    key="usage",
+    model=Project,
+    one="project",
+    noun="projects",
+    rule=RULE,
+    records=lambda context, _: usage_by_project(context),
+    rows=_rows,
+    default="-vcpus",
+    columns=(
+        Column("name", "Project", _name, sort=Lower("name"), plain=lambda project: project.name, css="name"),
+        Column(
+            *("domain", "Domain", lambda project: cells.bdi(project.domain.name)),
+            sort=Lower("domain__name"),
+            css="muted",
+            optional=True,
+        ),
+        _number("instances", "Instances"),
+        _number("vcpus", "vCPUs"),
+        Column("memory", "Memory (GiB)", _memory, sort="memory_mb", css="num", largest_first=True),
+        _number("disk_gb", "Disk on hosts (GiB)"),
+        _number("volume_gb", "Volumes (GiB)"),
+        _number("floating_ips", "Floating IPs"),
+    ),
+    search=_search,
+    find="Find by name or ID",
+    empty=Empty("bar-chart", "No projects yet", "A project owns instances, volumes and networks."),
+)
+
+
+class UsageList(ListPage):
+    """The projects with their usage."""
 
     section = "usage"
     rule = RULE
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the table; ``sort`` is a column, with ``-`` in descending order; ``format=csv`` downloads all rows."""
-        asked = request.GET.get("sort", "-vcpus")
-        column, descending = asked.removeprefix("-"), asked.startswith("-")
-        if column not in {"name", *COLUMNS}:
-            column, descending = "vcpus", True
-        rows = usage_by_project(self.context, sort=column, descending=descending)
-        if request.GET.get("format") == "csv":
-            return _csv(rows[:MOST_ROWS])
-        pages = page_of(rows, request.GET.get("page", ""))
-        sort = f"-{column}" if descending else column
-        return self.page(
-            "dashboard/cloud/usage.html",
-            {
-                "rows": pages.object_list,
-                "heads": [self._head("name", "Project", column, descending=descending)]
-                + [
-                    self._head(name, label, column, descending=descending)
-                    for name, label in zip(COLUMNS, LABELS, strict=True)
-                ],
-                "pages": pages,
-                "sort": sort,
-            },
-        )
-
-    @staticmethod
-    def _head(name: str, label: str, column: str, *, descending: bool) -> Mapping[str, str]:
-        """Return a column heading: its link sorts by it, numbers descending first, and reverses the present order."""
-        sorted_by = name == column
-        first = name if name == "name" else f"-{name}"
-        other = name if descending else f"-{name}"
-        state = ("descending" if descending else "ascending") if sorted_by else "none"
-        return {"label": label, "query": urlencode({"sort": other if sorted_by else first}), "state": state}
-
-
-def _csv(rows: Any) -> HttpResponse:
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = 'attachment; filename="usage.csv"'
-    writer = csv.writer(answer)
-    writer.writerow(["project_id", "project", "domain", *COLUMNS])
-    for project in rows.iterator(chunk_size=2000):
-        texts = (_cell(project.name), _cell(project.domain.name))
-        writer.writerow([project.id, *texts, *(getattr(project, name) for name in COLUMNS)])
-    return answer
-
-
-def _cell(text: str) -> str:
-    """Return a name that spreadsheets do not take for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    records = USAGE
+    template = "dashboard/cloud/usage.html"

@@ -21,22 +21,16 @@ COUNTED: Mapping[str, str] = {
     "floating_ips": "floatingips",
 }
 """Column → resource of the quotas, in use and reserved."""
-COLUMNS = ("instances", "vcpus", "memory_mb", "disk_gb", "volume_gb", "floating_ips")
-"""Columns in the order of the page; ``disk_gb`` is the disk space that is allocated on hosts."""
 
 
-def usage_by_project(
-    context: RequestContext, *, sort: str = "vcpus", descending: bool = True, rule: str = RULE
-) -> QuerySet[Any]:
-    """Return the projects with their domains and ``COLUMNS``, sorted by a column or by ``name``.
+def usage_by_project(context: RequestContext, rule: str = RULE) -> QuerySet[Any]:
+    """Return the projects with their domains and the columns of ``COUNTED``, in any order.
 
-    Raises ForbiddenError unless ``rule`` allows it.
+    ``disk_gb`` is the disk space that is allocated on hosts. Raises ForbiddenError unless ``rule`` allows it.
     """
     policy.enforce(context, rule)
     found = {name: _counted(resource) for name, resource in COUNTED.items()} | {"disk_gb": _disk()}
-    column = sort if sort in COLUMNS else "name"
-    order = F(column).desc() if descending else F(column).asc()
-    return Project.objects.select_related("domain").annotate(**found).order_by(order, "name", "id")
+    return Project.objects.select_related("domain").annotate(**found)
 
 
 def _counted(resource: str) -> Coalesce:

@@ -1,0 +1,143 @@
+"""The list of hosts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.html import format_html
+
+from portal.dashboard.cloud.rows import HostRow, host_rows
+from portal.dashboard.cloud.watched import SECONDS
+from portal.dashboard.lists import cells
+from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList
+from portal.dashboard.lists.views import ListPage
+from portal.dashboard.templatetags import novella as tags
+from provisioning.common.context import RequestContext
+from provisioning.hosts.models import Host
+from provisioning.hosts.refused import refused_agents
+from provisioning.hosts.selectors import alive, availability_zones, every_host
+from provisioning.identity import policy
+
+LIST = "os_compute_api:os-hypervisors:list-detail"
+CHANGE = "os_compute_api:os-services:update"
+STATES = (("up", "Up"), ("down", "Down"), ("maintenance", "In maintenance"))
+
+
+def _state(value: str) -> Q:
+    if value == "maintenance":
+        return Q(enabled=False)
+    up = alive(timezone.now())
+    return up if value == "up" else ~up
+
+
+def _zones(_: RequestContext) -> Iterable[tuple[str, str]]:
+    return [(zone, zone) for zone in availability_zones()]
+
+
+def _rows(context: RequestContext, hosts: Sequence[Host]) -> Sequence[HostRow]:
+    return host_rows(hosts, timezone.now(), may_change=policy.allows(context, CHANGE))
+
+
+def _name(row: HostRow) -> object:
+    return cells.record(row.host, "dashboard:host", below=row.host.availability_zone)
+
+
+def _status(row: HostRow) -> object:
+    return cells.status(row.status) + cells.sub("" if row.host.enabled else row.host.disabled_reason)
+
+
+def _load(row: HostRow) -> object:
+    if not row.loads:
+        return ""
+    said = f"Load averages of 1, 5 and 15 minutes: {', '.join(row.loads)}"
+    return format_html('<span class="{}" title="{}">{}</span>', "meter-over" if row.busy else "", said, row.load)
+
+
+def _actions(row: HostRow) -> object:
+    if not row.may_change:
+        return ""
+    sign, title, to = (
+        ("pause-circle", "Start maintenance", "dashboard:host_maintenance")
+        if row.host.enabled
+        else ("play-circle", "End maintenance", "dashboard:host_maintenance_end")
+    )
+    return cells.button(sign, title, row.host.name, to, row.host.id, label=f"{title} of {{}}")
+
+
+def _bar(key: str, label: str, number: int) -> Column:
+    """Return the column of a bar; CSV files have the allocated amount."""
+    return Column(
+        *(key, label, lambda row: tags.meter(row.bars[number], bare=True)),
+        sort=f"{key}_allocated",
+        plain=lambda row: row.bars[number].used,
+        css="usage",
+        largest_first=True,
+    )
+
+
+HOSTS = RecordList[Host](
+    key="hosts",
+    model=Host,
+    one="host",
+    noun="hosts",
+    rule=LIST,
+    row_id="host",
+    records=lambda context, _: every_host(context, LIST),
+    rows=_rows,
+    default="name",
+    columns=(
+        Column("name", "Host", _name, sort="name", plain=lambda row: row.host.name, css="name", titled=False),
+        Column("state", "State", _status, plain=lambda row: row.status.word, titled=False),
+        _bar("vcpus", "vCPUs", 0),
+        _bar("memory_mb", "Memory", 1),
+        _bar("disk_gb", "Disk", 2),
+        Column("load", "Load", _load, plain=lambda row: row.load, css="num"),
+        Column(
+            *("instances", "Instances", lambda row: row.host.instances_allocated),
+            sort="instances_allocated",
+            css="num",
+            largest_first=True,
+        ),
+        Column(
+            "zone", "Zone", lambda row: cells.bdi(row.host.availability_zone), sort="availability_zone", optional=True
+        ),
+        Column("agent", "Agent", lambda row: cells.bdi(row.host.agent_version), sort="agent_version", optional=True),
+        Column("clock", "Clock", lambda row: row.clock, sort="clock_difference", optional=True),
+        Column(
+            *("seen", "Last heartbeat", lambda row: cells.when(row.host.last_seen_at, "seconds")),
+            sort="last_seen_at",
+            plain=lambda row: row.host.last_seen_at,
+            css="muted num text-nowrap",
+            optional=True,
+        ),
+        Column("address", "Address", lambda row: cells.mono(row.host.host_ip), sort="host_ip", optional=True),
+    ),
+    actions=_actions,
+    search=lambda _, text: Q(name__icontains=text) | Q(host_ip=text),
+    find="Find by name or address",
+    filters=(
+        Filter("state", "State", lambda _: STATES, _state, quick=True),
+        Filter("zone", "Zone", _zones, lambda value: Q(availability_zone=value), closed=False),
+    ),
+    empty=Empty(
+        *("hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once."),
+        label="Join a host",
+        create="admin:hosts_host_join",
+    ),
+)
+
+
+class HostList(ListPage):
+    """All hosts, whose rows are read again every few seconds, and the agents that were refused lately."""
+
+    section = "hosts"
+    rule = LIST
+    records = HOSTS
+    template = "dashboard/cloud/hosts.html"
+
+    def can_create(self) -> bool:
+        return self.allows("novella:hosts:join")
+
+    def further(self) -> Mapping[str, Any]:
+        return {"refused": refused_agents(self.context, LIST), "seconds": SECONDS}
