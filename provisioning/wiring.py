@@ -4,6 +4,8 @@ tasks, actions and checks.
 
 from django.core.checks import register as register_check
 
+import provisioning.batches.jobs
+import provisioning.batches.retention
 import provisioning.compute.actions.every
 import provisioning.compute.actions.interfaces
 import provisioning.compute.deadlines
@@ -103,6 +105,7 @@ WORKING = (
     provisioning.compute.upkeep.silent_hosts,
     provisioning.jobs.jobs,
     provisioning.notifications.jobs,
+    provisioning.batches.jobs,
     provisioning.doctor.checks,
     provisioning.doctor.jobs,
 )
@@ -135,9 +138,12 @@ def _owners() -> None:
         *provisioning.network.ownership.OF_PROJECTS,
         *provisioning.volumes.ownership.OF_PROJECTS,
         *provisioning.compute.ownership.OF_PROJECTS,
+        *provisioning.batches.retention.OF_PROJECTS,
     )
     provisioning.identity.project_resources.OF_USERS.connect(
-        *provisioning.quotas.project_resources.OF_USERS, *provisioning.compute.ownership.OF_USERS
+        *provisioning.quotas.project_resources.OF_USERS,
+        *provisioning.compute.ownership.OF_USERS,
+        *provisioning.batches.retention.OF_USERS,
     )
 
 
@@ -156,6 +162,7 @@ def _limits() -> None:
         provisioning.network.holdings.UNLIMITED,
         provisioning.volumes.holdings.UNLIMITED,
         provisioning.compute.holdings.UNLIMITED,
+        provisioning.batches.retention.UNLIMITED,
     )
 
 
@@ -166,6 +173,7 @@ def _retention() -> None:
         *provisioning.hosts.retention.PURGED,
         *provisioning.images.retention.PURGED,
         *provisioning.compute.retention.PURGED,
+        *provisioning.batches.retention.PURGED,
     )
     provisioning.jobs.retention.KEPT.connect(
         provisioning.jobs.jobs.KEPT,

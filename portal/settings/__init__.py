@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "provisioning.network",
     "provisioning.volumes",
     "provisioning.compute",
+    "provisioning.batches",
     "provisioning.doctor",
     "provisioning",
     "portal.api",

@@ -8,7 +8,7 @@ class Event(models.Model):
 
     ``topic`` determines who is woken: ``project:<uuid>`` pages and clients, ``host:<uuid>`` the web process with the
     link of that agent, ``everybody`` the pages of all projects, ``reply:<uuid>`` a caller that waits for a host's
-    answer, ``auth`` every open connection (a token or a role was revoked).
+    answer, ``user:<uuid>`` the pages of one user, ``auth`` every open connection (a token or a role was revoked).
     """
 
     topic = models.CharField(max_length=80)

@@ -1,5 +1,6 @@
 """Queries of the event log."""
 
+import uuid
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -14,6 +15,11 @@ EVERYBODY = "everybody"
 """Topic of events for the pages of all projects."""
 LATE = timedelta(seconds=60)
 """Maximum time from the assignment of an event's number to the commit of its transaction."""
+
+
+def of_user(user_id: uuid.UUID | None) -> str:
+    """Return the topic of events for the pages of one user."""
+    return f"user:{user_id}"
 
 
 class LoggedEvent(NamedTuple):

@@ -200,6 +200,9 @@ BOUNDS: dict[str, Bound] = {
     "ec2.SpentSignature": _age(
         "at the latest after its request", "provisioning.identity.ec2_signatures.LONGEST_EXPIRY"
     ),
+    # batches
+    "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),
+    "batches.BatchItem": _number("batch", "provisioning.batches.services.MOST_ITEMS"),
     # hosts, events, jobs
     "hosts.HostCommand": _age("after its end", "provisioning.hosts.commands.KEPT"),
     "hosts.HostCall": Bound(By.PARENT, "waiting at each host", ("provisioning.hosts.calls.MOST_OF_HOST",)),

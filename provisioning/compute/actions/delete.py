@@ -148,3 +148,13 @@ def _times_asked(held: Allocation) -> int:
 def delete(context: RequestContext, instance_id: uuid.UUID | str, *, force: bool = False) -> Instance:
     """Delete a server; ``force`` skips soft deletion. Raises the errors of ``Delete.begin``."""
     return Delete.begin(context, instance_id, force)
+
+
+def delete_once(context: RequestContext, instance_id: uuid.UUID | str, *, permanent: bool = False) -> None:
+    """Delete a server; a server that can be restored is deleted only with ``permanent``, because the request may have
+    been sent twice. Raises the errors of ``Delete.begin``.
+    """
+    now = selectors.instance_for(context, instance_id)
+    kept = now.vm_state == VmState.SOFT_DELETED
+    if permanent or not (kept or now.task_state == TaskState.SOFT_DELETING):
+        delete(context, instance_id, force=kept)

@@ -1,0 +1,1 @@
+"""Actions on many resources together, carried out by the workers."""

@@ -1,0 +1,83 @@
+"""Declarations of the actions that can be carried out on many resources of one kind."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provisioning.common.context import RequestContext
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A text that the user enters for the whole batch."""
+
+    name: str
+    label: str
+    help: str
+    check: Callable[[str], object]
+    """Raises InvalidInputError for an invalid text."""
+    longest: int
+    suggested: Callable[[], str] = lambda: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One item that is carried out: the resource and the arguments of its batch."""
+
+    context: RequestContext
+    record: Any
+    arguments: Arguments
+
+    @property
+    def id(self) -> uuid.UUID:
+        found: uuid.UUID = self.record.pk
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAction:
+    """An action. ``run`` calls the service of the single action, which writes only to the database; it runs in the
+    transaction that ends the item, so it is carried out exactly once.
+    """
+
+    name: str
+    label: str
+    icon: str
+    rule: str
+    consequence: str
+    run: Callable[[Task], object]
+    deletes: bool = False
+    danger: bool = False
+    argument: Argument | None = None
+    possible: Callable[[Any], bool] = lambda _: True
+    """Whether the resource allows the action now; for the number in the confirmation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of resources.
+
+    ``find`` returns the resources with these ids that the caller may see, in any order.
+    """
+
+    name: str
+    singular: str
+    plural: str
+    find: Callable[[RequestContext, Sequence[str]], Iterable[Any]]
+    actions: Sequence[BatchAction]
+    name_of: Callable[[Any], str] = lambda record: str(record.name or record.pk)
+    id_of: Callable[[Any], str] = lambda record: str(record.pk)
+    owners: Callable[[Any], dict[str, object]] = lambda _: {}
+    """The policy target of a resource; empty: the caller's project."""
+    is_kept: Callable[[Any], bool] = lambda _: False
+    """Whether the resource was deleted and can be restored. It is deleted for good only if the user confirmed that."""
+
+    def action(self, name: str) -> BatchAction | None:
+        return next((each for each in self.actions if each.name == name), None)
+
+    def words(self, number: int) -> str:
+        """Return a number of these resources in words: ``1 instance``."""
+        return f"{number:,} {self.singular if number == 1 else self.plural}"

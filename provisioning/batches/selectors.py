@@ -1,0 +1,65 @@
+"""Batches of the caller."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from provisioning.batches.models import Batch, BatchItem
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+
+SHOWN = 5
+"""Maximum number of batches in the tray."""
+SHOWN_ITEMS = 10
+"""Maximum number of items that are named for one batch in the tray."""
+SUCCESS_SHOWN = timedelta(minutes=2)
+"""Time for which a batch without refusals stays in the tray."""
+UNSUCCESSFUL = (BatchItem.State.REFUSED, BatchItem.State.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class InTray:
+    """A batch in the tray, with the first of its items that were refused or failed."""
+
+    batch: Batch
+    unsuccessful: list[BatchItem] = field(default_factory=list)
+
+
+def in_tray(context: RequestContext) -> list[InTray]:
+    """Return the caller's unfinished batches and recent results that are not dismissed, newest first."""
+    recent = Q(finished_at=None) | Q(unsuccessful__gt=0) | Q(finished_at__gt=timezone.now() - SUCCESS_SHOWN)
+    batches = list(_mine(context).filter(recent, dismissed_at=None)[:SHOWN])
+    with_trouble = [batch.id for batch in batches if batch.unsuccessful]
+    items: dict[uuid.UUID, list[BatchItem]] = defaultdict(list)
+    for key in with_trouble:
+        rows = BatchItem.objects.filter(batch_id=key, state__in=UNSUCCESSFUL).order_by("position")
+        items[key] = list(rows[:SHOWN_ITEMS])
+    return [InTray(batch, items[batch.id]) for batch in batches]
+
+
+def batches_for(context: RequestContext) -> list[Batch]:
+    """Return the caller's batches in the project, newest first."""
+    return list(_mine(context))
+
+
+def batch_for(context: RequestContext, batch_id: uuid.UUID) -> Batch:
+    """Return a batch of the caller in the project. Raises NotFoundError."""
+    found = _mine(context).filter(pk=batch_id).first()
+    if found is None:
+        raise NotFoundError("This action was not found.")
+    return found
+
+
+def items_of(batch: Batch) -> Sequence[BatchItem]:
+    """Return the items, those that were refused or failed first."""
+    rows = list(batch.items.order_by("position"))
+    return sorted(rows, key=lambda item: item.state not in UNSUCCESSFUL)
+
+
+def _mine(context: RequestContext) -> QuerySet[Batch]:
+    return Batch.objects.filter(user_id=context.user_id, project_id=context.project_id).order_by("-created_at")
