@@ -180,6 +180,15 @@ def test_the_ssh_command_is_exact(at_alice: Client, alice: Person, cloud: Cloud)
     assert answer.context["connect"].command == f"ssh -i ~/.ssh/'my laptop' debian@{address}"
 
 
+def test_the_ssh_command_outlives_the_image(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.image.properties = {"os_admin_user": "debian"}
+    cloud.image.save(update_fields=["properties"])
+    instance = cloud.launch(alice.context)
+    cloud.run()
+    type(cloud.image).objects.filter(pk=cloud.image.pk).update(status="deleted")
+    assert "debian@" in page_of(at_alice, instance).context["connect"].command
+
+
 def test_a_hostile_login_name_stays_inside_its_quotes(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     cloud.image.properties = {"os_admin_user": "x; rm -rf /"}
     cloud.image.save(update_fields=["properties"])

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from portal.dashboard.client_files import CLOUD
 from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.compute.services.tunnels import RULE
 from provisioning.identity import policy
-from provisioning.images import selectors as images
 from provisioning.network.selectors.instances import PortAddress
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -43,7 +41,8 @@ def connect_for(context: RequestContext, instance: Instance, addresses: list[Por
         return None
     key = f"-i ~/.ssh/{shlex.quote(instance.key_name)} " if instance.key_name else ""
     outside = next((address for entry in addresses for address in entry.floating), "")
-    target = shlex.quote(f"{_login(context, instance)}@{outside or addresses[0].address}")
+    login = instance.image_properties.get(LOGIN) or "root"
+    target = shlex.quote(f"{login}@{outside or addresses[0].address}")
     tunnel = f"novella ssh --os-cloud {CLOUD} {key}{_name(instance)}" if _may_tunnel(context, instance) else ""
     return Connect(f"ssh {key}{target}", _hint(instance, addresses[0], outside), tunnel)
 
@@ -62,16 +61,6 @@ def _name(instance: Instance) -> str:
         and compute.has_its_name_alone(instance)
         else str(instance.id)
     )
-
-
-def _login(context: RequestContext, instance: Instance) -> str:
-    if instance.image_id is None:
-        return "root"
-    try:
-        image = images.image_for(context, instance.image_id)
-    except NotFoundError:
-        return "root"
-    return str(image.properties.get(LOGIN) or "root")
 
 
 def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
