@@ -6,6 +6,9 @@ from django.core.checks import register as register_check
 
 import provisioning.batches.jobs
 import provisioning.batches.retention
+import provisioning.catalogue.jobs
+import provisioning.catalogue.ownership
+import provisioning.catalogue.services.following
 import provisioning.compute.actions.every
 import provisioning.compute.actions.interfaces
 import provisioning.compute.deadlines
@@ -89,6 +92,7 @@ WORKING = (
     provisioning.quotas.jobs,
     provisioning.hosts.jobs,
     provisioning.images.jobs,
+    provisioning.catalogue.jobs,
     provisioning.network.delivery.jobs,
     provisioning.network.upkeep,
     provisioning.volumes.services,
@@ -134,6 +138,7 @@ def _owners() -> None:
         *provisioning.quotas.project_resources.OF_PROJECTS,
         *provisioning.ec2.retention.OF_PROJECTS,
         *provisioning.images.ownership.OF_PROJECTS,
+        *provisioning.catalogue.ownership.OF_PROJECTS,
         *provisioning.metadefs.ownership.OF_PROJECTS,
         *provisioning.network.ownership.OF_PROJECTS,
         *provisioning.volumes.ownership.OF_PROJECTS,
@@ -158,6 +163,7 @@ def _limits() -> None:
         provisioning.quotas.project_resources.UNLIMITED,
         provisioning.ec2.retention.UNLIMITED,
         provisioning.images.ownership.UNLIMITED,
+        provisioning.catalogue.ownership.UNLIMITED,
         provisioning.metadefs.ownership.UNLIMITED,
         provisioning.network.holdings.UNLIMITED,
         provisioning.volumes.holdings.UNLIMITED,
@@ -182,6 +188,7 @@ def _retention() -> None:
         provisioning.quotas.project_resources.KEPT,
         provisioning.hosts.retention.KEPT,
         provisioning.images.retention.KEPT,
+        provisioning.catalogue.ownership.KEPT,
         provisioning.metadefs.ownership.KEPT,
         provisioning.network.ownership.KEPT,
         provisioning.volumes.ownership.KEPT,
@@ -217,6 +224,8 @@ def _encryption() -> None:
 
 def _users() -> None:
     provisioning.images.uses.USERS.connect(provisioning.compute.image_uses.shelved_server)
+    provisioning.images.uses.LAUNCHED.connect(provisioning.compute.image_uses.launched_from)
+    provisioning.images.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
     provisioning.volumes.uses.USERS.connect(provisioning.compute.volume_user.Servers())
     provisioning.volumes.uses.MOVES.connect(provisioning.volumes.services.migrate)
     provisioning.volumes.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
+from provisioning.catalogue.reading import NONE, is_address
+from provisioning.catalogue.services import refresh
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute_selectors
@@ -116,6 +119,12 @@ def definitions(seed: Seed) -> None:
     loaded = metadefs.load()
     if loaded:
         seed.made.append(f"{len(loaded)} namespaces of metadata definitions")
+
+
+def catalogue() -> None:
+    """Read the index of the image catalogue, so that its page is complete immediately; nothing is downloaded."""
+    if settings.CATALOGUE != NONE and not is_address(settings.CATALOGUE):
+        refresh()
 
 
 def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from portal.environment import database, secret_keys
 from portal.settings.api import *
 from portal.settings.web import *
+from provisioning.catalogue.settings import *
 from provisioning.common.environment import declare, integer
 from provisioning.common.settings import *
 from provisioning.compute.settings import *
@@ -61,6 +62,7 @@ INSTALLED_APPS = [
     "provisioning.ec2",
     "provisioning.hosts",
     "provisioning.images",
+    "provisioning.catalogue",
     "provisioning.metadefs",
     "provisioning.network",
     "provisioning.volumes",

@@ -1,4 +1,7 @@
-"""Protects images that servers need: the image of a shelved server is its only disk."""
+"""Images that servers need: the image of a shelved server is its only disk, the image of another its origin."""
+
+import uuid
+from collections.abc import Collection
 
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
@@ -8,3 +11,9 @@ from provisioning.images.models import Image
 def shelved_server(image: Image) -> str | None:
     server = Instance.objects.filter(snapshot_image_id=image.id).exclude(vm_state=VmState.DELETED).first()
     return None if server is None else f"the shelved server {server.name} ({server.id})"
+
+
+def launched_from(image_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of the images that existing servers were launched from."""
+    servers = Instance.objects.filter(image_id__in=list(image_ids)).exclude(vm_state=VmState.DELETED)
+    return {found for found in servers.values_list("image_id", flat=True).distinct() if found is not None}

@@ -1,15 +1,22 @@
-"""Uses of images by other services, which register here. An image in use cannot be deleted."""
+"""Services that use images or follow imports, which register here. An image in use cannot be deleted."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Collection
 
 from provisioning.common.errors import ConflictError
 from provisioning.common.wired import Wired
-from provisioning.images.models import Image
+from provisioning.images.models import Image, ImageTask
 
 User = Callable[[Image], str | None]
 """Returns the user of an image, such as ``the shelved server web-1 (ID)``; None: not in use."""
 
 USERS = Wired[User]("The users of images")
+Launched = Callable[[Collection[uuid.UUID]], set[uuid.UUID]]
+"""Returns those of the images that servers were launched from."""
+LAUNCHED = Wired[Launched]("The servers that were launched from images")
+Follower = Callable[[ImageTask, str], None]
+"""Called in the transaction that ends an import, with the reason of a failure; empty on success."""
+FOLLOWERS = Wired[Follower]("The services that follow imports")
 
 
 def check_unused(image: Image) -> None:

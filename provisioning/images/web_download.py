@@ -127,8 +127,10 @@ def _version(response: http.client.HTTPResponse) -> str:
 class Watch:
     """Closes a connection at its deadline, however slowly data arrives. Fast transfers extend the deadline."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, secure: bool = False) -> None:
         self._seconds = seconds
+        self.secure = secure
+        """Whether only https is allowed."""
         self._began = time.monotonic()
         self._end = self._began + seconds
         self._timer: threading.Timer | None = None
@@ -170,12 +172,13 @@ class Watch:
 
 
 @contextlib.contextmanager
-def web_file(uri: str) -> Iterator[WebFile]:
+def web_file(uri: str, *, seconds: float | None = None, secure: bool = False) -> Iterator[WebFile]:
     """Open the file at a URL during the block, after at most five redirects.
 
-    Raises ImportUriError if a URL or the address of its host is not allowed, DownloadError if the download fails.
+    ``seconds``: the timeout, default ``IMPORT_TIMEOUT``. ``secure``: only https, also after redirects. Raises
+    ImportUriError if a URL or the address of its host is not allowed, DownloadError if the download fails.
     """
-    watch = Watch(settings.IMPORT_TIMEOUT)
+    watch = Watch(settings.IMPORT_TIMEOUT if seconds is None else seconds, secure=secure)
     with contextlib.ExitStack() as connection:
         shown, response = _open(uri, watch, connection)
         if response.status != http.HTTPStatus.OK:
@@ -190,6 +193,8 @@ def _open(
     """Follow redirects; return the last URL without its query, and the response, which ``connection`` closes."""
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
+        if watch.secure and address.scheme != "https":
+            raise DownloadError(f"{address.shown} is not an https address.")
         with contextlib.ExitStack() as stack:
             with _explained(address.shown, watch):
                 response = _ask(address, watch, stack, headers or {})

@@ -146,6 +146,8 @@ BOUNDS: dict[str, Bound] = {
     "images.ImageProperty": _number("image", "provisioning.images.records.MAX_PROPERTIES"),
     "images.ImageMember": _number("image", "IMAGE_MEMBER_LIMIT"),
     "images.ImageTask": _age("after its end", "TASK_RETENTION"),
+    "catalogue.CatalogueIndex": _OPERATORS,
+    "catalogue.CatalogueImage": _number("project", "provisioning.catalogue.index.MOST"),
     "metadefs.MetadefNamespace": _number("project", "provisioning.metadefs.services.bounds.MOST_NAMESPACES"),
     "metadefs.MetadefProperty": _OF_NAMESPACE,
     "metadefs.MetadefObject": _OF_NAMESPACE,

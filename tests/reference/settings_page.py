@@ -13,7 +13,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PARTS = (
     "provisioning/common", "portal/settings/web", "portal/settings", "provisioning/identity", "provisioning/compute",
     "provisioning/scheduler", "provisioning/hosts", "provisioning/network", "provisioning/images",
-    "provisioning/volumes", "provisioning/jobs", "provisioning/notifications", "provisioning/doctor",
+    "provisioning/catalogue", "provisioning/volumes", "provisioning/jobs", "provisioning/notifications",
+    "provisioning/doctor",
 )  # fmt: skip
 """In the order of the page."""
 TITLES = {"portal/settings": "Keys and the database"}

@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
+from provisioning.catalogue.services import refresh as read_catalogue
 from provisioning.compute.models import Instance, InterfaceDifference, NewerGuest
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
@@ -216,6 +217,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="shared", tags=[SECRET]
     )
     _define(people)
+    read_catalogue()
     guests = make_project("guests")
     images.add_member(alice.context, image.id, guests.id)
     server = cloud.launch(alice.context, name=SECRET, key_name=SECRET, metadata={SECRET: SECRET}, description=SECRET)
@@ -265,6 +267,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "request": server.request_id,
         "migration": "1",
         "image": str(image.id),
+        "entry": "debian-13-x86-64",
         "task": str(ImageTask.objects.create(project_id=alice.project_id, image_id=image.id, message=SECRET).pk),
         "store": settings.IMAGE_STORE_ID,
         "key": SECRET,

@@ -1,6 +1,6 @@
 """All services that write images."""
 
-from provisioning.images.services.imports import ImportRequest, import_image, import_new
+from provisioning.images.services.imports import ImportRequest, import_image, import_new, import_origin
 from provisioning.images.services.launch_permissions import change_permissions, reset_permissions
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
@@ -20,6 +20,7 @@ __all__ = [
     "delete",
     "import_image",
     "import_new",
+    "import_origin",
     "patch",
     "reactivate",
     "recover_interrupted_uploads",

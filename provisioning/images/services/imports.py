@@ -1,4 +1,4 @@
-"""Imports: staged data or a file on the web becomes the data of an image, in the background.
+"""Imports: staged data, or a file on the web or of the catalogue, becomes the data of an image, in the background.
 
 At most ``IMPORTS_AT_ONCE`` imports of a project run at the same time, so that slow downloads of one project do not
 occupy all workers. When an import ends, the next one of the project starts.
@@ -30,14 +30,19 @@ from provisioning.images.services import intake, tasks
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce
 from provisioning.images.services.records import create
+from provisioning.images.services.sources import CATALOGUE, Origin, opened
+from provisioning.images.uses import FOLLOWERS
 from provisioning.images.web_address import read_uri
-from provisioning.images.web_download import web_file
 from provisioning.jobs.cast import cast
 
 TOPIC, JOB = "images", "images.import"
 KIND, OLD_KIND = "api_image_import", "import"
 WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
-STARTS_FROM = {WEB_DOWNLOAD: Image.Status.QUEUED, GLANCE_DIRECT: Image.Status.UPLOADING}
+STARTS_FROM = {
+    WEB_DOWNLOAD: Image.Status.QUEUED,
+    CATALOGUE: Image.Status.QUEUED,
+    GLANCE_DIRECT: Image.Status.UPLOADING,
+}
 REPORT_EVERY = 1.0
 """Seconds between two progress reports of an import; each also checks that the image still exists."""
 
@@ -70,6 +75,22 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
     unknown = [name for name in request.stores or () if name != settings.IMAGE_STORE_ID]
     if unknown:
         raise ConflictError(f"The selected store {unknown[0][:80]} is not available on this node.", field="stores")
+    return _begin(context, image_id, request)
+
+
+def import_origin(context: RequestContext, image_id: uuid.UUID, origin: Origin) -> ImageTask:
+    """Start the import of a file of the image catalogue, whichever methods users may use; return its task.
+
+    Raises ImportUriError for an address that is not allowed, and the errors of ``import_image``.
+    """
+    if "://" in origin.uri:
+        read_uri(origin.uri)
+    if origin.digest_uri:
+        read_uri(origin.digest_uri)
+    return _begin(context, image_id, ImportRequest(CATALOGUE, body={"method": origin.method}))
+
+
+def _begin(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
     with transaction.atomic():
         image = owned(context, image_id, lock=True)
         _check_ready(image, request.method)
@@ -146,6 +167,7 @@ def fail(task_id: uuid.UUID, reason: str) -> None:
         if move(image.id, Image.Status.IMPORTING, Image.Status.QUEUED, size=None, import_state=state):
             announce(image.project_id, image.id, Image.Status.QUEUED)
             transaction.on_commit(lambda: store.discard(image.id))
+            _notify(task, reason)
     log.info("The import of image %s failed: %s", task.image_id, reason)
 
 
@@ -156,10 +178,13 @@ class _BusyError(Exception):
 def _transfer(task: ImageTask, image: Image) -> None:
     method = _method_of(task)
     limit = intake.largest(image.project_id) + (image.size or 0)  # staged data is already counted
-    if method["name"] == WEB_DOWNLOAD:
-        with _claimed(store.new_file(image.id), image) as file, web_file(method["uri"]) as source:
-            wanted = intake.Wanted(str(image.disk_format), limit=limit, size=source.total)
-            facts = intake.receive(file, wanted, source, progress=_reporter(task, image, source.total))
+    if method["name"] != GLANCE_DIRECT:
+        with _claimed(store.new_file(image.id), image) as file, opened(method) as source:
+            wanted = intake.Wanted(str(image.disk_format), limit=limit, size=source.size)
+            report = _reporter(task, image, source.total)
+            facts = intake.receive(
+                file, wanted, source, progress=lambda done: report(source.came if source.compression else done)
+            )
             _publish(task, image, file, facts)
         return
     with _claimed(store.staged_file(image.id), image) as file:
@@ -191,6 +216,7 @@ def _publish(task: ImageTask, image: Image, file: IO[bytes], facts: dict[str, An
         tasks.succeed(task.id, facts["size"], {"image_id": str(image.id)})
         announce(image.project_id, image.id, Image.Status.ACTIVE)
         _call_next(task.project_id)
+        _notify(task)
 
     intake.publish(
         image.id,
@@ -218,6 +244,11 @@ def _reporter(task: ImageTask, image: Image, total: int | None) -> intake.Progre
             announce(image.project_id, image.id, Image.Status.IMPORTING, 100 * done // total if total else None)
 
     return report
+
+
+def _notify(task: ImageTask, reason: str = "") -> None:
+    for follower in FOLLOWERS:
+        follower(task, reason)
 
 
 def _call_next(project_id: uuid.UUID) -> None:

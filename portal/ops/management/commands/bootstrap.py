@@ -53,6 +53,7 @@ class Command(BaseCommand):
         contexts = seed.people(Path(settings.PORTAL_DIR) / "secrets", result)
         seed.flavors(contexts["admin"], result)
         seed.definitions(result)
+        seed.catalogue()
         seed.networks(contexts, result)
         if options["external_network"]:
             seed.outside(contexts, options["external_network"], options["external_range"], result)
