@@ -8,6 +8,7 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from portal.dashboard import wording
+from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
 from portal.dashboard.instances.changes import changed_instances
@@ -151,6 +152,7 @@ PAGES: dict[str, LivePage] = {
     "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
     "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
     "images": LivePage(frozenset({IMAGE}), _images),
+    "catalogue": LivePage(frozenset({CATALOGUE, IMAGE}), changed_cards),
     "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
     **{each.key: _of_list(each) for each in LISTS},
     **{name: _of_networking(name) for name in network.RECORDS},

@@ -93,6 +93,7 @@ ENTRIES = (
     ),
     Entry("volume_backups", "Backups", "dashboard:volume_backups", "archive", "g-b", "Volumes", rule="backup:get_all"),
     Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="get_images"),
+    Entry("catalogue", "Image catalogue", "dashboard:catalogue", "journals", "g-x", "Library", rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
     Entry(
         "key_pairs",

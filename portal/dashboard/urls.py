@@ -16,6 +16,7 @@ from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
+from portal.dashboard.images.catalogue.views import CatalogueAdd, CatalogueList
 from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
@@ -70,6 +71,8 @@ urlpatterns = [
     path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
+    path("images/catalogue/", CatalogueList.as_view(), name="catalogue"),
+    path("images/catalogue/<str:entry_id>/add/", CatalogueAdd.as_view(), name="catalogue_add"),
     path("images/<uuid:image_id>/upload/", ImageResume.as_view(), name="image_resume"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
     path("images/<uuid:image_id>/hardware/", ImageHardware.as_view(), name="image_hardware"),

@@ -201,6 +201,7 @@ ELSEWHERE = {
     "dashboard:settings_session_end": "tests/dashboard/test_settings.py: it needs a second session",
     "dashboard:volume_retype": "tests/dashboard/test_volumes.py: it needs a second type",
     "dashboard:transfer_accept": "tests/dashboard/test_volumes.py: the key is shown once",
+    "dashboard:catalogue_add": "tests/dashboard/test_catalogue.py: it needs an index",
     "dashboard:image_hardware": "tests/dashboard/test_images.py: it needs an image of the user's own",
     "dashboard:image_share": "tests/dashboard/test_image_sharing.py: it needs two projects",
     "dashboard:image_unshare": "tests/dashboard/test_image_sharing.py: it needs two projects",

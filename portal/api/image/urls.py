@@ -5,7 +5,7 @@ follow it.
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
-from portal.api.image import info, versions
+from portal.api.image import catalogue, info, versions
 from portal.api.image.images import locations, members, views
 from portal.api.image.images.data import ImageFile, ImageStage
 from portal.api.image.metadefs.urls import METADEFS
@@ -32,6 +32,9 @@ urlpatterns = by_prefix(
         re_path(rf"{IMAGE}/actions/deactivate/?$", views.Deactivate.as_view()),
         re_path(rf"{IMAGE}/actions/reactivate/?$", views.Reactivate.as_view()),
         re_path(rf"{IMAGE}/tags/(?P<tag>[^/]+)/?$", views.ImageTag.as_view()),
+        re_path(r"^/v2/catalogue$", catalogue.Catalogue.as_view()),
+        re_path(r"^/v2/catalogue/(?P<entry_id>[^/]+)/?$", catalogue.CatalogueEntry.as_view()),
+        re_path(r"^/v2/catalogue/(?P<entry_id>[^/]+)/add/?$", catalogue.CatalogueAdd.as_view()),
         *METADEFS,
         re_path(r"^/v2/schemas/(?P<name>[^/]+)/?$", views.PublishedSchema.as_view()),
         re_path(r"^/v2/info/import/?$", info.ImportInfo.as_view()),

@@ -30,6 +30,7 @@ class Launch(FormPage):
         form = LaunchForm(data)
         if again := self.request.GET.get("again", ""):
             form.again = compute.instance_for(self.context, again)
+        form.initial["image"] = self.request.GET.get("image", "")
         form.initial["networks"] = self.request.GET.getlist("network")
         volume = self.request.GET.get("volume", "")
         form.initial["boot_from"] = f"volume:{volume}" if volume else ""

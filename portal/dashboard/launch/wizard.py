@@ -183,7 +183,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     again = wizard.form.again
     last = again or next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
-    if image_ids:
+    if image_ids and initial.get("image") not in {str(image_id) for image_id in image_ids}:
         initial["image"] = str(last.image_id if last and last.image_id in image_ids else image_ids[0])
     initial["key_name"] = ""
     if key_names:

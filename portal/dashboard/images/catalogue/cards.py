@@ -1,0 +1,69 @@
+"""Cards of the image catalogue, for the page and its live updates."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from portal.dashboard import wording
+from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images
+from provisioning.catalogue.services.adding import may_publish
+from provisioning.common.context import RequestContext
+from provisioning.events.selectors import LoggedEvent
+from provisioning.identity import policy
+
+Card = dict[str, Any]
+CATALOGUE, IMAGE = "catalogue", "image"
+"""Kinds of events that change cards."""
+STATUS = {
+    State.FETCHING: wording.Status("Fetching", "busy", "arrow-repeat"),
+    State.ADDED: wording.Status("Added", "ok", "check-circle-fill"),
+    State.NEWER: wording.Status("Newer version available", "warn", "arrow-up-circle-fill"),
+}
+ARCHITECTURES = {"x86_64": "64-bit PC (x86_64)", "aarch64": "64-bit ARM (aarch64)"}
+
+
+def card_of(context: RequestContext, offer: Offer) -> Card:
+    """Return an entry with its state and the permitted buttons."""
+    can_add = offer.state in {State.ABSENT, State.NEWER} and may_add(context)
+    ready = offer.image is not None and offer.state in {State.ADDED, State.NEWER} and offer.image.status == "active"
+    return {
+        "offer": offer,
+        "entry": offer.entry,
+        "fetching": offer.state == State.FETCHING,
+        "newer": offer.state == State.NEWER,
+        "status": STATUS.get(offer.state),
+        "where": "for all projects" if offer.for_all else "in this project",
+        "can_add": can_add,
+        "can_publish": can_add and may_publish(context),
+        "can_launch": ready and policy.allows(context, "os_compute_api:servers:create"),
+        "source": offer.entry.host or "the folder of the catalogue",
+    }
+
+
+def may_add(context: RequestContext) -> bool:
+    return policy.allows(context, "add_image") and policy.allows(context, "modify_image")
+
+
+def groups_of(cards: list[Card]) -> list[tuple[str, list[Card]]]:
+    """Return the cards of each architecture under its name."""
+    found = {name: [card for card in cards if card["entry"].architecture == key] for key, name in ARCHITECTURES.items()}
+    return [(name, some) for name, some in found.items() if some]
+
+
+def changed_cards(_: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
+    """Render the cards that the events change."""
+    if not policy.allows(context, "get_images"):
+        return ""
+    entries = {str(event.payload["entry"]) for event in events if event.kind == CATALOGUE}
+    entries |= entries_of_images(UUID(event.payload["id"]) for event in events if event.kind == IMAGE)
+    offers = catalogue_for(context, entries).offers if entries else []
+    return "".join(_rendered(card_of(context, offer)) for offer in offers)
+
+
+def _rendered(card: Card) -> str:
+    offer: Offer = card["offer"]
+    said = f"{offer.entry.name} was added" if offer.state == State.ADDED else ""
+    said = f"{offer.entry.name} could not be added" if offer.fault else said
+    return render_to_string("dashboard/images/catalogue/_card.html", {"card": card, "said": said})
