@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from portal.dashboard.cloud.rows import HostRow, host_rows
 from portal.dashboard.cloud.watched import SECONDS
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList
+from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
@@ -24,7 +24,7 @@ CHANGE = "os_compute_api:os-services:update"
 STATES = (("up", "Up"), ("down", "Down"), ("maintenance", "In maintenance"))
 
 
-def _state(value: str) -> Q:
+def _state(_: RequestContext, value: str) -> Q:
     if value == "maintenance":
         return Q(enabled=False)
     up = alive(timezone.now())
@@ -114,11 +114,11 @@ HOSTS = RecordList[Host](
         Column("address", "Address", lambda row: cells.mono(row.host.host_ip), sort="host_ip", optional=True),
     ),
     actions=_actions,
-    search=lambda _, text: Q(name__icontains=text) | Q(host_ip=text),
+    search=searched("name", "host_ip"),
     find="Find by name or address",
     filters=(
-        Filter("state", "State", lambda _: STATES, _state, quick=True),
-        Filter("zone", "Zone", _zones, lambda value: Q(availability_zone=value), closed=False),
+        Filter("state", "State", fixed(*STATES), _state, quick=True),
+        Filter("zone", "Zone", _zones, same("availability_zone"), closed=False),
     ),
     empty=Empty(
         *("hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once."),

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q
 from django.db.models.functions import Lower
 
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import Column, Empty, RecordList
+from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, RecordList, searched
 from portal.dashboard.lists.views import ListPage
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import read_id
 from provisioning.compute.selectors.usage_by_project import RULE, usage_by_project
 from provisioning.identity.models import Project
 
@@ -23,11 +21,6 @@ def _number(key: str, label: str) -> Column:
 def _memory(project: Any) -> float:
     gibibytes = round(project.memory_mb / 1024, 1)
     return int(gibibytes) if gibibytes.is_integer() else gibibytes
-
-
-def _search(_: RequestContext, text: str) -> Q:
-    key = read_id(text)
-    return Q(name__icontains=text) | Q(pk=key) if key else Q(name__icontains=text)
 
 
 def _name(project: Any) -> object:
@@ -48,7 +41,7 @@ USAGE = RecordList[Project](
     rows=_rows,
     default="-vcpus",
     columns=(
-        Column("name", "Project", _name, sort=Lower("name"), plain=lambda project: project.name, css="name"),
+        Column("name", "Project", _name, sort=BY_NAME, plain=lambda project: project.name, css="name"),
         Column(
             *("domain", "Domain", lambda project: cells.bdi(project.domain.name)),
             sort=Lower("domain__name"),
@@ -62,7 +55,7 @@ USAGE = RecordList[Project](
         _number("volume_gb", "Volumes (GiB)"),
         _number("floating_ips", "Floating IPs"),
     ),
-    search=_search,
+    search=searched("name"),
     find="Find by name or ID",
     empty=Empty("bar-chart", "No projects yet", "A project owns instances, volumes and networks."),
 )
