@@ -8,6 +8,7 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from portal.dashboard import wording
+from portal.dashboard.batches import live as batches
 from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
@@ -34,6 +35,8 @@ from provisioning.images import selectors
 
 INSTANCE, IMAGE, NETWORK, VOLUME, HOST = "instance", "image", "network", "volume", "host"
 """Kinds of events that change pages."""
+BATCH = "batch"
+"""The kind of events about the user's own actions on many resources."""
 Events = Sequence[LoggedEvent]
 
 
@@ -154,6 +157,8 @@ PAGES: dict[str, LivePage] = {
     "images": LivePage(frozenset({IMAGE}), _images),
     "catalogue": LivePage(frozenset({CATALOGUE, IMAGE}), changed_cards),
     "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
+    "tray": LivePage(frozenset({BATCH}), lambda _, __, context: batches.render_tray(context)),
+    "batch": LivePage(frozenset({BATCH}), lambda rest, _, context: batches.render_batch(rest, context)),
     **{each.key: _of_list(each) for each in LISTS},
     **{name: _of_networking(name) for name in network.RECORDS},
     **{name: _of_volumes(name) for name in ("volume",)},

@@ -20,6 +20,7 @@ from portal.common.redirects import safe_next
 from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from portal.dashboard.plain import plain
+from portal.dashboard.tray import tray_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.common.retry import lost_race
@@ -132,10 +133,14 @@ class Page(View):
             "tabs": navigation.tabs_of(entries, self.context),
             "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.entries(), place),
-            "live_page": self.live_page,
             "now": time.time(),
         }
-        return render(self.request, template, {"shell": shell, **(context or {})}, status=status)
+        parts = {"tray": tray_for(self.context), **(context or {})}
+        if not self.live_page and any(not row.over for row in parts["tray"]):
+            self.live_page = "tray"
+            parts |= {"live_since": self.live_since(), "tray": tray_for(self.context)}
+        shell["live_page"] = self.live_page
+        return render(self.request, template, {"shell": shell, **parts}, status=status)
 
     def entries(self) -> Entries:
         """Return the scopes that the user may enter: projects, domains, the system."""

@@ -20,7 +20,6 @@ from portal.dashboard.images.catalogue.views import CatalogueAdd, CatalogueList
 from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
-from portal.dashboard.instances.bulk import InstancesBulk
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
@@ -56,7 +55,6 @@ urlpatterns = [
     path("instances/launch/keys/", Keys.as_view(), name="launch_keys"),
     path("instances/launch/networks/", made_here.Networks.as_view(), name="launch_networks"),
     path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
-    path("instances/all/<slug:button>/", InstancesBulk.as_view(), name="instances_bulk"),
     *(
         path(f"instances/<uuid:instance_id>/{tab.route}", InstanceTab.as_view(tab=tab), name=tab.url_name)
         for tab in TABS
@@ -109,4 +107,5 @@ urlpatterns = [
     path("", include("portal.dashboard.network.urls")),
     path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),
+    path("", include("portal.dashboard.batches.urls")),
 ]

@@ -7,10 +7,12 @@ from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
 from portal.sockets.renders import Renders
-from provisioning.events.selectors import EVERYBODY, LoggedEvent
+from provisioning.events.selectors import EVERYBODY, LoggedEvent, of_user
 
 logger = logging.getLogger(__name__)
 
+TRAY = "tray"
+"""The page that is a part of every page: the actions of the user."""
 LONGEST_PAGE = 1000
 """Maximum characters of a page's name, which includes the filter of a list."""
 
@@ -38,8 +40,16 @@ class BrowserConsumer(Follower):
 
     @property
     def topics(self) -> Sequence[str]:
-        """Add the topic of events about resources that are visible to all projects."""
-        return (self.topic, EVERYBODY)
+        """Add the topics of events about resources that are visible to all projects, and of the user's own."""
+        return (self.topic, EVERYBODY, self._own_topic)
+
+    @property
+    def _own_topic(self) -> str:
+        return of_user(self.context.user_id)
+
+    def concerns(self, event: LoggedEvent) -> bool:
+        """Whether the event is for this project."""
+        return event.topic != self._own_topic or event.payload.get("project_id") == str(self.context.project_id)
 
     async def serve(self) -> None:
         """Send missed events, then new ones."""
@@ -56,13 +66,25 @@ class BrowserConsumer(Follower):
         number = self.cursor
         if events is not None:
             try:
-                html = await self._renders.html(self._page, events, self.context, caught_up=caught_up)
+                html = await self._html(events, caught_up=caught_up)
             except Exception:
                 logger.exception("The page %s cannot be brought up to date.", self._page)
             else:
                 await self.send_json({"id": number, "html": html})
                 return
         await self.send_json({"resync": True, "id": number})
+
+    async def _html(self, events: list[LoggedEvent], *, caught_up: bool) -> str:
+        """Render what the events change on the page, and in the user's tray."""
+        own = [event for event in events if event.topic == self._own_topic]
+        pages = dict.fromkeys((TRAY, self._page)) if own else ()
+        parts = [
+            await self._renders.html(page, own, self.context, caught_up=caught_up, personal=True) for page in pages
+        ]
+        rest = [event for event in events if event.topic != self._own_topic]
+        if rest:
+            parts.append(await self._renders.html(self._page, rest, self.context, caught_up=caught_up))
+        return "".join(parts)
 
     @property
     def _page(self) -> str:

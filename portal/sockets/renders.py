@@ -51,13 +51,22 @@ class Renders:
         self._workers: dict[Key, asyncio.Task[None]] = {}
 
     async def html(
-        self, page: str, events: Sequence[LoggedEvent], context: RequestContext, *, caught_up: bool = False
+        self,
+        page: str,
+        events: Sequence[LoggedEvent],
+        context: RequestContext,
+        *,
+        caught_up: bool = False,
+        personal: bool = False,
     ) -> str:
         """Return the changes of these events on the page, possibly together with the changes of concurrent events.
 
-        ``caught_up``: whether these are events that a single reader has missed. Raises the errors of rendering.
+        ``caught_up``: whether these are events that a single reader has missed; ``personal``: whether the content
+        depends on the user. Raises the errors of rendering.
         """
         apart = tuple(event.id for event in events) if caught_up else ()
+        if personal:
+            return await self._joined((page, context, apart), events)
         try:
             return await self._joined((page, context.without_person(), apart), events)
         except PersonalRuleError:

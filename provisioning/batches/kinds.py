@@ -134,13 +134,14 @@ def _image_of(task: Task) -> None:
     create_image(task.context, task.id, _copy_name(task))
 
 
+_OF_ONE: Sequence[type[ServerAction[Any]]] = (Start, Stop, Reboot, HardReboot, Shelve, Unshelve, Lock, Unlock)
 INSTANCES = Kind(
     "instances",
     "instance",
     "instances",
     _instances,
     (
-        *map(_of_button, (Start, Stop, Reboot, HardReboot, Shelve, Unshelve, Lock, Unlock)),
+        *(_of_button(each) for each in _OF_ONE),
         BatchAction(
             "tag",
             "Add tag",
@@ -343,7 +344,7 @@ def _delete_image(task: Task) -> None:
 
 
 def _key_pairs(context: RequestContext, ids: Sequence[str]) -> Iterable[KeyPair]:
-    return [pair for pair in compute.key_pairs_for(context) if pair.name in set(ids)]
+    return [pair for pair in compute.key_pairs_for(context) if str(pair.pk) in ids]
 
 
 IMAGES = Kind(
@@ -371,7 +372,6 @@ KEY_PAIRS = Kind(
             lambda task: delete_key_pair(task.context, task.record.name),
         ),
     ),
-    id_of=lambda record: str(record.name),
 )
 KINDS = {
     kind.name: kind

@@ -12,6 +12,7 @@ from django.utils import timezone
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY
 
 SHOWN = 5
 """Maximum number of batches in the tray."""
@@ -62,4 +63,6 @@ def items_of(batch: Batch) -> Sequence[BatchItem]:
 
 
 def _mine(context: RequestContext) -> QuerySet[Batch]:
-    return Batch.objects.filter(user_id=context.user_id, project_id=context.project_id).order_by("-created_at")
+    return Batch.objects.filter(user_id=context.user_id or NOBODY, project_id=context.project_id or NOBODY).order_by(
+        "-created_at"
+    )

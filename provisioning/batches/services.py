@@ -20,6 +20,7 @@ from django.utils import timezone
 from provisioning.batches.kinds import PERMANENT, action_named
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.batches.registry import BatchAction, Kind, Task
+from provisioning.batches.selectors import batch_for
 from provisioning.common import tracing
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, NovellaError
@@ -96,7 +97,7 @@ def create(context: RequestContext, request: BatchRequest) -> Batch:
             return earlier
         if mine.filter(finished_at=None).count() >= MOST_AT_WORK:
             raise ConflictError(
-                f"{MOST_AT_WORK} actions on many resources are already at work. Wait until one is done."
+                f"{MOST_AT_WORK} actions on many resources are already running. Wait until one has ended."
             )
         kept = mine.exclude(finished_at=None).order_by("-created_at").values_list("pk", flat=True)
         Batch.objects.filter(pk__in=list(kept[MOST_OF_USER - MOST_AT_WORK :])).delete()
@@ -252,13 +253,11 @@ def resume() -> int:
 
 
 def dismiss(context: RequestContext, batch_id: uuid.UUID) -> None:
-    """Remove a finished batch from the user's tray. Raises NotFoundError, ConflictError while it is at work."""
+    """Remove a finished batch from the user's tray. Raises NotFoundError, ConflictError while it is running."""
     with transaction.atomic():
-        batch = Batch.objects.filter(pk=batch_id, user_id=context.user_id, project_id=context.project_id).first()
-        if batch is None:
-            raise NotFoundError("This action was not found.")
+        batch = batch_for(context, batch_id)
         if batch.finished_at is None:
-            raise ConflictError("The action is still at work.")
+            raise ConflictError("The action is still running.")
         Batch.objects.filter(pk=batch_id, dismissed_at=None).update(dismissed_at=timezone.now())
         announce(batch)
 

@@ -284,8 +284,8 @@ def test_volumes_their_copies_addresses_and_keys(alice: Person, cloud: Cloud) ->
     batch = ask(alice, "release", addresses, "floating_ips")
     drain()
     assert results(batch) == [(each.address, "done") for each in addresses]
-    create_key_pair(alice.context, "laptop")
-    assert results(ask(alice, "delete", ["laptop", "other"], "key_pairs")) == [
+    pair, _ = create_key_pair(alice.context, "laptop")
+    assert results(ask(alice, "delete", [pair, "other"], "key_pairs")) == [
         ("laptop", "waiting"),
         ("other", "refused"),
     ]

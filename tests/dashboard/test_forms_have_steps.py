@@ -6,7 +6,7 @@ import re
 
 from django.urls import get_resolver
 
-from portal.dashboard.instances.bulk_actions import BULK
+from provisioning.batches.kinds import KINDS
 from provisioning.compute.actions.registry import with_buttons
 from tests.dashboard.test_every_form import patterns
 from tests.support.form_steps import ELSEWHERE, OPERATOR, USER
@@ -18,9 +18,9 @@ OF_USERS = {"disable", "enable", "sign-out", "delete"}
 def test_every_form_is_submitted_by_a_step() -> None:
     dashboard = get_resolver("portal.dashboard.urls")
     takes = {f"dashboard:{name}" for name, each in patterns(dashboard) if hasattr(view_of(each), "post")}
-    takes -= {"dashboard:instance_action", "dashboard:instances_bulk", "dashboard:user_action"}
+    takes -= {"dashboard:instance_action", "dashboard:bulk", "dashboard:user_action"}
     takes |= {f"dashboard:instance_action:{each.button.name}" for each in with_buttons() if each.button}
-    takes |= {f"dashboard:instances_bulk:{name}" for name in BULK}
+    takes |= {f"dashboard:bulk:{kind.name}:{each.name}" for kind in KINDS.values() for each in kind.actions}
     takes |= {f"dashboard:user_action:{action}" for action in OF_USERS}
     submitted = {step.key for step in [*USER, *OPERATOR]}
     assert takes - submitted == ELSEWHERE.keys()

@@ -122,7 +122,7 @@ def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bo
     client = signed_in(bob)
     assert offered(client, web) == []
     assert client.post(f"/instances/{web.id}/stop/").status_code == 403
-    assert client.post("/instances/all/delete/", {"ids": [web.id]}).status_code == 403
+    assert client.post("/bulk/instances/delete/", {"id": [web.id]}).status_code == 403
     assert state_of(web) == ("active", None)
 
 
@@ -179,7 +179,7 @@ def test_another_projects_instance_does_not_exist(
         unknown = getattr(client, method)(f"/instances/{uuid.uuid4()}/{path}")
         assert answer.status_code == unknown.status_code
         assert answer.status_code in {404, 405}
-    client.post("/instances/all/delete/", {"ids": [web.id]})
+    client.post("/bulk/instances/delete/", {"id": [web.id]})
     assert state_of(web) == ("active", None)
 
 
@@ -195,10 +195,10 @@ def test_the_number_of_queries_does_not_grow(
     cloud.run()
     cloud.launch(alice.context, name="building")
     at_alice.get("/instances/")
-    with django_assert_num_queries(9):  # type: ignore[attr-defined]
+    with django_assert_num_queries(10):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
     cloud.launch(alice.context, name="more", min_count=5, max_count=5)
-    with django_assert_num_queries(9):  # type: ignore[attr-defined]
+    with django_assert_num_queries(10):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
 
 

@@ -160,7 +160,7 @@ def test_every_live_page_is_drawn_for_what_it_follows_alone(alice: Person, cloud
 
     page = LivePage(PAGES[name].kinds, draw)
     with mock.patch.dict(PAGES, {name: page}):
-        for kind in ("instance", "image", "catalogue", "network", "volume", "host"):
+        for kind in ("instance", "image", "catalogue", "network", "volume", "host", "batch"):
             event = log_of(alice)[0]._replace(kind=kind, payload={"id": str(instance.id), "name": "web"})
             html = render(f"{name}/x", [event], alice.context)
             assert bool(html) is (kind in PAGES[name].kinds), kind

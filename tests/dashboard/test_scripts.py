@@ -96,48 +96,6 @@ def test_a_console_asked_for_anew_ends_the_one_before_and_not_itself(tmp_path: P
     assert run(tmp_path, "console-window.js", steps) == [[True, False], "connecting"]
 
 
-BULK = """
-    const posts = [];
-    const words = element();
-    const close = element({ hidden: true });
-    byId["bulk-tray"] = element({
-        querySelector: (it) => ({ "[data-bulk-words]": words, "[data-bulk-close]": close })[it] ?? element(),
-    });
-    let answer = { ok: true, status: 200, json: async () => ({ done: ["a"], refused: [] }) };
-    globalThis.fetch = async (to, { body }) => (posts.push(body.toString()), answer);
-    const work = { user: "u", project: "p", action: "/x", label: "Delete", asked: "then", left: ["1"], force: ["1"] };
-    sessionStorage.setItem("novella-bulk", JSON.stringify({ ...work, total: 1, done: 0, refused: [] }));
-    const left = () => JSON.parse(sessionStorage.getItem("novella-bulk")).left.length;
-"""
-
-
-@pytest.mark.parametrize(
-    ("person", "project", "posts", "given_up"),
-    [("u", "p", ["project=p&ids=1&force=1"], True), ("u", "other", [], True), ("other", "p", [], False)],
-)
-def test_an_action_on_many_goes_on_for_its_person_in_its_project(
-    tmp_path: Path, person: str, project: str, posts: list[str], *, given_up: bool
-) -> None:
-    steps = f"""
-    document.body.dataset = {{ user: "{person}", project: "{project}" }};
-    await start();
-    await settled();
-    tell([posts, left(), !close.hidden]);
-    """
-    assert run(tmp_path, "bulk.js", BULK + steps) == [posts, 0 if posts else 1, given_up]
-
-
-def test_an_action_on_many_waits_for_a_sign_in(tmp_path: Path) -> None:
-    steps = """
-    document.body.dataset = { user: "u", project: "p" };
-    answer = { type: "opaqueredirect", status: 0 };
-    await start();
-    await settled();
-    tell([posts.length, left(), words.textContent.includes("You are signed out")]);
-    """
-    assert run(tmp_path, "bulk.js", BULK + steps) == [1, 1, True]
-
-
 @pytest.mark.parametrize(("person", "restored"), [("u", "typed"), ("other", "")])
 def test_what_was_typed_survives_the_sign_in_of_the_same_person(tmp_path: Path, person: str, restored: str) -> None:
     """The pages of one tab, one after the other: the form, the sign-in with its own form, the form again."""

@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
+from provisioning.batches.models import Batch, BatchItem
 from provisioning.catalogue.services import refresh as read_catalogue
 from provisioning.compute.models import Instance, InterfaceDifference, NewerGuest
 from provisioning.compute.selectors.compute_services import number_of
@@ -131,6 +132,15 @@ def _domain_admin() -> str:
     user = make_user("duchess")
     RoleAssignment.objects.create(user=user, domain=user.domain, role=Role.objects.get(name="admin", domain=None))
     return issue_token(user, user.domain, ("password",)).value
+
+
+def _batch(alice: Person, server: Instance) -> uuid.UUID:
+    """A batch of the member that has ended."""
+    of = {"user_id": alice.user_id, "project_id": alice.project_id, "kind": "instances", "action": "stop"}
+    now = timezone.now()
+    batch = Batch.objects.create(**of, total=1, unsuccessful=1, moved_at=now, finished_at=now)
+    BatchItem.objects.create(batch=batch, position=0, resource_id=str(server.id), name=SECRET, state="refused")
+    return batch.id
 
 
 def _session(person: Person) -> uuid.UUID:
@@ -262,6 +272,9 @@ def make_world(people: People, cloud: Cloud) -> World:
         "group": str(group.id),
         "own_network": str(own.id),
         "button": "stop",
+        "resources": "instances",
+        "verb": "stop",
+        "batch": str(_batch(alice, server)),
         "protocol": "vnc",
         "console_token": "nothing",
         "request": server.request_id,

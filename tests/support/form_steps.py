@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from provisioning.batches.kinds import KINDS
 from tests.support.forms import FIRST, Step
 
 PASSWORD = "a-long-enough-Password-1"
@@ -90,7 +91,12 @@ VOLUMES = [
 ACTIONS = [
     *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start", "lock", "unlock")),
     *map(act, ("shelve", "unshelve")),
-    d("instances_bulk", at="/instances/all/delete/?id={server}", kwargs={"button": "delete"}, waits=True),
+    d(
+        "bulk",
+        at="/bulk/instances/delete/?id={server}",
+        kwargs={"resources": "instances", "verb": "delete"},
+        waits=True,
+    ),
 ]
 OWN = [
     d(
@@ -177,9 +183,13 @@ ADMIN: dict[str, dict[str, Any]] = {
 """App and model of the admin → what is typed to add one."""
 
 ELSEWHERE = {
-    "dashboard:instances_bulk:start": "tests/e2e/test_dashboard_habits.py: it is about many instances",
-    "dashboard:instances_bulk:stop": "tests/e2e/test_dashboard_habits.py: it is about many instances",
-    "dashboard:instances_bulk:reboot": "tests/dashboard/test_bulk.py: it is about many instances",
+    **{
+        f"dashboard:bulk:{kind.name}:{action.name}": "tests/batches/test_batches.py: it is about many resources"
+        for kind in KINDS.values()
+        for action in kind.actions
+        if (kind.name, action.name) != ("instances", "delete")
+    },
+    "dashboard:batch_dismiss": "tests/dashboard/test_bulk.py: it needs a refusal",
     "dashboard:sign_in": "tests/e2e/test_forms.py: by its fixture",
     "dashboard:image_upload": "tests/e2e/test_forms.py: with a file",
     "dashboard:change_expired": "tests/identity/auth/test_passwords.py: it needs a password that has expired",

@@ -5,12 +5,11 @@ from typing import Any
 from django.http import Http404
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
-from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.delete import delete_once
 from provisioning.compute.actions.registry import with_buttons
 from provisioning.compute.models import Instance
-from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.states import VmState
 
 
 def action_named(name: str) -> tuple[ServerAction[Any], Button]:
@@ -32,10 +31,7 @@ def begin(context: RequestContext, action: ServerAction[Any], instance: Instance
     ``force``: the user has confirmed the permanent deletion of a soft-deleted instance. Without it, deletion of a
     soft-deleted instance has no effect, as the form may have been sent twice.
     """
-    if action.key != "delete":
+    if action.key == "delete":
+        delete_once(context, instance.id, permanent=force)
+    else:
         action.begin(context, instance.id)
-        return
-    now = compute.instance_for(context, instance.id)
-    kept = kept_to_be_restored(now)
-    if force or not (kept or now.task_state == TaskState.SOFT_DELETING):
-        delete(context, instance.id, force=kept)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Lower
-from django.urls import reverse
 from django.utils.html import format_html
 
-from portal.dashboard.instances.bulk_actions import bulk_actions
 from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_instances
 from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
-from portal.dashboard.lists.declaration import BulkAction, Column, Empty, Filter, RecordList, same, same_id
+from portal.dashboard.lists.bulk import bulk_actions
+from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, same, same_id
 from portal.dashboard.templatetags import novella as tags
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
@@ -87,15 +86,6 @@ def _menu(row: InstanceRow) -> object:
         '<div class="dropdown-menu dropdown-menu-end"></div></div>',
         *(row.address, row.instance.name, cells.icon("three-dots")),
     )
-
-
-def _bulk(context: RequestContext) -> Sequence[BulkAction]:
-    return [
-        BulkAction(
-            each.name, each.label, each.icon, reverse("dashboard:instances_bulk", args=[each.name]), danger=each.danger
-        )
-        for each in bulk_actions(context)
-    ]
 
 
 def _zone(row: InstanceRow) -> str:
@@ -183,7 +173,7 @@ INSTANCES = RecordList[Instance](
             rule=ALL_PROJECTS,
         ),
     ),
-    bulk=_bulk,
+    bulk=bulk_actions("instances"),
     kinds=frozenset({INSTANCE, NETWORK, HOST}),
     changed=changed_instances,
     said=lambda row: row.said,

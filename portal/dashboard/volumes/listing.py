@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils.html import format_html
 
 from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
 from portal.dashboard.volumes import rows, wording
 from portal.dashboard.volumes.wording import type_name
@@ -130,6 +131,7 @@ VOLUMES = RecordList[Volume](
         columns.age("volume", optional=True),
         columns.ident("volume"),
     ),
+    bulk=bulk_actions("volumes"),
     actions=_buttons(
         "volume",
         ("can_attach", "link-45deg", "Attach", "dashboard:volume_attach", ""),
@@ -208,6 +210,7 @@ SNAPSHOTS = RecordList[Snapshot](
         columns.age("snapshot"),
         columns.ident("snapshot"),
     ),
+    bulk=bulk_actions("volume_snapshots"),
     actions=_snapshot_buttons,
     search=searched("name", "description", "volume__name", exact=("pk", "volume")),
     find="Find by name, volume or ID",
@@ -279,6 +282,7 @@ BACKUPS = RecordList[Backup](
         columns.age("backup"),
         columns.ident("backup"),
     ),
+    bulk=bulk_actions("volume_backups"),
     actions=_buttons(
         "backup",
         ("can_restore", "arrow-counterclockwise", "Restore", "dashboard:backup_restore", ""),

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils.html import format_html
 
 from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same_id, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.floating_ips import rows
@@ -78,6 +79,7 @@ FLOATING_IPS = RecordList[FloatingIP](
         columns.age("floating", optional=True),
         columns.ident("floating"),
     ),
+    bulk=bulk_actions("floating_ips"),
     actions=_buttons,
     search=searched("address", "description", "fixed_address"),
     find="Find by address, description or ID",

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, Filter, RecordList, fixed, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks import rows
@@ -98,6 +99,7 @@ NETWORKS = RecordList[Network](
         columns.age("network", optional=True),
         columns.ident("network"),
     ),
+    bulk=bulk_actions("networks"),
     actions=_buttons,
     search=_search,
     find="Find by name, range or ID",

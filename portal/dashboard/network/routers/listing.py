@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, counted, same_id, searched
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers import rows
@@ -77,6 +78,7 @@ ROUTERS = RecordList[Router](
         columns.age("router", optional=True),
         columns.ident("router"),
     ),
+    bulk=bulk_actions("routers"),
     actions=_buttons,
     search=_search,
     find="Find by name, address or ID",

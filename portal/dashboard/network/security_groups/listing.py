@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Expression
 
 from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, RecordList, counted, searched
 from portal.dashboard.network import wording
 from portal.dashboard.records import may
@@ -78,6 +79,7 @@ SECURITY_GROUPS = RecordList[SecurityGroup](
         columns.age("group", optional=True),
         columns.ident("group"),
     ),
+    bulk=bulk_actions("security_groups"),
     actions=_buttons,
     search=searched("name", "description"),
     kinds=wording.KINDS,

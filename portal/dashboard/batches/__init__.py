@@ -1,0 +1,1 @@
+"""Actions on many resources: confirmation, the tray, and the results."""

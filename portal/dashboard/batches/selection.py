@@ -1,0 +1,31 @@
+"""The resources that a list's form sends to the address of an action on many."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest
+
+from portal.dashboard.instances.listing import INSTANCES
+from portal.dashboard.lists import selection
+from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
+from portal.dashboard.network.networks.listing import NETWORKS
+from portal.dashboard.network.routers.listing import ROUTERS
+from portal.dashboard.network.security_groups.listing import SECURITY_GROUPS
+from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS, VOLUMES
+from provisioning.batches.registry import Kind
+from provisioning.batches.services import MOST_ITEMS
+
+LISTS: Mapping[str, RecordList[Any]] = {
+    each.key: each
+    for each in (INSTANCES, VOLUMES, SNAPSHOTS, BACKUPS, NETWORKS, ROUTERS, FLOATING_IPS, SECURITY_GROUPS)
+}
+"""Kind of resources → its list."""
+
+
+def selected(request: HttpRequest, kind: Kind) -> list[str]:
+    """Return the ids of the selected resources, at most ``MOST_ITEMS``."""
+    if kind.name in LISTS:
+        return [str(each) for each in selection.resolve(request, LISTS[kind.name], MOST_ITEMS)]
+    data = request.POST if request.method == "POST" else request.GET
+    return data.getlist(selection.ID)[:MOST_ITEMS]

@@ -1,0 +1,153 @@
+"""Actions on many resources: the confirmation, the start, the results, and the tray."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.common import rate_limits
+from portal.common.redirects import safe_next
+from portal.dashboard.batches.forms import BatchForm
+from portal.dashboard.batches.selection import selected
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.tray import results_of, row_of
+from portal.dashboard.wording import duration
+from provisioning.batches import selectors, services
+from provisioning.batches.kinds import action_named
+from provisioning.batches.registry import BatchAction
+from provisioning.common.errors import InvalidInputError, NovellaError
+
+NAMED = 10
+"""Maximum number of names in a confirmation."""
+
+
+class BulkAction(Page):
+    """An action on the selected resources of a list: asks for confirmation, then starts a batch.
+
+    The confirmed form contains the ids that were named and counted, not the query of the list.
+    """
+
+    counted = ""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Find the action in the address. The page is checked by the action's policy rule."""
+        found = action_named(kwargs["resources"], kwargs["verb"])
+        if found is None:
+            raise Http404
+        self.kind, self.action = found
+        self.section, self.rule, self.back_to = self.kind.name, self.action.rule, f"dashboard:{self.kind.name}"
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Ask for confirmation."""
+        ids = selected(request, self.kind)
+        records = list(self.kind.find(self.context, ids)) if ids else []
+        if not records:
+            return self.go(self.back_to, said="Nothing was selected.", level=messages.INFO)
+        place = {key: position for position, key in enumerate(ids)}
+        records.sort(key=lambda record: place.get(self.kind.id_of(record), 0))
+        kept = [self.kind.id_of(each) for each in records if self.action.deletes and self.kind.is_kept(each)]
+        form = BatchForm(self.action, ids=[self.kind.id_of(each) for each in records], permanent=kept)
+        return self._ask(form, self._question(records, permanent=bool(kept)))
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Start the batch, or ask for confirmation if the selection was sent by ``POST``."""
+        if "confirmed" not in request.POST:
+            return self.get(request)
+        form = BatchForm(self.action, request.POST)
+        if form.is_valid():
+            typed = form.cleaned_data
+            wanted = services.BatchRequest(
+                self.kind.name,
+                self.action.name,
+                typed["chosen"],
+                form.arguments(),
+                permanent=typed["permanent"] if self.action.deletes else (),
+                key=typed["key"],
+            )
+            try:
+                rate_limits.check(self.context, rate_limits.WRITES, len(wanted.ids))
+                services.create(self.context, wanted)
+                return self.go(self.back_to)
+            except InvalidInputError as error:
+                form.refuse(error)
+        records = list(self.kind.find(self.context, form.cleaned_data.get("chosen", ())))
+        return self._ask(form, self._question(records, permanent=bool(form["permanent"].value())), status=422)
+
+    def _ask(self, form: BatchForm, question: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+        htmx = cast("PageRequest", self.request).htmx
+        shown = (htmx.current_url_abs_path or "") if htmx else safe_next(self.request, "")
+        parts = {"form": form, "next": shown, **question}
+        if htmx:
+            return self.part("dashboard/batches/_question.html", parts, status=status)
+        return self.page("dashboard/batches/question.html", parts, status=status)
+
+    def _question(self, records: list[Any], *, permanent: bool) -> dict[str, Any]:
+        names = [self.kind.name_of(record) for record in records]
+        cannot = sum(not self.action.possible(record) for record in records)
+        what = bdi(names[0]) if len(names) == 1 else self.kind.words(len(names))
+        return {
+            "title": f"{self.action.label}: {what}?" if self.action.argument else f"{self.action.label} {what}?",
+            "consequence": consequence(self.action, self.kind.name, permanent=permanent),
+            "cannot": cannot if len(names) > 1 else 0,
+            "names": names[:NAMED] if len(names) > 1 else [],
+            "more": max(len(names) - NAMED, 0),
+            "action": self.request.path,
+            "label": self.action.label,
+            "danger": self.action.danger,
+            "back": reverse(self.back_to),
+        }
+
+
+def consequence(action: BatchAction, kind: str, *, permanent: bool) -> str:
+    """Return the consequence that the confirmation describes."""
+    kept = settings.RECLAIM_INSTANCE_INTERVAL
+    if kind == "instances" and action.deletes and kept and not permanent:
+        return f"The guests are stopped. They can be restored for {duration(kept)}."
+    return action.consequence
+
+
+class BatchList(Page):
+    """The user's recent actions on many resources."""
+
+    live_page = "tray"
+    rule = ""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        since = self.live_since()
+        rows = [row_of(batch) for batch in selectors.batches_for(self.context)]
+        return self.page("dashboard/batches/list.html", {"live_since": since, "rows": rows})
+
+
+class BatchPage(Page):
+    """The result for each resource of one action."""
+
+    live_page = "batch"
+
+    def get(self, request: HttpRequest, batch_id: uuid.UUID) -> HttpResponse:
+        since = self.live_since()
+        batch = selectors.batch_for(self.context, batch_id)
+        self.live_page = f"batch/{batch.id}"
+        parts = {"row": row_of(batch), "results": results_of(batch)}
+        return self.page("dashboard/batches/page.html", {"live_since": since, **parts})
+
+
+class BatchDismiss(Page):
+    """Removes a finished action from the tray."""
+
+    def post(self, request: HttpRequest, batch_id: uuid.UUID) -> HttpResponse:
+        """Return to the page on which the tray was shown."""
+        services.dismiss(self.context, batch_id)
+        if cast("PageRequest", request).htmx:
+            return HttpResponse(status=204)
+        return self.go(safe_next(request, reverse("dashboard:overview")))
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        """Show the error on the list of actions."""
+        messages.error(self.request, error.message)
+        return self.go("dashboard:batches")

@@ -1,0 +1,23 @@
+"""The actions on the selected rows of a list."""
+
+from collections.abc import Callable, Sequence
+
+from django.urls import reverse
+
+from portal.dashboard.lists.declaration import BulkAction
+from provisioning.batches.kinds import KINDS
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+
+
+def bulk_actions(kind: str) -> Callable[[RequestContext], Sequence[BulkAction]]:
+    """Return the function that lists the caller's actions on a kind of resources (``batches.kinds``)."""
+
+    def allowed(context: RequestContext) -> Sequence[BulkAction]:
+        return [
+            BulkAction(each.name, each.label, each.icon, reverse("dashboard:bulk", args=[kind, each.name]), each.danger)
+            for each in KINDS[kind].actions
+            if policy.allows(context, each.rule)
+        ]
+
+    return allowed

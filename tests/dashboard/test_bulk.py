@@ -1,0 +1,222 @@
+"""One action on many: the question, its answer, the tray and the results."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.dashboard.live import render
+from portal.dashboard.sentences import SENTENCES
+from provisioning.batches.models import Batch, BatchItem
+from provisioning.compute.models import Instance
+from provisioning.events import selectors as events
+from provisioning.network import services as network
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud, state_of
+from tests.support.standing import standing
+
+Settings = Any
+HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/instances/?q=web"}
+STOP, DELETE = "/bulk/instances/stop/", "/bulk/instances/delete/"
+
+
+@pytest.fixture
+@standing
+def three(alice: Person, cloud: Cloud) -> list[Instance]:
+    made = [cloud.launch(alice.context, name=name) for name in ("web-1", "web-2", "db-1")]
+    cloud.run()
+    return made
+
+
+def asked(client: Client, path: str, records: list[Any], **query: str) -> str:
+    picked = {"selection": "ids", "id": [str(getattr(each, "pk", each)) for each in records], **query}
+    return client.get(path, picked, headers=HTMX).content.decode()
+
+
+def answer_to(question: str, **more: str) -> dict[str, str]:
+    """Return the fields of the question as a browser sends them."""
+    found = re.findall(r'<input type="(?:hidden|text)" name="(\w+)" value="([^"]*)"', question)
+    return {name: value.replace("&quot;", '"') for name, value in found} | more
+
+
+def tasks(servers: list[Instance]) -> list[str | None]:
+    return [state_of(each)[1] for each in servers]
+
+
+def test_the_question_names_all_and_the_answer_returns_to_the_list(
+    at_alice: Client, three: list[Instance], cloud: Cloud
+) -> None:
+    question = asked(at_alice, STOP, three[:2])
+    assert "Stop 2 instances?" in question
+    assert "<bdi>web-1</bdi>" in question
+    assert "<bdi>web-2</bdi>" in question
+    answer = at_alice.post(STOP, answer_to(question))
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/instances/?q=web")
+    assert tasks(three) == [None] * 3
+    page = at_alice.get("/networks/").content.decode()
+    assert 'data-state="running"' in page
+    assert 'data-live-page="networks"' in page
+    assert 'data-live-page="tray"' in at_alice.get("/flavors/").content.decode()
+    cloud.run()
+    assert [state_of(each)[0] for each in three] == ["stopped", "stopped", "active"]
+    page = at_alice.get("/networks/").content.decode()
+    assert 'data-state="done"' in page
+    assert "2 instances" in page
+    assert "data-live-page" not in at_alice.get("/flavors/").content.decode()
+
+
+def test_a_selection_can_be_sent_as_a_form(at_alice: Client, three: list[Instance]) -> None:
+    page = at_alice.post(STOP, {"selection": "ids", "id": [three[0].id], "next": "/instances/?q=w"})
+    assert page.status_code == 200
+    assert "Stop web-1?" in page.content.decode()
+    assert 'value="/instances/?q=w"' in page.content.decode()
+    assert not Batch.objects.exists()
+
+
+def test_ten_are_named_and_the_rest_is_counted(
+    at_alice: Client, three: list[Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.dashboard.batches.views.NAMED", 2)
+    question = asked(at_alice, STOP, three)
+    assert question.count("<li>") == 2
+    assert "and 1 more" in question
+
+
+def test_cancel_has_the_focus_before_something_is_lost(at_alice: Client, three: list[Instance]) -> None:
+    focused = re.compile(r"<(a|button|input)[^>]* autofocus")
+    assert focused.findall(asked(at_alice, DELETE, three)) == ["a"]
+    assert focused.findall(asked(at_alice, STOP, three)) == ["button"]
+    assert focused.findall(asked(at_alice, "/bulk/instances/tag/", three)) == ["input"]
+
+
+def test_how_many_do_not_allow_it_is_said_before(at_alice: Client, three: list[Instance]) -> None:
+    assert "3 of them do not allow it now" in asked(at_alice, "/bulk/instances/start/", three)
+    assert "of them" not in asked(at_alice, STOP, three)
+
+
+def test_all_that_match_are_found_by_the_query(at_alice: Client, three: list[Instance]) -> None:
+    question = at_alice.get(STOP, {"selection": "all", "q": "web"}, headers=HTMX).content.decode()
+    assert set(json.loads(answer_to(question)["chosen"])) == {str(each.id) for each in three[:2]}
+
+
+def test_a_wrong_argument_is_refused_at_its_field_and_nothing_is_lost(at_alice: Client, three: list[Instance]) -> None:
+    tag = "/bulk/instances/tag/"
+    sent = answer_to(asked(at_alice, tag, three), tag="a,b")
+    answer = at_alice.post(tag, sent)
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert 'value="a,b"' in page
+    assert 'aria-invalid="true"' in page
+    assert "Add tag: 3 instances?" in page
+    again = answer_to(page, tag="lab")
+    assert json.loads(again["chosen"]) == json.loads(sent["chosen"])
+    assert at_alice.post(tag, again).status_code == 303
+    assert Batch.objects.get().total == 3
+
+
+@pytest.mark.parametrize("chosen", ["nonsense", '{"a": 1}', "[1]", "[]", "[" * 100_000, json.dumps(["x"] * 1001)])
+def test_a_strange_selection_starts_nothing(at_alice: Client, three: list[Instance], chosen: str) -> None:
+    sent = answer_to(asked(at_alice, STOP, three), chosen=chosen)
+    assert at_alice.post(STOP, sent).status_code == 422
+    assert not Batch.objects.exists()
+
+
+def test_a_form_that_is_sent_twice_is_one_batch(at_alice: Client, three: list[Instance]) -> None:
+    sent = answer_to(asked(at_alice, STOP, three))
+    for _ in range(2):
+        assert at_alice.post(STOP, sent).status_code == 303
+    assert Batch.objects.count() == 1
+
+
+def test_foreign_resources_are_never_named(signed_in: SignedIn, three: list[Instance], charlie: Person) -> None:
+    client = signed_in(charlie)
+    answer = client.get(STOP, {"id": [str(each.id) for each in three]}, headers=HTMX)
+    assert b"web-1" not in answer.content
+    sent = {"confirmed": "1", "key": str(uuid.uuid4()), "chosen": json.dumps([str(three[0].id)]), "permanent": "[]"}
+    assert client.post(STOP, sent).status_code == 303
+    assert list(BatchItem.objects.values_list("state", flat=True)) == ["refused"]
+
+
+def test_readers_and_unknown_actions(signed_in: SignedIn, at_alice: Client, bob: Person, three: list[Instance]) -> None:
+    assert signed_in(bob).get(STOP, {"id": str(three[0].id)}).status_code == 403
+    for path in ("/bulk/instances/explode/", "/bulk/flavors/delete/"):
+        assert at_alice.get(path).status_code == 404
+        assert at_alice.post(path).status_code == 404
+
+
+def test_nothing_selected_says_so(at_alice: Client, cloud: Cloud) -> None:
+    assert "Nothing was selected." in at_alice.get(DELETE, follow=True).content.decode()
+
+
+def test_many_changes_count_as_many(at_alice: Client, three: list[Instance], settings: Settings) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (4, 60)}
+    question = asked(at_alice, STOP, three)
+    assert at_alice.post(STOP, answer_to(question)).status_code == 303
+    at_alice.post(STOP, answer_to(question, key=str(uuid.uuid4())))
+    assert Batch.objects.count() == 1
+
+
+def test_kept_instances_are_deleted_for_good_after_a_question_that_says_so(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    for status, warning, state in (
+        ("", "can be restored for 60 min", "soft-delete"),
+        ("SOFT_DELETED", "cannot be undone", "deleted"),
+    ):
+        question = asked(at_alice, DELETE, three[:1], status=status)
+        assert warning in question
+        at_alice.post(DELETE, answer_to(question))
+        cloud.run()
+        assert state_of(three[0]) == (state, None)
+
+
+@pytest.fixture
+def refused(at_alice: Client, alice: Person, cloud: Cloud) -> Batch:
+    """A batch with a security group that is in use."""
+    net = network.create_network(alice.project_id, "net")
+    network.create_subnet(net, "10.9.0.0/24")
+    group = network.create_security_group(alice.project_id, "<b>front\u202e")
+    network.create_port(alice.project_id, net, groups=[group])
+    question = asked(at_alice, "/bulk/security_groups/delete/", [group])
+    at_alice.post("/bulk/security_groups/delete/", answer_to(question))
+    cloud.run()
+    return Batch.objects.get()
+
+
+def test_a_refusal_is_told_by_name_until_it_is_dismissed(at_alice: Client, refused: Batch) -> None:
+    page = at_alice.get("/").content.decode()
+    assert "<bdi>&lt;b&gt;front\u202e</bdi></a>: " in page
+    assert f'href="/security-groups/{refused.items.get().resource_id}/"' in page
+    answer = at_alice.post(f"/batches/{refused.id}/dismiss/", {"next": "/networks/"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/networks/")
+    assert "tray-row" not in at_alice.get("/").content.decode()
+    assert "front" in at_alice.get(f"/batches/{refused.id}/").content.decode()
+    assert "Delete" in at_alice.get("/batches/").content.decode()
+
+
+def test_batches_are_their_users(signed_in: SignedIn, bob: Person, charlie: Person, refused: Batch) -> None:
+    for person in (bob, charlie):
+        client = signed_in(person)
+        assert client.get(f"/batches/{refused.id}/").status_code == 404
+        assert client.post(f"/batches/{refused.id}/dismiss/").status_code == 404
+        assert "front" not in client.get("/").content.decode()
+        assert "front" not in client.get("/batches/").content.decode()
+        assert "front" not in render("tray", events.since([events.of_user(refused.user_id)], 0), person.context)
+
+
+def test_the_socket_sends_the_tray_and_the_results_to_their_user(alice: Person, refused: Batch) -> None:
+    woken = events.since([events.of_user(alice.user_id)], 0)
+    for page in ("tray", f"batch/{refused.id}"):
+        assert "front" in render(page, woken, alice.context)
+        assert "front" not in render(page, woken, alice.context.without_person())
+
+
+def test_every_sentence_is_found_by_the_name_of_its_error() -> None:
+    assert len({error.__name__ for error in SENTENCES}) == len(SENTENCES)
