@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.events.models import Event
 from provisioning.hosts.models import DEFAULT_ZONE
-from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Volume, VolumeType
+from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services import create_volume, group_types
 from provisioning.volumes.services.groups import (
@@ -21,6 +21,7 @@ from provisioning.volumes.services.groups import (
     reset_group_snapshot_status,
     reset_group_status,
 )
+from provisioning.volumes.services.snapshots import fail, reset_snapshot_status
 from tests.volumes.conftest import Town
 
 
@@ -79,6 +80,31 @@ def test_a_reset_of_a_group_is_announced(town: Town, group: Group, operator: Req
     reset_group_snapshot_status(operator, str(taken.id), "error")
     assert GroupSnapshot.objects.get().status == "error"
     assert [said["record"] for said in announced_since(before)] == ["snapshot"]
+
+
+def test_a_group_snapshot_ends_with_its_last_snapshot(town: Town, group: Group, operator: RequestContext) -> None:
+    create_volume(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(group.id)))
+    town.agent.work()
+    create_group_snapshot(town.alice, str(group.id))
+    first, last = Snapshot.objects.order_by("id")
+    reset_snapshot_status(operator, first.id, "available")
+    assert GroupSnapshot.objects.get().status == "creating"
+    reset_snapshot_status(operator, last.id, "available")
+    assert GroupSnapshot.objects.get().status == "available"
+
+
+def test_a_group_snapshot_with_a_failed_snapshot_has_failed(town: Town, group: Group) -> None:
+    create_group_snapshot(town.alice, str(group.id))
+    fail(Snapshot.objects.get(), "The pool is full.")
+    assert GroupSnapshot.objects.get().status == "error"
+
+
+def test_each_status_that_an_operator_sets_stays(town: Town, group: Group, operator: RequestContext) -> None:
+    taken = create_group_snapshot(town.alice, str(group.id))
+    town.agent.work()
+    for status in ("creating", "available", "error"):
+        reset_group_snapshot_status(operator, str(taken.id), status)
+        assert GroupSnapshot.objects.get().status == status
 
 
 def test_the_default_zone_is_named_in_one_place() -> None:

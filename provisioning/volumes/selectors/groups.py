@@ -1,14 +1,11 @@
 """Groups and group snapshots that are visible to a caller."""
 
-from collections.abc import Iterable
-
 from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
-from provisioning.volumes.models import Group, GroupSnapshot, Snapshot
-from provisioning.volumes.states import SnapshotStatus
+from provisioning.volumes.models import Group, GroupSnapshot
 
 
 def visible_groups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Group]:
@@ -41,13 +38,3 @@ def group_snapshot_for(context: RequestContext, snapshot_id: str) -> GroupSnapsh
     if found is None:
         raise NotFoundError(f"GroupSnapshot {str(snapshot_id)[:64]} could not be found.")
     return found
-
-
-def status_of(stored: str, snapshots: Iterable[Snapshot]) -> str:
-    """Return the status of a group snapshot; while it is being created, it is derived from its snapshots."""
-    if stored != SnapshotStatus.CREATING:
-        return stored
-    found = {each.status for each in snapshots}
-    if SnapshotStatus.ERROR in found:
-        return SnapshotStatus.ERROR
-    return SnapshotStatus.CREATING if SnapshotStatus.CREATING in found else SnapshotStatus.AVAILABLE

@@ -17,7 +17,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Group, GroupSnapshot, Snapshot, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.selectors import type_for, volume_for
-from provisioning.volumes.selectors.groups import group_for, group_snapshot_for, status_of
+from provisioning.volumes.selectors.groups import group_for, group_snapshot_for
 from provisioning.volumes.selectors.offers import group_type_for
 from provisioning.volumes.services.checks import check_texts, check_zone
 from provisioning.volumes.services.create import create_volume
@@ -163,7 +163,7 @@ def create_group_from(
     if group_snapshot_id:
         taken = group_snapshot_for(context, group_snapshot_id)
         snapshots = list(taken.snapshots.order_by("created_at", "id"))
-        if status_of(taken.status, snapshots) != SnapshotStatus.AVAILABLE:
+        if taken.status != SnapshotStatus.AVAILABLE:
             raise InvalidInputError(f"Group snapshot {taken.id} is not available.", field="group_snapshot_id")
         source, wanted = taken.group, [VolumeRequest(snapshot_id=str(each.id)) for each in snapshots]
     else:
@@ -219,7 +219,7 @@ def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
     """Delete a group snapshot and start to delete its snapshots. The deletion of each snapshot may still fail."""
     found = group_snapshot_for(context, snapshot_id)
     snapshots = list(Snapshot.objects.filter(group_snapshot=found).order_by("volume_id"))
-    if status_of(found.status, snapshots) not in {
+    if found.status not in {
         SnapshotStatus.AVAILABLE,
         SnapshotStatus.ERROR,
         SnapshotStatus.ERROR_DELETING,

@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from django.db import transaction
 from django.db.models import ProtectedError
+from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
@@ -210,7 +211,19 @@ def _move(
     snapshot.status, snapshot.deadline, snapshot.progress = status, deadline, progress  # type: ignore[assignment]
     snapshot.save(update_fields=["status", "deadline", "progress", "updated_at"])
     announce_snapshot(snapshot, *tell)
+    if snapshot.group_snapshot_id is not None:
+        _settle_group_snapshot(snapshot.group_snapshot_id)
     return snapshot
+
+
+def _settle_group_snapshot(group_snapshot_id: uuid.UUID) -> None:
+    """End the creation of a group snapshot when none of its snapshots is being created, or one has failed."""
+    statuses = set(Snapshot.objects.filter(group_snapshot_id=group_snapshot_id).values_list("status", flat=True))
+    failed = SnapshotStatus.ERROR in statuses
+    if SnapshotStatus.CREATING in statuses and not failed:
+        return
+    rows = GroupSnapshot.objects.filter(id=group_snapshot_id, status=SnapshotStatus.CREATING)
+    rows.update(status=SnapshotStatus.ERROR if failed else SnapshotStatus.AVAILABLE, updated_at=timezone.now())
 
 
 class _SnapshotTask(Task[S], Generic[S]):

@@ -27,7 +27,6 @@ from provisioning.volumes.models import Group, GroupSnapshot
 from provisioning.volumes.selectors.groups import (
     group_for,
     group_snapshot_for,
-    status_of,
     visible_group_snapshots,
     visible_groups,
 )
@@ -194,10 +193,6 @@ def _delete_snapshot(view: VolumeView, identity: str) -> None:
     services.delete_group_snapshot(view.context, identity)
 
 
-def _snapshots(context: RequestContext, *, all_projects: bool) -> QuerySet[GroupSnapshot]:
-    return visible_group_snapshots(context, all_projects=all_projects).prefetch_related("snapshots")
-
-
 def _reset_snapshot(view: ActionsView, group_snapshot_id: str, asked: Any) -> Response:
     services.reset_group_snapshot_status(view.context, group_snapshot_id, asked["status"])
     return view.accepted()
@@ -207,7 +202,7 @@ _TYPE = Attribute("group_type_id", ID)
 GROUP_SNAPSHOT = Resource(
     name="group_snapshot",
     since=(3, 14),
-    list=Operation(_snapshots, "group:get_all_group_snapshots", "List snapshots of the project's groups."),
+    list=Operation(visible_group_snapshots, "group:get_all_group_snapshots", "List snapshots of the project's groups."),
     show=Operation(group_snapshot_for, "group:get_group_snapshot", "Show a snapshot of a group."),
     create=Operation(
         _create_snapshot,
@@ -221,7 +216,7 @@ GROUP_SNAPSHOT = Resource(
         _ID,
         Attribute("group_id", ID, post=True, required=True),
         _TYPE,
-        Attribute("status", TEXT, show=lambda row: status_of(row.status, row.snapshots.all())),
+        Attribute("status", TEXT),
         Attribute("created_at", TIME),
         _NAME,
         Attribute("description", OPTIONAL, post=True),
