@@ -1,7 +1,8 @@
 """The volumes of a host's pools as sources and targets of backups. A storage daemon reads and writes their data.
 
 The snapshot of a backup, ``backup-<id>``, is kept until the next backup, so that the driver can return the changes
-since then (``VolumeDriver.changes``).
+since then (``VolumeDriver.changes``). That of an incremental backup's parent is kept too: after the newest backup is
+deleted, the next one contains the changes since the parent.
 """
 
 import logging
@@ -68,8 +69,9 @@ class PoolCopies(VolumeCopies):
         if wanted.snapshot_id:
             return
         driver = self._volumes.driver(volume.pool_id)
+        kept = {moment_of(wanted.backup_id), moment_of(wanted.parent_id)}
         for name in _snapshots(driver, volume.id):
-            if name.startswith(MOMENT) and name != moment_of(wanted.backup_id):
+            if name.startswith(MOMENT) and name not in kept:
                 self._forget(volume, name)
 
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:

@@ -74,7 +74,8 @@ class MemoryCopies(VolumeCopies):
         )
 
     def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
-        self.moments = {wanted.backup_id: self.moments[wanted.backup_id]}
+        kept = (wanted.backup_id, wanted.parent_id)
+        self.moments = {name: blocks for name, blocks in self.moments.items() if name in kept}
 
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:
         blocks = {}
