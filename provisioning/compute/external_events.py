@@ -106,4 +106,4 @@ def _extended(event: ExternalEvent) -> None:
         ).first()
         instance = Instance.objects.select_related("host").filter(id=server_id).first()
         if device is not None and instance is not None:
-            send_refresh(instance, device)
+            send_refresh(instance, device, extended=True)

@@ -35,7 +35,7 @@ from provisioning.jobs.registry import job
 from provisioning.volumes import uses
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services import attachments, swapped
-from provisioning.volumes.states import AttachStatus
+from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 TOPIC = "scheduler"
 CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
@@ -244,7 +244,7 @@ def _refresh(instance: Instance, device: BlockDevice) -> None:
         return
     BlockDevice.objects.filter(id=device.id).update(size=attachment.volume.size_gb)
     if device.plugged and not device.leaving and block_devices.is_connected(attachment, instance):
-        send_refresh(instance, device)
+        send_refresh(instance, device, extended=attachment.volume.status == VolumeStatus.EXTENDING)
     else:
         attachments.refreshed(attachment)
 

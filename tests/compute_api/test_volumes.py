@@ -595,6 +595,9 @@ def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: Peopl
     cloud.run()
     volume.refresh_from_db()
     assert (volume.status, volume.size_gb, BlockDevice.objects.get().size) == ("in-use", 4, 4)
+    action = InstanceAction.objects.get(action="extend_volume")
+    assert (action.finished_at is not None, action.message) == (True, None)
+    assert action.events.get(name="compute_extend_volume").result == "Success"
 
 
 @pytest.mark.slow

@@ -286,9 +286,10 @@ def _is_closed(device: BlockDevice) -> bool:
 
 @action
 class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
-    """Update a volume's disk on the server's host; started by the system, so it has no action record."""
+    """Update a volume's disk on the server's host; started by the system. Only an extend has an action record."""
 
-    key = record = "refresh_volume"
+    key, record = "refresh_volume", "extend_volume"
+    done, doing = "Volume extended", "Extending a volume"
     timeout = "POWER_TIMEOUT"
     body = RefreshVolumeRequest
 
@@ -306,7 +307,8 @@ class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
         else:
             log.warning("Volume %s of instance %s was not updated: %s", body.disk.id, instance.id, outcome.message)
             message = outcome.message or COULD_NOT
-            record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
+            record_fault(instance, message, details=f"{self.key}: {outcome.code}", host_name=instance.host_name)
+        self.write_end(instance, instance_actions.current(instance.id, self.record), outcome)
         return instance
 
 
@@ -364,8 +366,11 @@ def device_of(attachment_id: str | uuid.UUID) -> BlockDevice | None:
     return BlockDevice.objects.filter(attachment_id=attachment_id or NOBODY).first()
 
 
-def send_refresh(instance: Instance, device: BlockDevice) -> None:
-    """Update a disk on the server's host after its volume changed."""
+def send_refresh(instance: Instance, device: BlockDevice, *, extended: bool = False) -> None:
+    """Update a disk on the server's host after its volume changed. ``extended``: the server gets an action record."""
+    if instance.host is not None and extended:
+        owner = block_devices.in_project(instance.project_id, instance.user_id)
+        RefreshVolume().write_begin(owner, instance, timezone.now(), {"volume": str(device.volume_id)})
     if instance.host is not None:
         RefreshVolume().send(
             instance.host, instance, RefreshVolume().command(instance, Prepared(value=device.attachment_id))
