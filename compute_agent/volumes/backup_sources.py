@@ -55,9 +55,7 @@ class VolumeCopies(abc.ABC):
 
     @abc.abstractmethod
     def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
-        """Called when the portal has the backup: deletes the snapshots that were kept for backups other than this one and
-        its parent.
-        """
+        """Called when the portal has the backup: deletes the snapshots of all backups but this one and its parent."""
 
     @abc.abstractmethod
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:

@@ -10,6 +10,7 @@ key. An export answers a write only after the host's file system has stored the 
 
 import contextlib
 import errno
+import hashlib
 import logging
 import os
 import shutil
@@ -266,7 +267,7 @@ class Daemons:
         """Export ``opening`` under the name ``name`` while the block runs, for copies by programs of this host. Yields
         the path of the unix socket. The daemon ends after the block.
         """
-        folder = self._folder(f"copy-{name}")
+        folder = self._folder_of_copy(name)
         daemon_process.end(folder)
         self._make(folder)
         try:
@@ -285,7 +286,7 @@ class Daemons:
         """Yield a QMP connection to a daemon that opens ``opening`` and exports nothing. The daemon ends after the
         block.
         """
-        folder = self._folder(f"copy-{name}")
+        folder = self._folder_of_copy(name)
         daemon_process.end(folder)
         self._make(folder)
         try:
@@ -337,6 +338,10 @@ class Daemons:
 
     def _folder(self, volume_id: str) -> Path:
         return self.runtime / volume_id
+
+    def _folder_of_copy(self, name: str) -> Path:
+        """Return the folder of a copy's daemon: as short as a volume's, because the path of a socket has 107 bytes."""
+        return self.runtime / f"copy-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
     def _socket(self, volume_id: str) -> Path:
         return socket_of(self.sockets, volume_id)

@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,9 @@ def test_connections_are_bounded(pool: Pool) -> None:
     assert 0 < MOST_CONNECTIONS <= 100
     command = Path(f"/proc/{pid_of(pool, volume.id)}/cmdline").read_bytes()
     assert f"max-connections={MOST_CONNECTIONS}".encode() in command
+
+
+def test_the_socket_of_a_copy_has_a_path_as_short_as_a_volumes(pool: Pool) -> None:
+    volume, name = pool.make(1), f"image-{uuid.uuid4()}-c8418a84"
+    with pool.daemons.serving(name, pool.driver.opening(volume), read_only=True) as socket:
+        assert len(socket.parent.name) <= len(volume.id)
