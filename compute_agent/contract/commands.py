@@ -16,13 +16,17 @@ FIRMWARE_STATES = 5
 
 
 class BuildRequest(Message, frozen=True):
-    """Build and start the guest.  Idempotent: a running guest with this UUID and attempt is reported as built."""
+    """Build the guest, and start it unless ``start`` is False.
+
+    Idempotent: a running guest with this UUID and attempt is reported as built.
+    """
 
     instance: InstanceSpec
     firmware_state: str = ""  # SHA-256 of the packed state at the portal, with which the guest starts; empty: none
+    start: bool = True
 
     def needed_version(self) -> int:
-        return FIRMWARE_STATES if self.firmware_state else self.since
+        return FIRMWARE_STATES if self.firmware_state or not self.start else self.since
 
 
 class DestroyRequest(Message, frozen=True):

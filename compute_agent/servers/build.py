@@ -18,7 +18,7 @@ BUILD_FAILED = "The host could not build the instance."
 
 
 class Build(ServerHandler[BuildRequest]):
-    """Creates a guest and starts it. After a failure, removes everything that belongs to it."""
+    """Creates a guest, and starts it if requested. After a failure, removes everything that belongs to it."""
 
     heavy = makes = True
 
@@ -42,13 +42,14 @@ class Build(ServerHandler[BuildRequest]):
             if earlier:
                 await removal.all()
             return self._failed(failure, removal)
-        self.powers.reported(Guest(uuid, context.generation, PowerState.RUNNING))
-        return Outcome(power_state=PowerState.RUNNING)
+        power = PowerState.RUNNING if request.start else PowerState.SHUTDOWN
+        self.powers.reported(Guest(uuid, context.generation, power))
+        return Outcome(power_state=power)
 
     def _steps(self, context: CommandContext, request: BuildRequest, removal: Removal | None) -> list[Step]:
         spec = request.instance
         made = make_steps(self.host, spec, context.generation, context.stopped, firmware=request.firmware_state)
-        steps = made + start_steps(self.host, spec.uuid)
+        steps = made + (start_steps(self.host, spec.uuid) if request.start else [])
         if removal is None:
             return steps
         undo = {PLUG_NETWORK: removal.network, CREATE_DISK: removal.guest, START_GUEST: removal.expect_running}

@@ -68,13 +68,13 @@ LAUNCHING = {
     "networking": "Allocating addresses",
     "block_device_mapping": "Preparing disks",
     "spawning": "Starting on its host",
+    "evacuating": "Moving to another host",
 }
 """Task states of a launch → label; other tasks have the labels of their actions."""
 ACTIONS = {
     "create": "Launched",
     "migrate": "Migrated",
     "live-migration": "Migrated live",
-    "evacuate": "Evacuated",
     "open_tunnel": "Reached by a tunnel",
     "addSecurityGroup": "Security group added",
     "removeSecurityGroup": "Security group removed",

@@ -9,7 +9,7 @@ from provisioning.compute.states import TaskState as T
 
 SETTING_OF: dict[T, str] = {
     **dict.fromkeys((T.SCHEDULING, T.NETWORKING), "CAST_TIMEOUT"),
-    **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING), "BUILD_TIMEOUT"),
+    **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING, T.EVACUATING), "BUILD_TIMEOUT"),
 }
 """task_state → name of the setting with its timeout in seconds, without ``NOVELLA_``. TASK_TIMEOUTS overrides it for
 single tasks. Server actions add their tasks when they are registered.

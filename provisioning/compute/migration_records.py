@@ -9,8 +9,10 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute.models import Flavor, Instance, Migration
+from provisioning.hosts.models import Host
 
-UNDER_WAY = ("pre-migrating", "migrating", "post-migrating")
+UNDER_WAY = ("accepted", "pre-migrating", "migrating", "post-migrating")
+EVACUATION = "evacuation"
 WAITING = ("finished", "confirming", "reverting")
 """Statuses of a resize that the host has carried out and that can still be confirmed or reverted."""
 
@@ -59,6 +61,46 @@ _CLOSE = PreparedUpdate(
     instance_id=UUIDField(),
     now=DateTimeField(),
 )
+
+
+# ----- evacuations ----------------------------------------------------------------------------------------------------
+
+
+def open_evacuation(context: RequestContext, instance: Instance, source: Host) -> None:
+    """Create the record of an evacuation from a host that is down; its destination is set when a host is claimed."""
+    now, flavor = timezone.now(), _numbered(instance.flavor)
+    Migration.objects.create(
+        instance=instance,
+        migration_type=EVACUATION,
+        status="accepted",
+        source_compute=source.name,
+        old_flavor=flavor,
+        new_flavor=flavor,
+        user_id=context.user_id,
+        project_id=context.project_id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def evacuated_from(instance_id: uuid.UUID) -> Host | None:
+    """Return the host that the instance's running evacuation leaves; None without an evacuation."""
+    rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
+    name = rows.values_list("source_compute", flat=True).order_by("-id").first()
+    return Host.objects.filter(name=name).first() if name else None
+
+
+def set_destination(instance_id: uuid.UUID, host: Host) -> None:
+    """Record the host that was claimed for a running evacuation."""
+    rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
+    rows.update(status="pre-migrating", dest_compute=host.name, dest_host=host.host_ip, updated_at=timezone.now())
+
+
+def source_is_clean(instance_id: uuid.UUID, host_id: uuid.UUID) -> None:
+    """Record that a host has removed the guests that were evacuated from it."""
+    names = Host.objects.filter(id=host_id).values("name")
+    rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status="done")
+    rows.filter(source_compute__in=names).update(status="completed", updated_at=timezone.now())
 
 
 def _numbered(flavor: dict[str, Any]) -> dict[str, Any]:

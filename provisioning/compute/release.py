@@ -14,7 +14,7 @@ from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.errors import ConflictError
 from provisioning.common.prepared import Prepared
 from provisioning.compute import block_devices, firmware_states, host_commands, instance_actions, state
-from provisioning.compute.allocations import give_back
+from provisioning.compute.allocations import give_back, occupy
 from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.notifications import Note
@@ -39,7 +39,9 @@ FORGOTTEN: dict[str, object] = {
 """Values of a deleted server's columns that held user data which may be secret or large."""
 _WELL_WITHOUT_GUEST = ("attach_interface", "detach_interface", "attach_volume", "detach_volume")
 """Actions that end successfully when their guest is removed, because the records already contain the change."""
-_BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
+_BEFORE_HAND_OFF = {
+    TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.EVACUATING
+}  # fmt: skip
 
 
 def host_holding(instance: Instance) -> Host | None:
@@ -98,6 +100,15 @@ def leave_host(instance: Instance) -> None:
     network.bind_ports(instance.id, "")
     network.set_ports_status(instance.id, "DOWN")
     give_back(instance.id)
+
+
+def return_home(instance: Instance) -> None:
+    """Bind a server whose evacuation has failed to its own host again, which may be down: its disks are there."""
+    host = instance.host
+    if host is None:
+        return
+    occupy(instance, host.id)
+    network.bind_ports(instance.id, host.name)
 
 
 def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:

@@ -21,10 +21,18 @@ from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
+from provisioning.compute.migration_records import source_is_clean
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.newer_guests import is_current
 from provisioning.compute.outcome import Outcome
-from provisioning.compute.release import finish_delete, finish_offload, keeps_ports, leave_host, release_place
+from provisioning.compute.release import (
+    finish_delete,
+    finish_offload,
+    keeps_ports,
+    leave_host,
+    release_place,
+    return_home,
+)
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
@@ -180,6 +188,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         waiting = kind is not None and instance.task_state == kind.first
         if keeps_ports(instance):
             leave_host(instance)
+            return_home(instance)
         else:
             if waiting and not hold_again(instance):
                 return
@@ -188,6 +197,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)
+    source_is_clean(instance.id, command.host_id)
 
 
 _ALLOCATION = Prepared(lambda instance_id: Allocation.objects.filter(instance_id=instance_id), instance_id=UUIDField())

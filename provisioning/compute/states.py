@@ -58,6 +58,7 @@ class TaskState(models.TextChoices):
     SHELVING_IMAGE_UPLOADING = "shelving_image_uploading"
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
+    EVACUATING = "evacuating"
     SOFT_DELETING = "soft-deleting"
     RESTORING = "restoring"
     DELETING = "deleting"
@@ -91,8 +92,8 @@ DISK_TASKS: set[TaskState] = {T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING}
 """Tasks with heavy disk I/O on the host."""
 STATUSES: dict[str, tuple[str, dict[str, str]]] = {
     V.BUILDING: ("BUILD", {}),
-    V.ACTIVE: ("ACTIVE", {}),
-    V.STOPPED: ("SHUTOFF", {}),
+    V.ACTIVE: ("ACTIVE", dict.fromkeys((T.EVACUATING, T.SPAWNING), "REBUILD")),
+    V.STOPPED: ("SHUTOFF", dict.fromkeys((T.EVACUATING, T.SPAWNING), "REBUILD")),
     V.PAUSED: ("PAUSED", {}),
     V.SUSPENDED: ("SUSPENDED", {}),
     V.RESCUED: ("RESCUE", {}),

@@ -146,22 +146,6 @@ def test_a_live_migration_is_judged_and_refused(operator_api: Api, api: Api, ser
     )
 
 
-def test_an_evacuation_is_judged_and_refused(operator_api: Api, api: Api, server: str, cloud: Cloud) -> None:
-    def to(status: int, version: str = "2.67", **body: Any) -> str:
-        return why(act(operator_api, server, "evacuate", body, version), status)
-
-    assert to(400, force=True) == "Can't force to a non-provided destination"
-    assert to(404, host="nowhere") == "Compute host nowhere not found."
-    assert to(400, host=home(server)) == "The target host can't be the same one."
-    assert to(400) == f"Compute service of {home(server)} is still in use."
-    Host.objects.filter(name=home(server)).update(forced_down=True)
-    assert to(400, host=other(server)).startswith(NO_VALID_HOST)
-    assert to(400, "2.95").startswith(NO_VALID_HOST)
-    Instance.objects.update(vm_state="suspended")
-    assert "while it is in vm_state suspended" in to(409)
-    Instance.objects.update(vm_state="active")
-
-
 def test_a_locked_server_is_not_moved_but_by_an_operator(operator_api: Api, api: Api, server: str) -> None:
     act(api, server, "lock", None)
     assert why(act(operator_api, server, "migrate", None), 400).startswith(NO_VALID_HOST)
@@ -352,7 +336,6 @@ def test_managers_ask_for_their_servers_to_be_moved_but_name_no_host(people: Peo
     assert why(act(alice, server, "os-migrateLive", LIVE), 400).startswith(NO_VALID_HOST)
     assert act(alice, server, "migrate", {"host": "h2"}).status_code == 403
     assert act(alice, server, "os-migrateLive", LIVE | {"host": "h2"}).status_code == 403
-    assert act(alice, server, "evacuate", {}).status_code == 403
     assert alice.get(f"{V21}/servers/{server}/migrations").json() == {"migrations": []}
     for send, path in ((alice.get, "1"), (Api(people.charlie, **NEWEST).get, "")):
         status = 403 if path else 404

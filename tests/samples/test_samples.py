@@ -68,7 +68,7 @@ NOTHING_CHANGED = {
     65: "no live migration is ever in progress",
     69: "there are no cells that could be away",
     72: "no port asks for a bandwidth",
-    95: "servers are not evacuated",
+    95: "the answer to an evacuation is empty as before: the server is stopped afterwards",
 }
 """Microversions of Compute that change nothing here, with the reason."""
 

@@ -282,8 +282,9 @@ class ScriptedAgent:
             self.steps(command)
         if body.firmware_state:
             self.firmware[key] = firmware_states.give(self.host.id, uuid.UUID(key), body.firmware_state)
-        self.guests[key] = (command.generation, PowerState.RUNNING)
-        self.report(command, "finished", power_state=PowerState.RUNNING)
+        power = PowerState.RUNNING if body.start else PowerState.SHUTDOWN
+        self.guests[key] = (command.generation, power)
+        self.report(command, "finished", power_state=power)
 
     def _snapshot(self, command: Command, body: SnapshotRequest) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from provisioning.compute.actions import (  # noqa: F401 - each registers its actions
     delete,
+    evacuate,
     interfaces,
     lock,
     migrate,

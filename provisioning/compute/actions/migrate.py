@@ -1,4 +1,4 @@
-"""Migration and evacuation of servers: requests are validated as in the API reference and then rejected.
+"""Migration of servers: requests are validated as in the API reference and then rejected.
 
 There is no migration between hosts. Even with root disks in shared pools, no command transfers a disk to another host.
 """
@@ -10,7 +10,7 @@ from typing import NoReturn
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HOST_AWAY, check_lock
 from provisioning.compute.errors import InstanceBusyError
@@ -25,7 +25,6 @@ NO_OTHER_HOST = (
 )
 _OFF = {VmState.ACTIVE, VmState.STOPPED}
 _ON = {VmState.ACTIVE, VmState.PAUSED}
-_LOST = {VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}
 
 
 def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> NoReturn:
@@ -62,28 +61,6 @@ def migrate_live(
             )
         if not is_alive(wanted, timezone.now()):
             raise InvalidInputError(f"Compute service of {host_name} is unavailable at this time.", field="host")
-    raise InvalidInputError(NO_OTHER_HOST)
-
-
-def evacuate(
-    context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None, *, force: bool = False
-) -> NoReturn:
-    """Validate an evacuation of a server whose host is down, and reject it.
-
-    Raises NotFoundError, also for an unknown host, InstanceBusyError, and InvalidInputError in all other cases.
-    """
-    if force and not host_name:
-        raise InvalidInputError("Can't force to a non-provided destination", field="host")
-    instance = selectors.instance_for(context, instance_id)
-    if host_name is not None:
-        if not Host.objects.filter(name=host_name).exists():
-            raise NotFoundError(f"Compute host {host_name} not found.", field="host")
-        if instance.host is not None and instance.host.name == host_name:
-            raise InvalidInputError("The target host can't be the same one.", field="host")
-    if instance.vm_state not in _LOST or instance.host is None:
-        raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
-    if is_alive(instance.host, timezone.now()):
-        raise InvalidInputError(f"Compute service of {instance.host.name} is still in use.")
     raise InvalidInputError(NO_OTHER_HOST)
 
 

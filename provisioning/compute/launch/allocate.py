@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from provisioning.common.ids import read_id
 from provisioning.compute import instance_actions
-from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
+from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.ec2 import creation_tags
 from provisioning.network import services as network
@@ -14,11 +14,12 @@ from provisioning.scheduler import HostState
 def allocate(instance: Instance, host: HostState, action: InstanceAction) -> InstanceActionEvent:
     """Allocate the instance's ports on the host, inside the caller's transaction; returns the step to write.
 
-    A server that is unshelved still has its ports, which are only bound. Raises the errors of
+    A server that has run before still has its ports, which are only bound. Raises the errors of
     ``network.services.allocate``, which another host would not avoid.
     """
     started = timezone.now()
-    if build_kind_of(instance) is UNSHELVE:
+    kind = build_kind_of(instance)
+    if kind is not None and kind.keeps_ports:
         ports = network.bind_ports(instance.id, host.name)
     else:
         ports = network.allocate(

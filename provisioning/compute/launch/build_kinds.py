@@ -1,4 +1,6 @@
-"""The two kinds of builds on a host: of new servers, and of offloaded servers that are unshelved."""
+"""The kinds of builds on a host: of new servers, of offloaded servers that are unshelved, and of servers whose host is
+down.
+"""
 
 from dataclasses import dataclass
 
@@ -11,40 +13,63 @@ class BuildKind:
     """A kind of build.
 
     ``action`` is Nova's name. ``first`` is the task before scheduling, ``waiting`` are the tasks before the command is
-    sent to the host, and ``give_up`` is the transition when no host can build the server.
+    sent to the host, and ``give_up`` is the transition when no host can build the server. ``keeps_ports``: the server
+    has run before and keeps its ports, addresses and volumes.
     """
 
     action: str
-    vm_state: VmState
+    vm_states: frozenset[VmState]
     first: TaskState
     waiting: frozenset[TaskState]
     give_up: str
+    hand_off: tuple[str, ...]
+    """Transitions to ``spawning``."""
+    done: str
+    """The transition when the host has built the server."""
+    keeps_ports: bool = True
 
     def hand_off_transitions(self, task_state: str | None) -> list[str]:
         """Return the transitions from the current task to ``spawning``."""
-        if self is UNSHELVE:
-            return ["unshelve_spawn"]
-        return ["spawn"] if task_state == TaskState.BLOCK_DEVICE_MAPPING else ["map_block_devices", "spawn"]
+        mapped = self is LAUNCH and task_state == TaskState.BLOCK_DEVICE_MAPPING
+        return [*self.hand_off[1:]] if mapped else [*self.hand_off]
 
 
 LAUNCH = BuildKind(
     "create",
-    VmState.BUILDING,
+    frozenset({VmState.BUILDING}),
     TaskState.SCHEDULING,
     frozenset({TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}),
     "fail",
+    ("map_block_devices", "spawn"),
+    "activate",
+    keeps_ports=False,
 )
 UNSHELVE = BuildKind(
-    "unshelve", VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING, frozenset({TaskState.UNSHELVING}), "action_failed"
+    "unshelve",
+    frozenset({VmState.SHELVED_OFFLOADED}),
+    TaskState.UNSHELVING,
+    frozenset({TaskState.UNSHELVING}),
+    "action_failed",
+    ("unshelve_spawn",),
+    "unshelved",
 )
-BUILD_KINDS = (LAUNCH, UNSHELVE)
+EVACUATE = BuildKind(
+    "evacuate",
+    frozenset({VmState.ACTIVE, VmState.STOPPED}),
+    TaskState.EVACUATING,
+    frozenset({TaskState.EVACUATING}),
+    "evacuation_failed",
+    ("evacuate_spawn",),
+    "evacuated",
+)
+BUILD_KINDS = (LAUNCH, UNSHELVE, EVACUATE)
 
 
 def build_kind_of(instance: Instance) -> BuildKind | None:
     """Return the kind of build that the instance's task belongs to; None for other tasks."""
     task = instance.task_state
     for kind in BUILD_KINDS:
-        if instance.vm_state == kind.vm_state and (task in kind.waiting or task == TaskState.SPAWNING):
+        if instance.vm_state in kind.vm_states and (task in kind.waiting or task == TaskState.SPAWNING):
             return kind
     return None
 

@@ -1,5 +1,6 @@
 """Schedule a build and claim resources on a host, with a record of the decision."""
 
+import uuid
 from typing import Any
 
 from django.db import transaction
@@ -7,14 +8,17 @@ from django.utils import timezone
 
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import hold, take_first
-from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
+from provisioning.compute.launch.build_kinds import EVACUATE, LAUNCH, build_kind_of
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_for_build, record_decision
 from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.retry import fail
+from provisioning.compute.migration_records import evacuated_from, set_destination
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.notifications import Note
+from provisioning.compute.release import send_destroy
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import room_of
+from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState, explain
 
 __all__ = ["find_place", "instance_waits", "spec_of"]
@@ -78,6 +82,8 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
     if moved is None:
         return None
     hold(instance, taken)
+    if build_kind_of(instance) is EVACUATE:
+        _leave_behind(instance, taken)
     record_decision(instance, action.action, found, chosen)
     claimed = instance_actions.step(
         action,
@@ -89,6 +95,14 @@ def _claim_one(instance: Instance, found: SchedulingAttempt, action: InstanceAct
     )
     instance_actions.write([_looked(instance, found, action), claimed])
     return chosen
+
+
+def _leave_behind(instance: Instance, taken: uuid.UUID) -> None:
+    """Order the host that an evacuation leaves to remove the server when it is up again, and record the new host."""
+    source = evacuated_from(instance.id)
+    if source is not None and source.id != taken:
+        send_destroy(instance.id, source.id, instance.attempt)
+    set_destination(instance.id, Host.objects.get(id=taken))
 
 
 def _looked(

@@ -10,8 +10,9 @@ from compute_agent.contract.commands import BuildRequest, CommandBody
 from compute_agent.contract.power import PowerState
 from provisioning.compute import block_devices, firmware_states, instance_actions, state
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
+from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, BuildKind, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
+from provisioning.compute.migration_records import set_migration
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.outcome import Outcome
@@ -52,8 +53,9 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     build_succeeded(instance.host)
     power = outcome.power or PowerState.RUNNING
     changes = {"launched_at": timezone.now(), "power_state": int(power), "admin_password": ""}
-    if build_kind_of(instance) is UNSHELVE:
-        _came_back(instance, changes)
+    kind = build_kind_of(instance)
+    if kind is UNSHELVE or kind is EVACUATE:
+        _came_back(instance, kind, changes)
         return
     devices = block_devices.volumes_of(instance.id)
     note = Note(ports=body.instance.ports, devices=devices) if isinstance(body, BuildRequest) else None
@@ -65,15 +67,17 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     instance_actions.finish(instance.id, "create")
 
 
-def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
-    """End an unshelving, and delete the shelved image and the firmware state."""
+def _came_back(instance: Instance, kind: BuildKind, changes: Mapping[str, Any]) -> None:
+    """End an unshelving or an evacuation, and delete the shelved image and the firmware state, if any."""
     image_id = instance.snapshot_image_id
-    back = state.advance(instance, "unshelved", attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})
+    back = state.advance(instance, kind.done, attempt=instance.attempt, changes={**changes, **OFF_THE_SHELF})
     if back is None:
         return
     network.set_ports_status(back.id, "ACTIVE")
     block_devices.plugged(block_devices.volumes_of(back.id))
-    instance_actions.finish(back.id, "unshelve")
+    instance_actions.finish(back.id, kind.action)
+    if kind is EVACUATE:
+        set_migration(back.id, "done")
     firmware_states.discard(back)
     if image_id is not None:
         remove_image(image_id)

@@ -8,7 +8,7 @@ from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.states import TaskState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.scheduler import HostState
 
 
@@ -26,7 +26,9 @@ def hand_off(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     ):
         return None
     request = BuildRequest(
-        instance=spec, firmware_state=firmware_states.digest_of(instance) if kind is UNSHELVE else ""
+        instance=spec,
+        firmware_state=firmware_states.digest_of(instance) if kind is UNSHELVE else "",
+        start=instance.vm_state != VmState.STOPPED,
     )
     host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
     return instance_actions.step(

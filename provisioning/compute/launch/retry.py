@@ -9,10 +9,11 @@ from provisioning.compute import block_devices, host_commands, instance_actions,
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
+from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
+from provisioning.compute.migration_records import evacuated_from, set_migration
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
-from provisioning.compute.release import host_holding, leave_host, release_place, send_destroy
+from provisioning.compute.release import host_holding, leave_host, release_place, return_home, send_destroy
 from provisioning.compute.services.hosts import build_failed
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
@@ -23,7 +24,7 @@ from provisioning.scheduler.condition import hosts_in_words
 
 def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
     """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
-    ``shelved_offloaded`` with its ports.
+    ``shelved_offloaded`` with its ports, and a server whose evacuation fails is in ERROR on the host that it had.
 
     As in Nova the server counts in the quota until it is deleted. If a host may have data of the server (``clean``
     False and the command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are
@@ -40,7 +41,9 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     holder = None if clean else host_holding(instance)
     host_name = instance.host_name
     changes: dict[str, object] = {"host": None}
-    if kind is UNSHELVE:
+    if kind is EVACUATE:
+        changes |= _back_home(instance)
+    if kind.keeps_ports:
         changes |= {"excluded_hosts": [], "requested_host": ""}
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
@@ -56,14 +59,27 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     commit(failed.id)
     host_commands.withdraw(failed.id, failed.attempt + (holder is None))
     if holder is None:
-        if kind is not UNSHELVE:
+        if kind.keeps_ports:
+            leave_host(failed)
+            return_home(failed)
+        else:
             block_devices.give_back(failed.id, failed=True)
             release_place(failed.id)
-        else:
-            leave_host(failed)
     else:
         send_destroy(failed.id, holder.id, failed.attempt)
+    if kind is EVACUATE:
+        set_migration(failed.id, "error")
     return failed
+
+
+def _back_home(instance: Instance) -> dict[str, object]:
+    """Return the columns of a server whose evacuation has failed: it stays on the host that it had.
+
+    Unless another host was claimed, that host still has the guest of the previous attempt.
+    """
+    source = evacuated_from(instance.id)
+    untouched = source is not None and not host_commands.has_destroy(source.id, instance.id, instance.attempt)
+    return {"host": source, "guest_attempt": instance.attempt - 1 if untouched else None}
 
 
 def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:

@@ -12,9 +12,9 @@ from provisioning.compute.selectors.instances import instance_for
 from provisioning.compute.states import TaskState
 from provisioning.identity import policy
 
-BUILDS = ("create", "unshelve")
+BUILDS = ("create", "unshelve", "evacuate")
 """Actions that build a server on a host."""
-_ON_THE_LINE = {TaskState.SCHEDULING, TaskState.UNSHELVING}
+_ON_THE_LINE = {TaskState.SCHEDULING, TaskState.UNSHELVING, TaskState.EVACUATING}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from provisioning.compute.actions.registry import of_task
 from provisioning.compute.deadlines import seconds_of
 from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_spec import guest_spec
-from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
+from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of, is_waiting
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
@@ -171,8 +171,9 @@ def _before_hand_off(instance: Instance) -> None:
     if instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
         fail(instance, VOLUMES_LATE, clean=True)
         return
-    back = instance_actions.current(instance.id, UNSHELVE.action)
-    begun = instance.created_at if back is None else back.started_at
+    kind = build_kind_of(instance) or LAUNCH
+    again = None if kind is LAUNCH else instance_actions.current(instance.id, kind.action)
+    begun = instance.created_at if again is None else again.started_at
     if begun + timedelta(seconds=settings.BUILD_TIMEOUT * settings.MAX_SCHEDULE_ATTEMPTS) < timezone.now():
         fail(instance, TOO_LONG, clean=True)
         return

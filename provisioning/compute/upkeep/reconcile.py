@@ -86,6 +86,8 @@ def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quie
     """Process a guest that differs from its record."""
     if newer_guests.is_newer(instance, host_id, guest.attempt):
         adoption.take_newer(host_id, instance, guest)
+    elif instance.task_state == TaskState.EVACUATING:
+        return  # this may be the host that it leaves, and no other host has it yet
     elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
         _remove(host_id, instance, guest)
     elif instance.task_state == TaskState.SPAWNING:

@@ -23,7 +23,11 @@ from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
 """Columns of a server that decide whether all its interfaces must exist."""
-_ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, launched_at__isnull=False)
+_ON_SHELF = (
+    Q(vm_state=VmState.SHELVED_OFFLOADED)
+    | Q(vm_state=VmState.ERROR, launched_at__isnull=False)
+    | Q(task_state=TaskState.EVACUATING)
+)
 """Servers that keep their ports but have no host."""
 
 

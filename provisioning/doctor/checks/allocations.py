@@ -28,7 +28,8 @@ AT_A_HOST = (
     VmState.SHELVED,
 )  # fmt: skip
 _PLACED = (TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWNING)
-PLACED = Q(vm_state__in=AT_A_HOST) | Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
+_LEAVING = Q(task_state=TaskState.EVACUATING, host=None)
+PLACED = Q(vm_state__in=AT_A_HOST) & ~_LEAVING | Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
 """Servers that must be on a host."""
 KEPT = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFLOADED], host__isnull=False)
 """Servers that are on a host although most servers in their state are not."""

@@ -22,7 +22,7 @@ def launches() -> Iterator[Finding]:
     """
     wanted = Q()
     for kind in BUILD_KINDS:
-        wanted |= Q(vm_state=kind.vm_state, task_state__in=kind.waiting)
+        wanted |= Q(vm_state__in=kind.vm_states, task_state__in=kind.waiting)
     rows = list(Instance.objects.filter(wanted).order_by("id"))
     if not rows:
         return

@@ -10,6 +10,7 @@ import pytest
 from compute_agent.contract.calls import ConsoleOutput
 from provisioning.compute.models import Instance, Migration
 from provisioning.hosts import calls
+from provisioning.hosts.models import Host
 from tests.samples.recorder import Scene, Version
 from tests.samples.scenes.servers import server
 
@@ -185,6 +186,9 @@ def moves(scene: Scene, patch: pytest.MonkeyPatch) -> None:
         "complete a live migration", "POST", f"{path}/{{migration_id}}/action", {"force_complete": None}, who="operator"
     )
     scene.play("stop a live migration", "DELETE", f"{path}/{{migration_id}}", who="operator")
+    Host.objects.filter(name="h1").update(forced_down=True)
+    told = {version: body | ({} if version > (2, 1) else {"adminPass": "s3cret"}) for version, body in evacuate.items()}
+    act(scene, "evacuate", values=told, who="operator", label="evacuate from a host that is down")
 
 
 def consoles(scene: Scene, patch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.schemas import BOOLEAN, boolean
 from portal.api.compute.server_actions.registry import NOTHING, Action
+from portal.api.compute.server_actions.rescue import guest_password
 from portal.api.compute.services.schemas import HOST
+from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions import migrate as migrations
+from provisioning.compute.actions.evacuate import Evacuate, Evacuation
 from provisioning.identity import policy
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 _MAYBE_HOST: Schema = HOST | {"type": ["string", "null"]}
 TO_HOST = (2, 56)
 AUTO, FORCED, NEVER_FORCED = (2, 25), (2, 30), (2, 68)
-STORAGE_KNOWN, EVACUATE_FORCED = (2, 14), (2, 29)
+STORAGE_KNOWN, EVACUATE_FORCED, STAYS_STOPPED = (2, 14), (2, 29), (2, 95)
 
 
 def migrate(version: Version) -> Schema:
@@ -75,7 +79,14 @@ def _migrate_live(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
-    migrations.evacuate(view.context, server_id, body.get("host"), force=boolean(body.get("force", False)))
+    """Answer with the password until 2.13. From 2.95 on the server is stopped afterwards."""
+    if boolean(body.get("force", False)) and not body.get("host"):
+        raise InvalidInputError("Can't force to a non-provided destination", field="host")
+    told = view.microversion < STORAGE_KNOWN
+    password = guest_password(body) if told else body.get("adminPass")
+    wanted = Evacuation(body.get("host") or "", password, start=view.microversion < STAYS_STOPPED)
+    Evacuate.begin(view.context, server_id, wanted)
+    return Response({"adminPass": password} if told and settings.ENABLE_INSTANCE_PASSWORD else None)
 
 
 ACTIONS = {

@@ -1,0 +1,166 @@
+"""Evacuate a server from a host that is down: build it again on another host, with its ports, addresses and volumes."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, selectors, state
+from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.registry import action
+from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.launch.claim import NO_VALID_HOST
+from provisioning.compute.launch.decisions import rank_hosts
+from provisioning.compute.launch.retry import cast_schedule
+from provisioning.compute.migration_records import close_migration, open_evacuation
+from provisioning.compute.models import Instance
+from provisioning.compute.notifications import Note, notify
+from provisioning.compute.passwords import sealed
+from provisioning.compute.release import leave_host
+from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.states import TaskState, Transition, VmState
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
+from provisioning.scheduler import explain
+from provisioning.volumes.models import StoragePool
+
+FENCE_FIRST = (
+    "Server {id} has volumes, which host {host} may still have open. Make sure that the host is powered off or cut off,"
+    " force it down, and try again."
+)
+_FROM = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+_TO = (VmState.ACTIVE, VmState.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuation:
+    """Parameters of an evacuation: a host to move to, a password to set, and whether the guest is started."""
+
+    host: str = ""
+    admin_password: str | None = None
+    start: bool = True
+    """False: the server is stopped afterwards. A stopped server stays stopped in any case."""
+
+
+@action
+class Evacuate(ServerAction[Evacuation]):
+    """Build a server again on another host, because its own host is down.
+
+    Volumes keep their data and are connected to the new host; disks on the old host are created again from the image.
+    The old host removes its guest when it is up again. The server is claimed on a host before that is ordered, so that
+    an evacuation without a suitable host changes nothing.
+    """
+
+    key = record = "evacuate"
+    done = "Evacuated"
+    doing = "Moving to another host"
+    notification = "evacuate"
+    rule = "os_compute_api:os-evacuate"
+    takes_request = True
+
+    def transitions(self) -> Iterable[Transition]:
+        """Return the transitions of a build of a server that has run before; its state is the one afterwards."""
+        for vm in _FROM:
+            yield Transition("evacuate", (vm, None), (VmState.ACTIVE, TaskState.EVACUATING))
+            yield Transition("evacuate_stopped", (vm, None), (VmState.STOPPED, TaskState.EVACUATING))
+        for vm in _TO:
+            waiting, building = (vm, TaskState.EVACUATING), (vm, TaskState.SPAWNING)
+            yield Transition("allocate_network", waiting, waiting)
+            yield Transition("evacuate_spawn", waiting, building)
+            yield Transition("evacuated", building, (vm, None))
+            for source in (waiting, building):
+                yield Transition("reschedule", source, waiting)
+                yield Transition("evacuation_failed", source, (VmState.ERROR, None))
+
+    @when_broken_off
+    def perform(
+        self, context: RequestContext, instance_id: uuid.UUID | str, request: Evacuation | None = None
+    ) -> Instance:
+        """Begin the evacuation in one transaction.
+
+        Raises NotFoundError, also for an unknown host, InstanceBusyError, ConflictError for volumes that the host may
+        have open, and InvalidInputError when the host is up, when no other host is suitable, or when a volume or the
+        image is not available.
+        """
+        started, wanted = timezone.now(), request or Evacuation()
+        with transaction.atomic():
+            instance = selectors.instance_for(context, instance_id)
+            source = _source(instance, wanted)
+            _check(instance, source, wanted)
+            stops = not wanted.start or instance.vm_state == VmState.STOPPED
+            state.lock_volumes([instance.id])
+            moved = state.advance(
+                instance,
+                "evacuate_stopped" if stops else "evacuate",
+                attempt=instance.attempt,
+                changes={
+                    "attempt": instance.attempt + 1,
+                    "host": None,
+                    "excluded_hosts": [],
+                    "requested_host": wanted.host,
+                    "power_state": int(PowerState.NOSTATE),
+                    "admin_password": sealed(wanted.admin_password),
+                    "rescue_image_id": None,
+                    "old_flavor": None,
+                    "resized_at": None,
+                    "password": "",
+                },
+                note=Note(context),
+            )
+            if moved is None:
+                raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+            close_migration(moved.id)
+            host_commands.withdraw(moved.id, moved.attempt)
+            leave_host(moved)
+            open_evacuation(context, moved, source)
+            row = instance_actions.begin(context, moved.id, self.record, started)
+            detail = {"from": source.name}
+            span = instance_actions.since(started)
+            instance_actions.write(
+                [instance_actions.step(row, "api_evacuate", span, attempt=moved.attempt, detail=detail)]
+            )
+            notify(moved, self.notification, Note(context))
+            cast_schedule(moved)
+            return moved
+
+
+def _source(instance: Instance, wanted: Evacuation) -> Host:
+    """Return the host that the server leaves, after the checks of hosts and states."""
+    if wanted.host:
+        if not Host.objects.filter(name=wanted.host).exists():
+            raise NotFoundError(f"Compute host {wanted.host} not found.", field="host")
+        if instance.host is not None and instance.host.name == wanted.host:
+            raise InvalidInputError("The target host can't be the same one.", field="host")
+    idle = instance.vm_state in _FROM and instance.task_state is None
+    if not idle or instance.host is None or instance.launched_at is None:
+        raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
+    if is_alive(instance.host, timezone.now()):
+        raise InvalidInputError(f"Compute service of {instance.host.name} is still in use.")
+    return instance.host
+
+
+def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
+    """Check everything that would make the build fail, before anything changes."""
+    if newer_guests.open_of(instance.id):
+        raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
+    devices = block_devices.volumes_of(instance.id)
+    if devices and not source.forced_down:
+        raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
+    kept_there = StoragePool.objects.filter(
+        shared=False, hosts=source, volumes__in=[device.volume_id for device in devices if device.volume_id]
+    )
+    if lost := kept_there.values_list("volumes__id", flat=True).first():
+        raise InvalidInputError(f"Volume {lost} is stored on host {source.name}, which is down.")
+    if not block_devices.boots_from_volume(instance):
+        own_image(instance)
+    spec = replace(spec_of(instance, excluded=[source.id]), requested_host=wanted.host)
+    decision = rank_hosts(spec).decision
+    if not decision.ranked:
+        raise InvalidInputError(NO_VALID_HOST + explain(decision))

@@ -1,0 +1,172 @@
+"""Evacuations: a server whose host is down is built on another host, once, with what it had."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.evacuate import Evacuate, Evacuation
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
+from provisioning.hosts.models import Host
+from provisioning.network.models import Port
+from tests.support import invariants
+from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.jobs import drain
+from tests.support.scripted_agent import ScriptedAgent
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def hosts(cloud: Cloud) -> dict[str, ScriptedAgent]:
+    return {name: cloud.add_host(name) for name in ("one", "two")}
+
+
+@pytest.fixture
+def server(cloud: Cloud, hosts: dict[str, ScriptedAgent], alice: RequestContext) -> Instance:
+    return cloud.running(alice)
+
+
+def dies(server: Instance, *, forced: bool = False) -> str:
+    """The host of a server no longer answers; return its name."""
+    rows = Host.objects.filter(id=server.host_id)
+    rows.update(last_seen_at=timezone.now() - timedelta(hours=1), connected=False, forced_down=forced)
+    return rows.get().name
+
+
+def returns(cloud: Cloud, name: str) -> None:
+    Host.objects.filter(name=name).update(forced_down=False)
+    cloud.agents[name].hello()
+    cloud.run()
+
+
+def evacuate(server: Instance, **wanted: Any) -> Instance:
+    return Evacuate.begin(context("operator", ADMIN), server.id, Evacuation(**wanted))
+
+
+def work(cloud: Cloud, *names: str) -> None:
+    """Let the cloud work with these hosts only."""
+    every, cloud.agents = cloud.agents, {name: cloud.agents[name] for name in names}
+    cloud.run()
+    cloud.agents = every
+
+
+def test_the_server_runs_on_another_host_with_its_ports(cloud: Cloud, server: Instance) -> None:
+    addresses = list(Port.objects.filter(device_id=str(server.id)).values_list("id", "mac_address"))
+    source = dies(server)
+    target = ({"one", "two"} - {source}).pop()
+    moving = evacuate(server)
+    assert state_of(moving) == ("active", "evacuating")
+    invariants.check()
+    work(cloud, target)
+    now = cloud.fresh(server)
+    assert (state_of(now), now.host_name) == (("active", None), target)
+    assert list(Port.objects.filter(device_id=str(server.id)).values_list("id", "mac_address")) == addresses
+    assert list(cloud.agents[target].guests) == [str(server.id)]
+    [row] = Migration.objects.all()
+    assert (row.migration_type, row.status, row.source_compute, row.dest_compute) == (
+        "evacuation", "done", source, target,
+    )  # fmt: skip
+    action = InstanceAction.objects.get(action="evacuate")
+    assert action.message is None
+    assert action.finished_at is not None
+    invariants.check()
+
+
+def test_the_old_host_removes_its_guest_when_it_is_back(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    evacuate(server)
+    work(cloud, ({"one", "two"} - {source}).pop())
+    assert str(server.id) in cloud.agents[source].guests
+    returns(cloud, source)
+    assert cloud.agents[source].guests == {}
+    assert list(cloud.agents[cloud.fresh(server).host_name].guests) == [str(server.id)]
+    assert Migration.objects.get().status == "completed"
+    invariants.check()
+
+
+def test_the_old_host_keeps_its_guest_until_another_host_is_claimed(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    evacuate(server)
+    cloud.agents[source].hello()  # back before the server is scheduled
+    assert str(server.id) in cloud.agents[source].guests
+    cloud.run()
+    assert sum(len(agent.guests) for agent in cloud.agents.values()) == 1
+    assert state_of(server) == ("active", None)
+    invariants.check()
+
+
+@pytest.mark.parametrize(("stopped", "start"), [(True, True), (False, False)])
+def test_a_server_that_is_stopped_stays_so(cloud: Cloud, server: Instance, *, stopped: bool, start: bool) -> None:
+    if stopped:
+        Instance.objects.filter(id=server.id).update(vm_state="stopped", power_state=4)
+    source = dies(server)
+    evacuate(server, start=start)
+    work(cloud, ({"one", "two"} - {source}).pop())
+    assert state_of(server) == ("stopped", None)
+    invariants.check()
+
+
+def test_nothing_changes_without_a_suitable_host(cloud: Cloud, server: Instance) -> None:
+    before = Instance.objects.values().get(id=server.id)
+    source = dies(server)
+    Host.objects.exclude(name=source).update(enabled=False)
+    with pytest.raises(InvalidInputError, match="No valid host was found"):
+        evacuate(server)
+    assert Instance.objects.values().get(id=server.id) == before
+    assert not Migration.objects.exists()
+
+
+def test_refusals(cloud: Cloud, server: Instance) -> None:
+    with pytest.raises(InvalidInputError, match="still in use"):
+        evacuate(server)
+    source = dies(server)
+    with pytest.raises(NotFoundError, match="nowhere"):
+        evacuate(server, host="nowhere")
+    with pytest.raises(InvalidInputError, match="same one"):
+        evacuate(server, host=source)
+    evacuate(server)
+    with pytest.raises(InstanceBusyError):
+        evacuate(server)
+
+
+def test_a_failed_build_leaves_the_server_on_its_old_host(cloud: Cloud, server: Instance) -> None:
+    source = dies(server)
+    target = ({"one", "two"} - {source}).pop()
+    evacuate(server)
+    for _ in range(settings.MAX_SCHEDULE_ATTEMPTS):
+        drain()
+        [command] = cloud.agents[target].take()
+        cloud.agents[target].fail(command, "It broke.", retryable=True)
+    now = cloud.fresh(server)
+    assert (state_of(now), now.host_name) == (("error", None), source)
+    assert Allocation.objects.get().host.name == source
+    assert Migration.objects.get().status == "error"
+    invariants.check()
+    evacuate(server)
+    work(cloud, target)
+    assert (state_of(server), cloud.fresh(server).host_name) == (("active", None), target)
+    invariants.check()
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_delete_on_the_way_leaves_nothing(cloud: Cloud, server: Instance, *, scheduled: bool) -> None:
+    source = dies(server)
+    evacuate(server)
+    if scheduled:
+        work(cloud)
+    delete(context("alice"), server.id, force=True)
+    cloud.run()
+    returns(cloud, source)
+    assert state_of(server) == ("deleted", None)
+    assert all(agent.guests == {} for agent in cloud.agents.values())
+    invariants.check()
+    invariants.check_empty()
