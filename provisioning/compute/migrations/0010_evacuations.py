@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compute', '0008_firmware_states'),
+        ('compute', '0009_replaced_consoles'),
     ]
 
     operations = [
