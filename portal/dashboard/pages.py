@@ -165,7 +165,7 @@ class Page(View):
     def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
         """Redirect to another page of the dashboard, with a message.
 
-        After a confirmation on the section's list, returns to the list with its filter and page.
+        After a confirmation on the section's list, returns to the list with its filter and page (``returns_to``).
         """
         if said:
             messages.add_message(self.request, level, said)
@@ -175,9 +175,15 @@ class Page(View):
         return HttpResponseRedirect(url, status=303)
 
     def _list_shown(self) -> str:
-        """Return the address of the section's list if the confirmation was shown on it, otherwise an empty text."""
+        """Return the address of the page on which the confirmation was shown if it is one of those that ``returns_to``
+        names, otherwise an empty text.
+        """
         shown = safe_next(self.request, "") if self.request.method == "POST" else ""
-        return shown if shown and urlsplit(shown).path == reverse(self.back_to) else ""
+        return shown if shown and self.returns_to(urlsplit(shown).path) else ""
+
+    def returns_to(self, path: str) -> bool:
+        """Whether a confirmed action returns to this page if it was started there: by default to the section's list."""
+        return path == reverse(self.back_to)
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         """Show a policy refusal on a page of its own."""

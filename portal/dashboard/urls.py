@@ -21,6 +21,7 @@ from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
+from portal.dashboard.instances.dialogs import DIALOGS
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.tabs import TABS
@@ -65,6 +66,7 @@ urlpatterns = [
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
     path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),
+    *(path(f"instances/<uuid:instance_id>/{sheet.path}/", sheet.as_view(), name=sheet.url_name()) for sheet in DIALOGS),
     path("instances/<uuid:instance_id>/<slug:button>/", InstanceAction.as_view(), name="instance_action"),
     path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),

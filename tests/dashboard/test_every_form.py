@@ -48,6 +48,19 @@ INVALID: Mapping[str, Typed] = {
     "host_maintenance": {},
     "image_hardware": {"hw_disk_bus": "bogus"},
     "image_share": {},
+    "instance_attach_interface": {"target": "nowhere"},
+    "instance_backup": {"rotation": "none"},
+    "instance_change_password": {"password": "x", "again": "y"},
+    "instance_lock": {"reason": "x" * 256},
+    "instance_metadata": {"metadata": "no sign"},
+    "instance_rebuild": {},
+    "instance_rename": {},
+    "instance_rescue": {"image": "nowhere"},
+    "instance_reset_state": {},
+    "instance_resize": {},
+    "instance_snapshot": {"name": "x" * 256},
+    "instance_tags": {"tags": "a/b"},
+    "instance_unshelve": {},
     "key_pair_create": {"how": "import"},
     "launch": {"count": "many", "metadata": "no sign", "description": "x" * 256, "networks": "nowhere"},
     "member_add": {},
@@ -99,7 +112,7 @@ INVALID: Mapping[str, Typed] = {
 """URL name → what is sent.  The upload is not here: its script shows the errors (tests/e2e)."""
 OF_APIS = re.compile(r"\b[a-z]+_[a-z_]+\b|\b[a-z]+Ref\b|Invalid input|Policy doesn|base64|\b[0-9a-f]{8}-?[0-9a-f]{4}-")
 """Words that only programs use: names of fields and rules, prefixes of the APIs, ids."""
-NO_FIELD = {"role_implications"}
+NO_FIELD = {"role_implications", "instance_unshelve"}
 """Here the service refuses the form as a whole."""
 
 
@@ -160,6 +173,7 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
         "group": (group.id,),
         "host": (cloud.agents["host-1"].host.id,),
         "image": (image.id,),
+        "instance": (server.id,),
         "member_add": (project,),
         "member_roles": (project, "user", user),
         "network": (net.id,),

@@ -23,7 +23,8 @@ HTMX = {"HX-Request": "true"}
 
 def offered(client: Client, instance: Instance) -> list[str]:
     """Return the actions in the menu of an instance's row."""
-    return [button.name for button in client.get(f"/instances/{instance.id}/actions/").context["buttons"]]
+    menu = client.get(f"/instances/{instance.id}/actions/").context["menu"]
+    return [item.entry.name or item.entry.key for items in menu.possible for item in items]
 
 
 def names(client: Client, query: str = "") -> list[str]:
@@ -75,13 +76,23 @@ def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cl
 
 
 def test_actions_are_those_of_the_state(at_alice: Client, web: Instance, cloud: Cloud) -> None:
-    assert offered(at_alice, web) == ["stop", "reboot", "reset", "pause", "suspend", "shelve", "lock", "delete"]
+    assert offered(at_alice, web) == [
+        *("stop", "reboot", "reset", "pause", "suspend", "resize", "rebuild", "image", "backup"),
+        *("attach_volume", "interface", "security_groups", "console_log", "rescue", "crash-dump"),
+        *("rename", "tags", "metadata", "lock", "shelve", "delete"),
+    ]
     at_alice.post(f"/instances/{web.id}/stop/")
-    assert offered(at_alice, web) == ["lock", "delete"]
+    always = ["security_groups", "console_log", "rename", "tags"]
+    assert offered(at_alice, web) == [*always, "lock", "delete"]
     cloud.run()
-    assert offered(at_alice, web) == ["start", "reset", "shelve", "lock", "delete"]
+    assert offered(at_alice, web) == [
+        *("start", "reset", "resize", "rebuild", "image", "backup"),
+        *("attach_volume", "interface", "security_groups", "console_log", "rescue"),
+        *("rename", "tags", "metadata", "lock", "shelve", "delete"),
+    ]
     at_alice.post(f"/instances/{web.id}/lock/")
-    assert offered(at_alice, web) == ["unlock"]
+    unchanged = ["image", "backup"]  # as in the API, a lock prevents no image
+    assert offered(at_alice, web) == [*unchanged, *always, "unlock"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +131,7 @@ def test_a_delete_that_can_be_taken_back_says_so(
 
 def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bob: Person, web: Instance) -> None:
     client = signed_in(bob)
-    assert offered(client, web) == []
+    assert offered(client, web) == ["security_groups"]
     assert client.post(f"/instances/{web.id}/stop/").status_code == 403
     assert client.post("/bulk/instances/delete/", {"id": [web.id]}).status_code == 403
     assert state_of(web) == ("active", None)
@@ -209,7 +220,7 @@ def test_what_found_no_host_can_only_be_deleted(at_alice: Client, alice: Person,
     cloud.run()
     [row] = at_alice.get("/instances/").context["rows"]
     assert row.api_status == "ERROR"
-    assert set(offered(at_alice, row.instance)) == {"lock", "delete"}
+    assert set(offered(at_alice, row.instance)) == {"security_groups", "rename", "lock", "delete"}
 
 
 def test_the_menu_of_a_row_is_fetched_when_it_is_opened(at_alice: Client, web: Instance) -> None:

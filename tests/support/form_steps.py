@@ -53,6 +53,9 @@ SERVERS = [
     d("launch", {"name": "web-1"}, **LAUNCH),
     act("reset"),
     d("instance_open_console", of="server", at="/instances/{server}/", waits=True),
+    d("instance_rename", {"name": "web-2"}, "server"),
+    d("instance_tags", {"tags": "red"}, "server"),
+    d("instance_metadata", {"metadata": "role=web"}, "server"),
     d("floating_ip_allocate", {"network": FIRST}, keep="floating"),
     d("port_floating_ip", {"floating": FIRST}, "port"),
     d("floating_ip_disassociate", of="floating"),
@@ -198,6 +201,15 @@ ELSEWHERE = {
     **{
         f"dashboard:instance_action:{button}": "tests/dashboard/test_instances.py: it needs a state of its own"
         for button in ("confirm", "revert", "unrescue", "restore", "delete")
+    },
+    "dashboard:instance_action:crash-dump": "tests/dashboard/test_instance_actions.py: a guest has to write a dump",
+    "dashboard:instance_action:offload": "tests/dashboard/test_instance_actions.py: for operators only",
+    **{
+        f"dashboard:instance_{action}": "tests/dashboard/test_instance_actions.py: it needs a state or takes minutes"
+        for action in (
+            *("attach_interface", "backup", "change_password", "detach_interface", "lock", "rebuild", "rescue"),
+            *("reset_state", "resize", "snapshot", "unshelve"),
+        )
     },
     "dashboard:instance_action:trim": "tests/host/test_trim.py: it needs an agent in the guest",
     "dashboard:launch_quote": "tests/dashboard/test_launch.py: a part of the wizard",

@@ -93,7 +93,8 @@ def walk(client: Client, *begin: str, of_each: int = 3) -> Iterator[tuple[str, D
         document = Document(answer.content.decode())
         yield path, document
         for element in document.elements:
-            for link in (element.attributes.get("href", ""), element.attributes.get("hx-get", "")):
+            for address in (element.attributes.get("href", ""), element.attributes.get("hx-get", "")):
+                link = address.partition("#")[0]
                 if link.startswith("/") and link not in known and _leads(link):
                     known.add(link)
                     waiting.append(link)

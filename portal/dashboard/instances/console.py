@@ -4,7 +4,7 @@ import uuid
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.dashboard.instances.views import InstancePage
+from portal.dashboard.instances.page import InstancePage
 from provisioning.compute import selectors as compute
 from provisioning.compute.services.console import console_output
 

@@ -1,12 +1,12 @@
 """Context of the page of an instance: its head and its tabs."""
 
-from dataclasses import replace
 from typing import Any
 
 from portal.dashboard.instances import timeline
 from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
-from portal.dashboard.instances.rows import buttons_of, rows_for
+from portal.dashboard.instances.menu import menu_for
+from portal.dashboard.instances.rows import rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
@@ -21,11 +21,12 @@ NEWEST = 5
 
 
 def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return the context of the head, which all tabs have: state, addresses, buttons, and the fault with advice."""
-    row = replace(rows_for(context, [instance])[0], buttons=buttons_of(context, instance))
+    """Return the context of the head, which all tabs have: state, addresses, actions, and the fault with advice."""
+    row = rows_for(context, [instance])[0]
     decisions = _decisions(context, instance) if row.fault else []
     return {
         "row": row,
+        "menu": menu_for(context, instance),
         "can": {
             "console_log": policy.allows(context, READS_LOG),
             "launch_again": instance.host_id is None and policy.allows(context, "os_compute_api:servers:create"),
@@ -53,8 +54,8 @@ def activity_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 
 def settings_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return nothing besides the head."""
-    return {}
+    """Return the server group; all else is in the head."""
+    return {"group": instance.server_group.name if instance.server_group else ""}
 
 
 def _launch(context: RequestContext, instance: Instance) -> dict[str, Any]:

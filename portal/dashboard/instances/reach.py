@@ -4,16 +4,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from portal.dashboard.instances.legality import masters_locks
+from portal.dashboard.instances.rows import can
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.records import may
 from provisioning.common.context import RequestContext
+from provisioning.compute.actions.interfaces import DetachInterface
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
 from provisioning.network import flows
 from provisioning.network.models import SecurityGroupRule
 from provisioning.network.selectors.reachability import PortReach, Source, reach_of
 
+DETACHES = "os_compute_api:os-attach-interfaces:delete"
 TCP = 6
 SERVICES = {22: "SSH", 3389: "RDP", 3306: "MySQL", 5432: "PostgreSQL"}
 """TCP ports that should rarely be open to all addresses."""
@@ -42,10 +46,15 @@ def reach_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     if not policy.allows(context, "get_port"):
         return {"ports": [], "seen": False}
     mine = instance.project_id == context.project_id
-    return {"ports": [_port(context, reach, mine=mine) for reach in reach_of(instance.id)], "seen": True}
+    own = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
+    detaches = policy.allows(context, DETACHES, own) and can(
+        instance, DetachInterface(), masters=masters_locks(context)
+    )
+    ports = [_port(context, reach, mine=mine, detaches=detaches) for reach in reach_of(instance.id)]
+    return {"ports": ports, "seen": True}
 
 
-def _port(context: RequestContext, reach: PortReach, *, mine: bool) -> dict[str, Any]:
+def _port(context: RequestContext, reach: PortReach, *, mine: bool, detaches: bool) -> dict[str, Any]:
     port = reach.port
     addresses = [row.address for row in port.fixed_ips.all()]
     versions = {"IPv6" if ":" in address else "IPv4" for address in addresses} or {"IPv4", "IPv6"}
@@ -58,6 +67,7 @@ def _port(context: RequestContext, reach: PortReach, *, mine: bool) -> dict[str,
         "lines": _lines(sources),
         "warnings": _warnings(reach, sources),
         "ways": _ways(reach),
+        "can_detach": detaches,
         "can_change_groups": changes and reach.filtered,
         "can_associate": mine
         and not reach.floating

@@ -9,22 +9,18 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from portal.dashboard.instances.legality import refusal
 from portal.dashboard.instances.state import state
 from portal.dashboard.names import bdi
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
-from provisioning.compute.actions.base import Button, ServerAction
-from provisioning.compute.actions.registry import with_buttons
+from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.progress import progress_of
-from provisioning.compute.states import PowerState, VmState, api_status
-from provisioning.identity import policy
+from provisioning.compute.states import PowerState, api_status
 from provisioning.network import selectors as network
 from provisioning.network.selectors.instances import PortAddress
-
-_ON_NO_HOST = {"lock", "delete"}
-"""Actions that do not involve a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,6 @@ class InstanceRow:
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
-    buttons: tuple[Button, ...] = ()
 
     @property
     def step(self) -> compute.Step | None:
@@ -106,24 +101,6 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
     ]
 
 
-def buttons_of(context: RequestContext, instance: Instance) -> tuple[Button, ...]:
-    """Return the buttons of the actions that the caller may start on the instance now."""
-    masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
-    return tuple(
-        action.button
-        for action in with_buttons()
-        if action.button and policy.allows(context, action.rule) and can(instance, action, masters=masters)
-    )
-
-
 def can(instance: Instance, action: ServerAction[Any], *, masters: bool = False) -> bool:
-    """Whether the action can start now. On a locked server only unlocking can start, unless the caller may override
-    locks (``masters``).
-    """
-    if action.key == "unlock":
-        return instance.locked
-    if instance.locked and not masters:
-        return False
-    if instance.vm_state == VmState.ERROR and instance.host_id is None and action.key not in _ON_NO_HOST:
-        return False  # the instance was never built: it cannot be started or stopped
-    return action.offered(instance)
+    """Whether the action can start now; ``masters``: the caller may override locks."""
+    return not refusal(instance, action, masters=masters)

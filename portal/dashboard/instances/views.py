@@ -9,25 +9,19 @@ from django.urls import reverse
 
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.detail import head_for
+from portal.dashboard.instances.legality import masters_locks, refusal
 from portal.dashboard.instances.listing import INSTANCES
-from portal.dashboard.instances.rows import buttons_of, can
+from portal.dashboard.instances.menu import menu_for
+from portal.dashboard.instances.page import InstancePage
 from portal.dashboard.instances.tabs import TABS, Tab, tabs_for
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.pages import PageRequest
 from portal.dashboard.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
-
-
-class InstancePage(Page):
-    """Base of the pages of this panel."""
-
-    section = "instances"
-    back_to = "dashboard:instances"
-    rule = "os_compute_api:servers:detail"
 
 
 class InstanceList(ListPage, InstancePage):
@@ -70,7 +64,7 @@ class InstanceActions(InstancePage):
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
         instance = compute.instance_for(self.context, instance_id)
-        values = {"instance": instance, "buttons": buttons_of(self.context, instance)}
+        values = {"instance": instance, "menu": menu_for(self.context, instance)}
         if cast("PageRequest", request).htmx:
             return self.part("dashboard/instances/_menu_items.html", values)
         return self.page("dashboard/instances/actions.html", values)
@@ -88,7 +82,8 @@ class InstanceAction(InstancePage):
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
         instance = compute.instance_for(self.context, instance_id)
-        return self.ask(_question(instance, self.action, self.button))
+        why = refusal(instance, self.action, masters=masters_locks(self.context))
+        return self.ask(_question(instance, self.action, self.button, why))
 
     def post(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
         instance = compute.instance_for(self.context, instance_id)
@@ -101,13 +96,18 @@ class InstanceAction(InstancePage):
         """Return the page of the instance, on which errors are shown."""
         return reverse("dashboard:instance", args=[self.instance_id])
 
+    def returns_to(self, path: str) -> bool:
+        """Do not return to the page of a deleted instance."""
+        return super().returns_to(path) and (self.action.key != "delete" or path == reverse(self.back_to))
 
-def _question(instance: Instance, action: ServerAction[Any], button: Button) -> dict[str, Any]:
+
+def _question(instance: Instance, action: ServerAction[Any], button: Button, why: str) -> dict[str, Any]:
+    """Return the context of the question; ``why`` says why the action cannot begin now."""
     text = button.consequence
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and not kept_to_be_restored(instance):
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
-    if not can(instance, action):
-        text = f"{bdi(instance.name)} does not allow this in its current state: {action.why_not(instance)}. {text}"
+    if why:
+        text = f"{why} {text}"
     return {
         "title": button.question.format(name=bdi(instance.name)),
         "text": text,

@@ -32,6 +32,18 @@ def new_key() -> str:
     return uuid.uuid4().hex
 
 
+def metadata_of(text: str) -> dict[str, str]:
+    """Return the metadata of a text with one key=value on each line. Raises ValidationError."""
+    metadata: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        key, equals, value = line.partition("=")
+        if line.strip() and not equals:
+            raise ValidationError(f"Line {number} has no '='. Write one key=value on each line.")
+        if equals:
+            metadata[key.strip()] = value.strip()
+    return metadata
+
+
 class LaunchForm(Form):
     """The fields of a launch; the launch service checks the choices."""
 
@@ -146,14 +158,7 @@ class LaunchForm(Form):
         return text
 
     def clean_metadata(self) -> dict[str, str]:
-        metadata: dict[str, str] = {}
-        for number, line in enumerate(self.cleaned_data["metadata"].splitlines(), start=1):
-            key, equals, value = line.partition("=")
-            if line.strip() and not equals:
-                raise ValidationError(f"Line {number} has no '='. Write one key=value on each line.")
-            if equals:
-                metadata[key.strip()] = value.strip()
-        return metadata
+        return metadata_of(self.cleaned_data["metadata"])
 
     def request(self) -> LaunchRequest:
         typed: dict[str, Any] = self.cleaned_data

@@ -115,6 +115,8 @@ class ServerAction(ABC, Generic[R]):
     button: ClassVar[Button | None] = None
     takes_request: ClassVar[bool] = False
     """Whether a request has parameters besides the server."""
+    heeds_lock: ClassVar[bool] = True
+    """Whether a lock of the server prevents the action, unless the caller may override locks."""
 
     @classmethod
     def begin(
@@ -173,7 +175,6 @@ class HostAction(ServerAction[R], Generic[R, B]):
     """Whether the action changes the guest itself. If so, it raises the server's attempt, unless another command is
     unfinished. After a restore of the records, the host's newer attempt then shows that the records lack this change.
     """
-    heeds_lock: ClassVar[bool] = True
     needs_agent: ClassVar[str] = ""
     """Start of the error message when the image has no guest agent; empty: no agent is needed."""
     keeps_image: ClassVar[bool] = True

@@ -70,6 +70,9 @@ class Lock(_LockAction):
         """Whether the server is not locked, being built or soft-deleted."""
         return not instance.locked and instance.vm_state not in {VmState.BUILDING, VmState.SOFT_DELETED}
 
+    def why_not(self, instance: Instance) -> str:
+        return "it is already locked" if instance.locked else super().why_not(instance)
+
     def columns(self, reason: str | None) -> dict[str, object]:
         return {"locked": True, "locked_reason": reason}
 
@@ -85,6 +88,7 @@ class Unlock(_LockAction):
 
     key = record = api = notification = "unlock"
     done = "Unlocked"
+    heeds_lock = False
     rule = "os_compute_api:os-lock-server:unlock"
     rule_description = "Unlock a server."
     button = Button(
@@ -99,6 +103,9 @@ class Unlock(_LockAction):
 
     def offered(self, instance: Instance) -> bool:
         return instance.locked
+
+    def why_not(self, instance: Instance) -> str:
+        return "it is not locked"
 
     def columns(self, reason: str | None) -> dict[str, object]:
         return {"locked": False, "locked_reason": None}

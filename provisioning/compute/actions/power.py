@@ -235,6 +235,16 @@ class CrashDump(TasklessAction[None, CrashDumpRequest]):
     timeout = "POWER_TIMEOUT"
     body = CrashDumpRequest
     one_at_a_time = True
+    button = Button(
+        118,
+        "crash-dump",
+        "Trigger crash dump",
+        "bug",
+        "Trigger a crash dump in {name}?",
+        "The guest gets a non-maskable interrupt. Its kernel writes a dump and usually restarts.",
+        "{name} got the interrupt for a crash dump.",
+        danger=True,
+    )
 
     def command(self, instance: Instance, prepared: Prepared) -> CrashDumpRequest:
         return CrashDumpRequest()

@@ -38,6 +38,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
     rule = "os_compute_api:os-admin-actions:reset_state"
     rule_description = "Reset the state of a server."
     rule_check = ADMIN
+    heeds_lock = False
     takes_request = True
 
     def transitions(self) -> Iterable[Transition]:

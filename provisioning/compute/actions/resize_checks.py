@@ -1,6 +1,6 @@
 """Checks of a new flavor before a resize (Compute API reference, "Resize server (resize action)")."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
-from provisioning.scheduler import HostState
+from provisioning.scheduler import HostState, RequestSpec
 
 FIELD = "flavorRef"
 NOTHING = Room(0, 0, 0)
@@ -29,13 +29,16 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
     Raises InvalidInputError for a flavor that the caller cannot use, that the server already has, that is too small for
     the image, or that has less disk than the server.
     """
-    flavor = _flavor(context, ref)
-    local_root = not boots_from_volume(instance)
+    image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
+    return size_of(instance, _flavor(context, ref), image, local_root=not boots_from_volume(instance))
+
+
+def size_of(instance: Instance, flavor: Flavor, image: Image | None, *, local_root: bool) -> dict[str, Any]:
+    """Return the copy of a flavor for ``wanted_size``; ``image`` is the one of the server, if it still exists."""
     if local_root and instance.flavor["root_gb"] and not flavor.root_gb:
         raise _disk("Resize to zero disk flavor is not allowed.")
     if flavor.flavorid == instance.flavor["flavorid"]:
         raise InvalidInputError("When resizing, instances must change flavor!", field=FIELD)
-    image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is not None:
         check_fit(flavor, image)
     check_demands(instance.image_properties, flavor)
@@ -65,15 +68,23 @@ def _disk(reason: str) -> InvalidInputError:
 
 
 def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> SchedulingAttempt:
-    """Ask the scheduler whether the flavor fits on the server's host, not counting the server's current allocation.
+    """Ask the scheduler whether the flavor fits on the server's host; see ``asked_here``."""
+    return rank_one_host(host.id, *asked_here(spec_of(instance, flavor=flavor), instance, host, flavor))
+
+
+def asked_here(
+    spec: RequestSpec, instance: Instance, host: Host, flavor: Mapping[str, Any]
+) -> tuple[RequestSpec, Callable[[HostState], HostState]]:
+    """Return the request for a flavor on the server's host, and the host as the request sees it: without the server's
+    current allocation.
 
     Only resources that grow are requested; if none grows, a disabled host is accepted. Zone, hints, server group and
     excluded hosts of the launch are ignored.
     """
     room = larger_room(instance.flavor, flavor)
     grows = _growth(room, room_of(instance.flavor))
-    spec = replace(
-        spec_of(instance, flavor=flavor),
+    asked = replace(
+        spec,
         vcpus=grows.vcpus,
         memory_mb=grows.memory_mb,
         disk_gb=grows.disk_gb,
@@ -97,7 +108,7 @@ def rank_here(instance: Instance, host: Host, flavor: Mapping[str, Any]) -> Sche
             instances=0,
         )
 
-    return rank_one_host(host.id, spec, without)
+    return asked, without
 
 
 def _growth(room: Room, before: Room) -> Room:

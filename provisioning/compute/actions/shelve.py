@@ -123,6 +123,15 @@ class Offload(HostAction[None, DestroyRequest]):
     timeout = "DELETE_TIMEOUT"
     notification = "shelve_offload"
     body = DestroyRequest
+    button = Button(
+        125,
+        "offload",
+        "Offload",
+        "box-arrow-right",
+        "Offload {name} from its host?",
+        "Its guest and disks are deleted on the host, which frees its resources. It can still be unshelved.",
+        "{name} is being offloaded.",
+    )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
         """Begin, inside the caller's transaction.

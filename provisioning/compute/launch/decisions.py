@@ -74,6 +74,16 @@ def rank_one_host(
     return _rank(spec, options, read)
 
 
+def rank_on_host(
+    host_id: uuid.UUID, requests: Sequence[tuple[RequestSpec, Callable[[HostState], HostState]]]
+) -> list[Decision]:
+    """Rank one host for each of several requests with the same image, as ``rank_one_host``; reads it once."""
+    options = options_now()
+    facts = frozenset().union(*(facts_needed(spec, options) for spec, _ in requests)) - {"io_ops"}
+    hosts = host_states(facts, image_id=requests[0][0].image_id, only=host_id) if requests else []
+    return [decide([seen_as(host) for host in hosts], spec, options) for spec, seen_as in requests]
+
+
 def _rank(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence[HostState]]) -> SchedulingAttempt:
     started, before = timezone.now(), perf_counter()
     hosts = read_hosts()

@@ -43,7 +43,7 @@ def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata
     """
 
     def replaced(instance: Instance) -> dict[str, Any]:
-        _check_may_change(context, instance, "update metadata")
+        check_may_change(context, instance, "update metadata")
         return {"metadata": check_metadata(metadata, quotas.bounds_of(instance.project_id, context.user_id).least)}
 
     return write(context, instance_id, replaced)
@@ -53,7 +53,7 @@ def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metada
     """Add or change items of a server's metadata and keep all others. Raises as ``set_metadata``."""
 
     def merged(instance: Instance) -> dict[str, Any]:
-        _check_may_change(context, instance, "update metadata")
+        check_may_change(context, instance, "update metadata")
         together = {**instance.metadata, **metadata}
         return {"metadata": check_metadata(together, quotas.bounds_of(instance.project_id, context.user_id).least)}
 
@@ -66,13 +66,14 @@ def delete_metadata(context: RequestContext, instance_id: uuid.UUID | str, key: 
     def without(instance: Instance) -> dict[str, Any]:
         if key not in instance.metadata:
             raise NotFoundError("Metadata item was not found")
-        _check_may_change(context, instance, "delete metadata")
+        check_may_change(context, instance, "delete metadata")
         return {"metadata": {name: value for name, value in instance.metadata.items() if name != key}}
 
     return write(context, instance_id, without)
 
 
-def _check_may_change(context: RequestContext, instance: Instance, action: str) -> None:
+def check_may_change(context: RequestContext, instance: Instance, action: str) -> None:
+    """Raise InstanceLockedError or InstanceBusyError when the caller cannot change the metadata now."""
     if instance.locked and not policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override"):
         raise InstanceLockedError(instance.id, instance.locked_reason)
     if instance.vm_state not in _MAY_CHANGE or instance.task_state is not None:

@@ -31,6 +31,12 @@ def check_tags(tags: Sequence[str]) -> list[str]:
     return kept
 
 
+def check_may_tag(instance: Instance, action: str) -> None:
+    """Raise InstanceBusyError when the tags cannot change now."""
+    if instance.vm_state not in _MAY_CHANGE:
+        raise InstanceBusyError(action, instance.id, instance.vm_state, None)
+
+
 def write_tag_rows(instances: Iterable[Instance]) -> None:
     """Write the tag rows of new servers, inside the caller's transaction."""
     rows = [InstanceTag(instance=instance, tag=tag) for instance in instances for tag in instance.tags]
@@ -77,8 +83,7 @@ def _change(
     context: RequestContext, instance_id: uuid.UUID | str, change: Callable[[list[str]], list[str]], action: str
 ) -> Instance:
     def columns(instance: Instance) -> dict[str, list[str]]:
-        if instance.vm_state not in _MAY_CHANGE:
-            raise InstanceBusyError(action, instance.id, instance.vm_state, None)
+        check_may_tag(instance, action)
         tags = change(list(instance.tags))
         return {} if tags == instance.tags else {"tags": tags}
 

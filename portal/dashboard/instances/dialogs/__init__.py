@@ -1,0 +1,27 @@
+"""Dialogs for one instance: server actions with parameters, and changes of its record."""
+
+from portal.dashboard.instances.dialogs.access import ChangePassword, LockWithReason, ResetState
+from portal.dashboard.instances.dialogs.describe import EditMetadata, EditTags, Rename
+from portal.dashboard.instances.dialogs.images import CreateBackup, CreateImage, Rebuild, Rescue
+from portal.dashboard.instances.dialogs.network import AttachInterface, DetachInterface
+from portal.dashboard.instances.dialogs.place import UnshelveTo
+from portal.dashboard.instances.dialogs.size import Resize
+from portal.dashboard.instances.page import InstanceDialog
+
+DIALOGS: tuple[type[InstanceDialog], ...] = (
+    Rename,
+    EditTags,
+    EditMetadata,
+    Resize,
+    Rebuild,
+    CreateImage,
+    CreateBackup,
+    Rescue,
+    ChangePassword,
+    AttachInterface,
+    DetachInterface,
+    UnshelveTo,
+    LockWithReason,
+    ResetState,
+)
+"""Their addresses follow from ``path``, and their entries in the menu from ``action``, ``label`` and ``icon``."""

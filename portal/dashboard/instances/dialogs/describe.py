@@ -1,0 +1,128 @@
+"""Name, description, host name, tags and metadata of an instance."""
+
+from collections.abc import Callable
+
+from django import forms
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import Form
+from portal.dashboard.instances.page import InstanceSheet
+from portal.dashboard.launch.forms import MONO, metadata_of
+from portal.dashboard.names import bdi
+from portal.dashboard.plain import plain
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.compute.models import Instance
+from provisioning.compute.services.instances import Changes, update
+from provisioning.compute.services.metadata import check_may_change, set_metadata
+from provisioning.compute.services.tags import MOST, check_may_tag, set_tags
+
+
+class RenameForm(Form):
+    """The record of an instance, besides tags and metadata."""
+
+    notes = {"description": "for people"}
+
+    name = forms.CharField(max_length=255)
+    description = forms.CharField(max_length=255, required=False)
+    hostname = forms.CharField(
+        label="Host name",
+        max_length=255,
+        help_text="The guest reads it from its metadata when it boots. The DNS name of its ports changes immediately.",
+    )
+
+
+class Rename(InstanceSheet):
+    """Changes name, description and host name."""
+
+    path, label, icon = "rename", "Rename", "pencil"
+    heading = "Rename {name}"
+    rule = "os_compute_api:servers:update"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        own = self.instance
+        return RenameForm(
+            data, initial={"name": own.name, "description": own.description or "", "hostname": own.hostname}
+        )
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        changes = Changes(name=typed["name"], description=typed["description"] or None)
+        if typed["hostname"] != self.instance.hostname:
+            changes["hostname"] = typed["hostname"]
+        saved = update(self.context, self.instance.id, **changes)
+        return self.go(self.back(), said=f"{bdi(saved.name)} was saved.")
+
+
+class TagsForm(Form):
+    """The tags, one on each line."""
+
+    tags = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"class": MONO, "rows": 5, "placeholder": "web"}),
+        help_text=f"One on each line, at most {MOST}, without commas and slashes.",
+    )
+
+    def clean_tags(self) -> list[str]:
+        return [line.strip() for line in self.cleaned_data["tags"].splitlines() if line.strip()]
+
+
+class EditTags(InstanceSheet):
+    """Replaces the tags."""
+
+    path, label, icon = "tags", "Edit tags", "tags"
+    heading, said = "Tags of {name}", "The tags of {name} were saved."
+    rule = "os_compute_api:os-server-tags:update_all"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return TagsForm(data, initial={"tags": "\n".join(self.instance.tags)})
+
+    def save(self, form: Form) -> HttpResponse:
+        set_tags(self.context, self.instance.id, form.cleaned_data["tags"])
+        return self.done()
+
+    @classmethod
+    def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
+        return said_of(lambda: check_may_tag(instance, "update tags"))
+
+
+class MetadataForm(Form):
+    """The metadata, one key=value on each line."""
+
+    metadata = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"class": MONO, "rows": 6, "placeholder": "role=web"}),
+        help_text="One key=value on each line. The guest reads them from the metadata service.",
+    )
+
+    def clean_metadata(self) -> dict[str, str]:
+        return metadata_of(self.cleaned_data["metadata"])
+
+
+class EditMetadata(InstanceSheet):
+    """Replaces the metadata."""
+
+    path, label, icon = "metadata", "Edit metadata", "braces"
+    heading, said = "Metadata of {name}", "The metadata of {name} was saved."
+    rule = "os_compute_api:server-metadata:update_all"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        lines = (f"{key}={value}" for key, value in self.instance.metadata.items())
+        return MetadataForm(data, initial={"metadata": "\n".join(lines)})
+
+    def save(self, form: Form) -> HttpResponse:
+        set_metadata(self.context, self.instance.id, form.cleaned_data["metadata"])
+        return self.done()
+
+    @classmethod
+    def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
+        return said_of(lambda: check_may_change(context, instance, "update metadata"))
+
+
+def said_of(check: Callable[[], None]) -> str:
+    """Return the error of a service's check as a sentence; empty if it passes."""
+    try:
+        check()
+    except NovellaError as error:
+        return plain(error.message)
+    return ""

@@ -1,0 +1,58 @@
+"""Resize of an instance, with the sizes that fit on its host."""
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.instances.page import InstanceSheet
+from provisioning.compute.actions.resize import resize
+from provisioning.compute.actions.resize_choices import SizeChoice, size_choices
+from provisioning.compute.states import VmState
+
+
+class ResizeForm(Form):
+    """The new size."""
+
+    service_fields = {"flavorRef": "flavor"}
+
+    flavor = OfferedField(label="New size", error_messages={"required": "Choose a size."})
+
+
+class Resize(InstanceSheet):
+    """Gives the instance another size on its own host."""
+
+    path, label, icon, action = "resize", "Resize", "arrows-angle-expand", "resize"
+    heading, submit = "Resize {name}", "Resize"
+    said = "{name} is being resized. Confirm or revert the new size afterwards."
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        choices = size_choices(self.context, self.instance)
+        fitting = next((choice.flavor.flavorid for choice in choices if not choice.reason), "")
+        form = ResizeForm(data, initial={"flavor": fitting})
+        form.offer("flavor", [(choice.flavor.flavorid, _label(choice)) for choice in choices])
+        if not choices:
+            form.fields["flavor"].help_text = "There is no other size."
+        return form
+
+    def save(self, form: Form) -> HttpResponse:
+        moved = resize(self.context, self.instance.id, form.cleaned_data["flavor"])
+        if moved.task_state is None:  # the host refused it: the fault of the instance has the reason
+            return self.go(
+                self.back(), said="The new size does not fit on the host of the instance.", level=messages.ERROR
+            )
+        return self.done()
+
+    def about(self) -> str:
+        down = (
+            "The guest is shut down, gets the new size and is started again."
+            if self.instance.vm_state == VmState.ACTIVE
+            else "It stays stopped."
+        )
+        size = self.instance.flavor["name"]
+        return f"{super().about()} Now: {size}. {down} The disk cannot become smaller.".strip()
+
+
+def _label(choice: SizeChoice) -> ChoiceLabel:
+    css_class = "unfit" if choice.reason else ""
+    template = "dashboard/instances/_size.html"
+    return ChoiceLabel(choice.flavor.name, css_class=css_class, template=template, subject=choice)

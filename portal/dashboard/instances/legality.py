@@ -1,0 +1,51 @@
+"""Why a server action cannot begin now: the sentences for the declarations that the API applies."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from portal.dashboard import wording
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.base import HostAction, ServerAction
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState, api_status
+from provisioning.identity import policy
+
+NEVER_BUILT = (VmState.BUILDING, VmState.ERROR)
+"""States of a server without a host in which none of its host's commands can be sent."""
+
+
+def refusal(instance: Instance, action: ServerAction[Any], *, masters: bool) -> str:
+    """Return why the action cannot begin on the instance now, as a sentence; empty if it can.
+
+    ``masters``: whether the caller may override locks. The policy rule of the action is not checked.
+    """
+    if instance.locked and not masters and action.heeds_lock:
+        return f"It is locked: {instance.locked_reason}." if instance.locked_reason else "It is locked."
+    on_host = isinstance(action, HostAction) and action.key != "delete"
+    if on_host and instance.host_id is None and instance.vm_state in NEVER_BUILT:
+        return "It was never built, so no host has it."
+    if action.offered(instance):
+        return "Its host does not answer." if on_host and wording.is_silent(instance, timezone.now()) else ""
+    if instance.task_state:
+        return f"It is busy: {wording.task_word(instance.task_state).lower() or instance.task_state}."
+    if isinstance(action, HostAction) and action.from_states and instance.vm_state not in action.from_states:
+        able = dict.fromkeys(state_word(state) for state in action.from_states)
+        return f"It is {state_word(instance.vm_state)}. It must be {_either(list(able))}."
+    why = action.why_not(instance)
+    return f"{why[:1].upper()}{why[1:]}."
+
+
+def masters_locks(context: RequestContext) -> bool:
+    """Whether the caller may act on locked servers."""
+    return policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
+
+
+def state_word(vm_state: str) -> str:
+    """Return a state within a sentence: ``stopped``, ``in error``."""
+    word = wording.INSTANCE_STATUS[api_status(vm_state, None)].word.partition(",")[0].lower()
+    return "in error" if word == "error" else word
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

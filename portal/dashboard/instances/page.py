@@ -1,0 +1,100 @@
+"""Bases of the pages of instances: the list, the page of one instance, and its dialogs."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from portal.dashboard.instances.legality import masters_locks, refusal
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.records import Crumbs, SheetPage
+from provisioning.common.context import RequestContext
+from provisioning.compute import selectors as compute
+from provisioning.compute.actions.registry import actions
+from provisioning.compute.models import Instance
+
+
+class InstancePage(Page):
+    """Base of the pages of this panel."""
+
+    section = "instances"
+    back_to = "dashboard:instances"
+    rule = "os_compute_api:servers:detail"
+
+    def returns_to(self, path: str) -> bool:
+        """Also return to each tab of the page of the instance."""
+        identity = self.kwargs.get("instance_id")
+        return super().returns_to(path) or (identity is not None and path.startswith(f"/instances/{identity}/"))
+
+
+class InstanceDialog(InstancePage):
+    """Base of the dialogs for one instance; ``{name}`` in the texts stands for its name.
+
+    A dialog for a server action names its ``action``, from which the policy rule and the legal states follow.
+    """
+
+    path: ClassVar[str]
+    """Last part of the address."""
+    label: ClassVar[str]
+    """The entry in the menu."""
+    icon: ClassVar[str]
+    action: ClassVar[str] = ""
+    """Key in the registry of server actions."""
+    consequence: ClassVar[str] = ""
+    danger: ClassVar[bool] = False
+    in_menu: ClassVar[bool] = True
+    """Whether the menu of the instance has it; otherwise a part of the page has it."""
+    instance: Instance
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the policy rule from the action."""
+        super().__init_subclass__(**kwargs)
+        if cls.action and "rule" not in cls.__dict__:
+            cls.rule = actions[cls.action].rule
+
+    @classmethod
+    def url_name(cls) -> str:
+        return f"instance_{cls.action or cls.path}"
+
+    @classmethod
+    def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
+        """Return why it is not possible now, as a sentence; empty if it is.
+
+        ``masters``: whether the caller may override locks.
+        """
+        return refusal(instance, actions[cls.action], masters=masters) if cls.action else ""
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Find the instance, which must be visible to this project. Raises NotFoundError."""
+        self.instance = compute.instance_for(self.context, kwargs["instance_id"])
+        return {"project_id": str(self.instance.project_id), "user_id": str(self.instance.user_id)}
+
+    def about(self) -> str:
+        """Describe the consequence, after the reason why the action cannot begin now."""
+        why = self.why_not(self.context, self.instance, masters_locks(self.context))
+        return " ".join(filter(None, (why, self.consequence)))
+
+    def back(self) -> str:
+        return reverse("dashboard:instance", args=[self.kwargs["instance_id"]])
+
+
+class InstanceSheet(InstanceDialog, SheetPage):
+    """Base of the dialogs with a form; ``said`` is shown after the action has begun."""
+
+    said: ClassVar[str] = ""
+
+    def words(self) -> str:
+        return self.heading.format(name=bdi(self.instance.name))
+
+    def further(self) -> Mapping[str, Any]:
+        shown = self.request.POST.get("next") or cast("PageRequest", self.request).htmx.current_url_abs_path
+        return {**super().further(), "danger": self.danger, "next": shown or ""}
+
+    def crumbs(self) -> Crumbs:
+        return [(self.instance.name, self.back())]
+
+    def done(self) -> HttpResponse:
+        """Return to the page of the instance, with the message of the dialog."""
+        return self.go(self.back(), said=self.said.format(name=bdi(self.instance.name)))
