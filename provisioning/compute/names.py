@@ -54,8 +54,13 @@ def hostname_for(name: str, instance_id: uuid.UUID) -> str:
     return f"server-{instance_id}" if not label or label.isdigit() else label
 
 
-def numbered(name: str, index: int, count: int, *, longest: int = 255) -> str:
-    """Return the name of one of several servers: ``name-1``, ``name-2`` …; a single server keeps ``name``."""
+def numbered(name: str, index: int, count: int, *, longest: int = 255, placeholder: str = "") -> str:
+    """Return the name of one of several servers: ``name-1``, ``name-2`` …; a single server keeps ``name``.
+
+    A ``placeholder`` in the name is replaced by the number instead, also for a single server.
+    """
+    if placeholder and placeholder in name:
+        return name.replace(placeholder, str(index + 1))[:longest]
     if count == 1:
         return name
     suffix = f"-{index + 1}"

@@ -1,6 +1,6 @@
 """Disks of a launch: validation, the boot disk, and constraints on the host."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -12,6 +12,7 @@ from provisioning.common.ids import read_id
 from provisioning.compute import device_names
 from provisioning.compute.flavor_and_image import ZERO_DISK, check_fit, check_image, check_memory, may_be_without_disk
 from provisioning.compute.launch.image_disks import disks_of
+from provisioning.compute.launch.mounts import check_mounts
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.models import BlockDevice, Flavor
 from provisioning.compute.selectors.host_offers import boot_properties, boot_properties_of_volume
@@ -40,6 +41,8 @@ class CheckedDisks:
     """Properties of the image of the root disk or of the boot volume."""
     devices: tuple[BlockDevice, ...] = ()
     """In the order of the request, without a server; each server of the request gets a copy."""
+    mounts: Mapping[int, str] = field(default_factory=dict)
+    """Position of a disk → the directory where it is mounted."""
     zones: frozenset[str] = field(default_factory=frozenset)
     """Availability zones of existing volumes, if servers must be in the same zone; empty: any."""
 
@@ -70,7 +73,8 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
     hardware = device_names.hardware_of(properties, copy)
     taken = device_names.of_flavor(copy, devices, hardware, local_root=image is not None)
     device_names.choose(devices, taken, hardware)
-    return CheckedDisks(image, properties, devices, frozenset(zone for each in found if (zone := each.zone)))
+    zones = frozenset(zone for each in found if (zone := each.zone))
+    return CheckedDisks(image, properties, devices, check_mounts(disks), zones)
 
 
 def invalid(sentence: str) -> InvalidInputError:

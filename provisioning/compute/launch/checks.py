@@ -20,6 +20,7 @@ from provisioning.compute.sizes import quota_amounts
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.models import Network
+from provisioning.network.selectors.ways_out import outside_of
 from provisioning.network.services import automatic_network, quota_of
 from provisioning.quotas import selectors as quotas
 
@@ -77,7 +78,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     networks = check_networks(context, request, max(counts))
     security_groups = network.security_group_ids_for(context, request.security_groups, networks)
     amounts = quota_amounts(flavor) | quota_of(networks)
-    outside = automatic_network(networks)
+    outside = _outside(context, request, networks)
     if outside is not None:
         amounts["floatingips"] = 1
     room = quotas.room_of(context.project_id, context.user_id, bounds)
@@ -99,6 +100,19 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         injected_files=files,
         disks=disks,
     )
+
+
+def _outside(context: RequestContext, request: LaunchRequest, networks: list[dict[str, str | None]]) -> Network | None:
+    """Return the external network of the floating IP that each server gets; None: no floating IP."""
+    automatic = automatic_network(networks)
+    if automatic is not None or not request.reachable:
+        return automatic
+    policy.enforce(context, "create_floatingip")
+    outside = outside_of(context, networks)
+    if outside is None:
+        msg = "No router connects these networks to an external network, so the server cannot have a floating IP."
+        raise InvalidInputError(msg, field="reachable")
+    return outside
 
 
 def _counts(request: LaunchRequest) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
 from provisioning.compute.launch.map_block_devices import keep_volumes_still, reserve_volumes
+from provisioning.compute.launch.mounts import mounting
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
@@ -68,13 +69,15 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         keep_volumes_still(checked.disks.devices)
         instances = reserve_servers(context, request, checked, identity)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
-        for instance in instances:
+        disks = [_copies_of(instance, checked.disks.devices) for instance in instances]
+        for instance, devices in zip(instances, disks, strict=True):
             instance.security_groups = groups
+            instance.user_data = mounting(request.user_data, devices, checked.disks.mounts) or None
         _CREATE(instances)
         write_tag_rows(instances)
         metadata_options.write(instances[0].project_id, [each.id for each in instances], request.metadata_options)
-        for instance in instances:
-            _write_disks(instance, checked.disks.devices)
+        for instance, devices in zip(instances, disks, strict=True):
+            _write_disks(instance, devices)
         _record_actions(context, instances, started)
         for instance in instances:
             state.announce_all(instance, [{}])
@@ -85,13 +88,18 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
 _CREATE = PreparedInsert(Instance)
 
 
-def _write_disks(instance: Instance, asked: Sequence[BlockDevice]) -> None:
-    """Write a server's disks and reserve existing volumes. Raises InvalidInputError."""
-    if not asked:
-        return
+def _copies_of(instance: Instance, asked: Sequence[BlockDevice]) -> list[BlockDevice]:
+    """Return unsaved disks of a server like those of the request."""
     devices = [copy(device) for device in asked]
     for device in devices:
         device.id, device.instance = uuid.uuid4(), instance
+    return devices
+
+
+def _write_disks(instance: Instance, devices: list[BlockDevice]) -> None:
+    """Write a server's disks and reserve existing volumes. Raises InvalidInputError."""
+    if not devices:
+        return
     reserve_volumes(instance, devices)
     BlockDevice.objects.bulk_create(devices)
 

@@ -107,7 +107,10 @@ def volumes_are_made(instance: Instance) -> bool:
 
 
 def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
-    """Create the volume of a disk, unless it exists."""
+    """Create the volume of a disk, unless it exists.
+
+    It has the id of its disk, so that the guest's first boot can identify it by serial number (``mounts``).
+    """
     if device.volume_id is not None:
         return
     wanted = VolumeRequest(
@@ -117,7 +120,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
         image_id=str(device.source_id) if device.source_type == "image" else "",
         snapshot_id=str(device.source_id) if device.source_type == "snapshot" else "",
     )
-    volume = volumes.create_volume(_owner(instance), wanted)
+    volume = volumes.create_volume(_owner(instance), wanted, volume_id=device.id)
     if volume.status == VolumeStatus.ERROR:
         said = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         raise invalid(f"a volume could not be created. {said.text if said else ''}")

@@ -46,6 +46,8 @@ class DiskRequest:
     guest_format: str = ""
     """``swap``, or the file system of a local disk."""
     tag: str = ""
+    mount: str = ""
+    """Directory where cloud-init mounts the disk, with a new file system if it has none; empty: not mounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +101,9 @@ class LaunchRequest:
     host: str | None = None
     """Host requested by an operator (2.74); also possible in ``availability_zone`` as ``zone:host:node``."""
     hypervisor_hostname: str | None = None
+    reachable: bool = False
+    """Whether each server gets a floating IP, which is deleted with the server."""
+    placeholder: str = ""
+    """Text in ``name`` that is replaced by the number of each server; empty: several servers get ``-1``, ``-2`` …"""
     idempotency_key: str | None = None
     """Chosen by the caller; a launch with a key that was used before is not repeated."""

@@ -35,7 +35,7 @@ def reserve_servers(
     columns = _columns(context, request, checked, identity)
     instances: list[Instance] = []
     for index in range(count):
-        instance = _instance(checked, columns, identity, index)
+        instance = _instance(request, checked, columns, identity, index)
         try:
             with transaction.atomic(savepoint=count > 1):
                 _reserve(checked, instance)
@@ -96,8 +96,10 @@ def _columns(
     }
 
 
-def _instance(checked: CheckedLaunch, columns: dict[str, Any], identity: LaunchIdentity, index: int) -> Instance:
+def _instance(
+    request: LaunchRequest, checked: CheckedLaunch, columns: dict[str, Any], identity: LaunchIdentity, index: int
+) -> Instance:
     count, instance_id = checked.quote.count, identity.instance_id(index)
-    name = numbered(checked.name, index, count)
+    name = numbered(checked.name, index, count, placeholder=request.placeholder)
     hostname = numbered_host(checked.hostname, index, count) if checked.hostname else hostname_for(name, instance_id)
     return Instance(id=instance_id, name=name, hostname=hostname, launch_index=index, **columns)

@@ -21,6 +21,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {}
 WITHOUT_TRANSITION: list[str] = [
     "instance.update",
     "instance.exists",
+    "instance.lease.ending",
     "instance.open_tunnel.start",
     "instance.open_tunnel.end",
     "service.create",

@@ -1,11 +1,13 @@
 """Connections of a guest's port to external networks, for floating IPs, and what prevents a connection."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, Subnet
 from provisioning.network.owners import GUESTS, ROUTER_INTERFACE
 from provisioning.network.selectors.records import networks_for
@@ -50,7 +52,7 @@ class WaysOut:
 def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
     """Return the networks and floating IPs that can be associated with a port of the project."""
     fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
-    led = _led(row.subnet_id for row in fixed)
+    led = _led(Q(subnet__in=[row.subnet_id for row in fixed]))
     wanted = {network for networks in led.values() for network in networks}
     networks = list(networks_for(context).filter(id__in=wanted, external=True).order_by("-is_default", "name", "id"))
     if not networks:
@@ -68,6 +70,28 @@ def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
     )
 
 
+def outside_of(context: RequestContext, requested: Sequence[Mapping[str, str | None]]) -> Network | None:
+    """Return the external network from which a server with these interfaces can get a floating IP; None: there is none.
+
+    ``requested``: the interfaces, as in ``ports.allocate``. Of several, the default network is preferred.
+    """
+    return next(iter(outsides_of(context, requested)), None)
+
+
+def outsides_of(context: RequestContext, requested: Sequence[Mapping[str, str | None]]) -> list[Network]:
+    """Return the external networks that routers connect to the networks or ports of these interfaces."""
+    networks = [key for entry in requested if (key := read_id(entry.get("network_id")))]
+    ports = [key for entry in requested if (key := read_id(entry.get("port_id")))]
+    if ports:
+        networks += Port.objects.filter(pk__in=ports).values_list("network_id", flat=True)
+    led = _led(Q(subnet__network__in=networks, subnet__ip_version=4))
+    wanted = {outside for each in led.values() for outside in each}
+    if not wanted:
+        return []
+    rows = networks_for(context).filter(id__in=wanted, external=True, subnets__ip_version=4).distinct()
+    return list(rows.order_by("-is_default", "name", "id"))
+
+
 def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[FixedIP]:
     """Return the IPv4 addresses of the project's guests that an external network's floating IPs can reach."""
     gateways = Router.objects.filter(gateway_port__network_id=network_id)
@@ -78,10 +102,12 @@ def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[
     return list(rows.order_by("port__created_at", "id"))
 
 
-def _led(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Return subnet → the external networks that its routers are connected to."""
-    rows = FixedIP.objects.filter(subnet__in=list(subnet_ids), port__device_owner=ROUTER_INTERFACE)
+def _led(where: Q) -> dict[uuid.UUID, set[uuid.UUID]]:
+    """Return subnet → the external networks that its routers are connected to, for the fixed IPs ``where``."""
+    rows = FixedIP.objects.filter(where, port__device_owner=ROUTER_INTERFACE)
     legs = [(device, subnet) for device, subnet in rows.values_list("port__device_id", "subnet_id") if device]
+    if not legs:
+        return {}
     ids = [device for device, _ in legs]
     ways = dict(
         Router.objects.filter(id__in=ids, gateway_port__isnull=False).values_list("id", "gateway_port__network_id")

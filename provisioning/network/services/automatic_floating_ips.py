@@ -61,7 +61,7 @@ def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Netwo
     try:
         return create_floating_ip(project_id, network, with_instance=instance_id)
     except OutOfAddressesError as error:
-        msg = f"No floating IP is left on the network {network.name}, and every new server of this cloud gets one."
+        msg = f"No floating IP is left on the network {network.name}, and the new server needs one."
         raise ConflictError(msg) from error
 
 

@@ -1,0 +1,91 @@
+"""User data with several parts, as cloud-init reads it.
+
+Source: cloud-init, "User data formats" (MIME multi-part archive) and "Merging user data sections".
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from email import message_from_bytes
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from typing import Any
+
+CLOUD_CONFIG = "#cloud-config"
+OWN = "user-data"
+"""File name of the part with the user data that the caller has sent."""
+MERGE = "list(append)+dict(no_replace,recurse_list)+str()"
+"""How cloud-init merges an added part: its lists are appended, and values that are already set stay."""
+_TYPES = {CLOUD_CONFIG: "cloud-config", "#!": "x-shellscript", "#cloud-boothook": "cloud-boothook"}
+
+
+def with_config(user_data: str | None, config: Mapping[str, Any] | str, name: str) -> str:
+    """Return user data, in base64, with another cloud-config: values, or the text of one. Raises ValueError for user
+    data that is not base64.
+    """
+    archive = _archive(base64.b64decode("".join((user_data or "").split()), validate=True))
+    text = config if isinstance(config, str) else f"{CLOUD_CONFIG}\n{json.dumps(config)}\n"
+    part = _part(text.encode(), name)
+    part["Merge-Type"] = MERGE
+    archive.attach(part)
+    return base64.b64encode(archive.as_bytes()).decode()
+
+
+def own_part(user_data: str) -> str:
+    """Return the user data that the caller has sent, in base64, without the added parts."""
+    try:
+        read = message_from_bytes(base64.b64decode(user_data, validate=True))
+    except (binascii.Error, ValueError):
+        return user_data
+    if not read.is_multipart() or OWN not in [part.get_filename() for part in _parts(read)]:
+        return "" if _is_ours(read) else user_data
+    own = next(part for part in _parts(read) if part.get_filename() == OWN)
+    return base64.b64encode(_payload(own)).decode()
+
+
+_MARK = "X-Novella-Parts"
+
+
+def _is_ours(message: Message) -> bool:
+    return message.get(_MARK) is not None
+
+
+def _parts(message: Message) -> list[Message]:
+    found = message.get_payload()
+    return [part for part in found if isinstance(part, Message)] if isinstance(found, list) else []
+
+
+def _payload(part: Message) -> bytes:
+    if part.is_multipart():
+        del part["Content-Disposition"]
+        return part.as_bytes()
+    found = part.get_payload(decode=True)
+    return found if isinstance(found, bytes) else b""
+
+
+def _archive(data: bytes) -> Message:
+    """Return an archive with the user data as its first part; the user data itself if it is such an archive."""
+    read = message_from_bytes(data)
+    if _is_ours(read) and read.is_multipart():
+        return read
+    archive = MIMEMultipart(boundary=f"novella-{hashlib.sha256(data).hexdigest()[:24]}")
+    archive[_MARK] = "1"
+    if read.is_multipart():  # cloud-init reads an archive in an archive
+        read.add_header("Content-Disposition", "attachment", filename=OWN)
+        archive.attach(read)
+    elif data.strip():
+        archive.attach(_part(data, OWN))
+    return archive
+
+
+def _part(data: bytes, name: str) -> Message:
+    """Return a part. cloud-init reads the type of plain text from its first line."""
+    start = data.lstrip()[:40].decode("utf-8", "replace")
+    kind = next((found for mark, found in _TYPES.items() if start.startswith(mark)), "plain")
+    part = MIMEText("", kind, "utf-8")
+    part.set_payload(base64.encodebytes(data).decode())
+    part.add_header("Content-Disposition", "attachment", filename=name)
+    return part
