@@ -56,6 +56,8 @@ import provisioning.images.uses
 import provisioning.jobs.jobs
 import provisioning.jobs.registry
 import provisioning.jobs.retention
+import provisioning.launches.jobs
+import provisioning.launches.ownership
 import provisioning.metadefs.ownership
 import provisioning.network.delivery.handlers
 import provisioning.network.delivery.jobs
@@ -107,6 +109,7 @@ WORKING = (
     provisioning.compute.upkeep.reaper,
     provisioning.compute.upkeep.reclaim,
     provisioning.compute.upkeep.silent_hosts,
+    provisioning.launches.jobs,
     provisioning.jobs.jobs,
     provisioning.notifications.jobs,
     provisioning.batches.jobs,
@@ -144,6 +147,7 @@ def _owners() -> None:
         *provisioning.volumes.ownership.OF_PROJECTS,
         *provisioning.compute.ownership.OF_PROJECTS,
         *provisioning.batches.retention.OF_PROJECTS,
+        *provisioning.launches.ownership.OF_PROJECTS,
     )
     provisioning.identity.project_resources.OF_USERS.connect(
         *provisioning.quotas.project_resources.OF_USERS,
@@ -169,6 +173,7 @@ def _limits() -> None:
         provisioning.volumes.holdings.UNLIMITED,
         provisioning.compute.holdings.UNLIMITED,
         provisioning.batches.retention.UNLIMITED,
+        provisioning.launches.ownership.UNLIMITED,
     )
 
 
@@ -193,6 +198,7 @@ def _retention() -> None:
         provisioning.network.ownership.KEPT,
         provisioning.volumes.ownership.KEPT,
         provisioning.compute.retention.KEPT,
+        provisioning.launches.ownership.KEPT,
         provisioning.doctor.jobs.KEPT,
     )
 

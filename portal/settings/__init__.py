@@ -20,6 +20,7 @@ from provisioning.hosts.settings import *
 from provisioning.identity.settings import *
 from provisioning.images.settings import *
 from provisioning.jobs.settings import *
+from provisioning.launches.settings import *
 from provisioning.network.settings import *
 from provisioning.notifications.settings import *
 from provisioning.scheduler.options import options_of
@@ -68,6 +69,7 @@ INSTALLED_APPS = [
     "provisioning.volumes",
     "provisioning.compute",
     "provisioning.batches",
+    "provisioning.launches",
     "provisioning.doctor",
     "provisioning",
     "portal.api",

@@ -1,0 +1,1 @@
+"""Services of launch plans, leases, launch templates and snippets."""
