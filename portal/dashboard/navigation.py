@@ -96,6 +96,10 @@ ENTRIES = (
     Entry("catalogue", "Image catalogue", "dashboard:catalogue", "journals", "g-x", "Library", rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
     Entry(
+        *("launch_templates", "Launch templates", "dashboard:launch_templates", "rocket-takeoff", "g-x", "Library"),
+        rule="novella:launch_templates:list",
+    ),
+    Entry(
         "key_pairs",
         "Key pairs",
         "dashboard:key_pairs",

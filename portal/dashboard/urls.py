@@ -32,7 +32,7 @@ from portal.dashboard.instances.views import (
     InstanceTab,
 )
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
-from portal.dashboard.launch import made_here
+from portal.dashboard.launch import leases, made_here
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview
 from portal.dashboard.settings.password import Password
@@ -67,6 +67,8 @@ urlpatterns = [
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
     path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),
     *(path(f"instances/<uuid:instance_id>/{sheet.path}/", sheet.as_view(), name=sheet.url_name()) for sheet in DIALOGS),
+    path("instances/<uuid:identity>/lease/", leases.LeaseEdit.as_view(), name="instance_lease"),
+    path("instances/<uuid:identity>/lease/extend/", leases.LeaseExtend.as_view(), name="instance_lease_extend"),
     path("instances/<uuid:instance_id>/<slug:button>/", InstanceAction.as_view(), name="instance_action"),
     path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),
@@ -106,6 +108,7 @@ urlpatterns = [
         name="application_credential_delete",
     ),
     path("", include("portal.dashboard.cloud.urls")),
+    path("", include("portal.dashboard.launch_templates.urls")),
     path("", include("portal.dashboard.network.urls")),
     path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),

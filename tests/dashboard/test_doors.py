@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.dashboard import live
-from portal.dashboard.launch.cloud_config import problem_of
 from portal.dashboard.navigation import entries_for, groups_of
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
@@ -22,6 +21,7 @@ from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
+from provisioning.launches.cloud_config import problem_of
 from provisioning.network.models import Network
 from provisioning.volumes.models import Message, Volume, VolumeType
 from tests.support.cast import People, sign_in_browser

@@ -15,6 +15,8 @@ from provisioning.identity.models import Role
 from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image
+from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
 from provisioning.network.services.port_forwardings import Wanted
 from provisioning.volumes.models import Backup
@@ -61,8 +63,13 @@ INVALID: Mapping[str, Typed] = {
     "instance_snapshot": {"name": "x" * 256},
     "instance_tags": {"tags": "a/b"},
     "instance_unshelve": {},
+    "instance_lease": {"lease_days": "soon"},
     "key_pair_create": {"how": "import"},
     "launch": {"count": "many", "metadata": "no sign", "description": "x" * 256, "networks": "nowhere"},
+    "launch_link": {"name": "", "count": "many", "metadata": "no sign"},
+    "launch_template_create": {"plan": "{}", "slug": "No Way", "mode_name": "open"},
+    "launch_template_edit": {"slug": "No Way"},
+    "launch_template_version_create": {"plan": "{}", "mode_name": "open"},
     "member_add": {},
     "member_roles": {},
     "network_create": {"cidr": "x", "cidr6": "y", "mtu": "many", "dns_nameservers": "z", "network_type": "wire"},
@@ -90,6 +97,8 @@ INVALID: Mapping[str, Typed] = {
     "settings": {"email": "no address", "project": "nowhere"},
     "settings_password": {"password": "x", "again": "y"},
     "sign_in": {},
+    "snippet_create": {"text": "#cloud-config\n\tfoo: [bar"},
+    "snippet_edit": {"name": "x" * 65, "text": "packages: []"},
     "snapshot_create": {"description": "x" * 256},
     "snapshot_edit": {"description": "x" * 256},
     "subnet_create": {"cidr": "x", "gateway": "own", "allocation_pools": "y", "host_routes": "z"},
@@ -156,7 +165,15 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     cloud.run()
     backup = Backup.objects.create(project_id=own, volume_id=volume.id, size_gb=1, status="available")
     server = cloud.running(people.operator.context, networks="none")
+    plan = LaunchPlan(name="web", image=str(cloud.image.id), flavor="1")
+    template = templates.create_template(people.operator.context, "Lab", "lab", plan, templates.Modes(asked=("name",)))
+    snippet = snippets.create_snippet(people.operator.context, "hello", "#cloud-config\npackages: [vim]\n")
     return {
+        "instance_lease": (server.id,),
+        "launch_link": ("lab",),
+        "launch_template_edit": (template.id,),
+        "launch_template_version_create": (template.id,),
+        "snippet_edit": (snippet.id,),
         "backup": (backup.id,),
         "backup_create": (volume.id,),
         "server_attach": (server.id,),

@@ -12,7 +12,8 @@ from tests.support.cast import Person
 from tests.support.clouds import Cloud
 
 PAGES = (
-    "/", "/instances/", "/instances/launch/", "/images/", "/images/catalogue/", "/images/upload/",
+    "/", "/instances/", "/instances/launch/", "/launch-templates/", "/snippets/", "/snippets/create/",
+    "/images/", "/images/catalogue/", "/images/upload/",
     "/flavors/", "/flavors/create/",
     "/key-pairs/", "/key-pairs/create/", "/settings/", "/settings/password/", "/settings/sessions/", "/api-access/",
     "/api-access/ec2/", "/api/", "/application-credentials/", "/application-credentials/create/", "/nothing-here/",

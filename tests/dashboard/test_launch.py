@@ -12,12 +12,13 @@ from django.test import Client
 
 from provisioning.compute.launch.dry_run import MOST_SHOWN
 from provisioning.compute.launch.flavor_choices import FlavorChoice
-from provisioning.compute.models import Instance, KeyPair
+from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network import services as network
+from provisioning.network.models import FloatingIP, SecurityGroup
 from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
@@ -84,7 +85,7 @@ def test_it_opens_with_few_queries_however_many_sizes_there_are(
     at_alice.get(PATH)
     for number in range(10):
         create_flavor(operator.context, FlavorRequest(f"m2.{number}", 1, 64 + number, 1))
-    with django_assert_num_queries(23):  # type: ignore[attr-defined]
+    with django_assert_num_queries(25):  # type: ignore[attr-defined]
         at_alice.get(PATH)
 
 
@@ -379,3 +380,81 @@ def test_a_key_that_cannot_be_read_is_refused_where_it_stands(at_alice: Client, 
     assert list(answer.context["new_key"].errors) == ["key_new_public"]
     assert "ssh-rsa nonsense" in answer.content.decode()
     assert not KeyPair.objects.exists()
+
+
+# ----- access, disks, end and names ----------------------------------------------------------------------------------
+
+
+def test_a_launch_without_a_key_shows_a_password_once(at_alice: Client, cloud: Cloud) -> None:
+    first = at_alice.post(PATH, typed(cloud, password="on"))
+    assert (first.status_code, first["Cache-Control"]) == (200, "no-store")
+    assert len(first.context["password"]) >= 12
+    assert first.context["password"] in first.content.decode()
+    server = Instance.objects.get()
+    assert first.context["to"] == f"/instances/{server.id}/"
+    again = at_alice.post(PATH, typed(cloud, password="on"))
+    assert (again.status_code, again["Location"]) == (303, f"/instances/{server.id}/")
+
+
+def test_an_instance_that_nobody_can_enter_is_told_in_the_summary(at_alice: Client, cloud: Cloud) -> None:
+    assert 'data-place="log_in"' in at_alice.post(f"{PATH}quote/", typed(cloud)).content.decode()
+    for way in ({"password": "on"}, {"user_data": "#!/bin/sh"}, {"snippets": ["nginx"]}):
+        assert 'data-place="log_in"' not in at_alice.post(f"{PATH}quote/", typed(cloud, **way)).content.decode()
+
+
+def test_one_tick_makes_it_reachable(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
+    fields = typed(cloud, reachable="on", openings=["ssh", "web"])
+    assert refused(at_alice, fields).keys() == {"reachable"}
+    assert not SecurityGroup.objects.filter(name__startswith="internet").exists()
+    outside = network.create_network(operator.project_id, "outside", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    router = network.create_router(operator.project_id, gateway=network.Gateway(outside))
+    network.add_interface_by_subnet(router, cloud.network.subnets.get(), anywhere=True)
+    assert at_alice.post(PATH, fields).status_code == 303
+    server = Instance.objects.get()
+    assert FloatingIP.objects.get().with_instance == server.id
+    assert SecurityGroup.objects.filter(id__in=server.security_groups, name="internet-ssh-web").exists()
+
+
+def test_disks_lease_and_tags_arrive(at_alice: Client, cloud: Cloud) -> None:
+    more = {"disks_size": ["5", "", "7"], "disks_mount": ["/srv/data", "", ""], "lease_days": "7", "tags": "a, b,a"}
+    assert at_alice.post(PATH, typed(cloud, **more)).status_code == 303
+    server = Instance.objects.get()
+    assert list(BlockDevice.objects.filter(instance=server).order_by("position").values_list("size", flat=True)) == [
+        5,
+        7,
+    ]
+    assert (server.tags, server.lease.days) == (["a", "b"], 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"disks_size": "", "disks_mount": "/srv"}, "disks"),
+        ({"disks_size": "-1", "disks_mount": "/srv"}, "disks"),
+        ({"disks_size": "1", "disks_mount": "srv"}, "disks"),
+        ({"disks_size": ["1"] * 9, "disks_mount": [""] * 9}, "disks"),
+        ({"disks_size": "5000", "disks_mount": ""}, "disks"),
+        ({"lease_days": "soon"}, "lease_days"),
+        ({"lease_days": "9999"}, "lease_days"),
+        ({"tags": "a/b"}, "tags"),
+        ({"snippets": "gone"}, "snippets"),
+    ],
+)
+def test_a_wrong_choice_is_told_at_its_field(
+    at_alice: Client, cloud: Cloud, changes: dict[str, Any], place: str
+) -> None:
+    assert refused(at_alice, typed(cloud, **changes)).keys() == {place}
+
+
+def test_the_names_of_several_are_shown(at_alice: Client, cloud: Cloud) -> None:
+    answer = at_alice.post(f"{PATH}quote/", typed(cloud, name="web-{n}-x", count="5"))
+    names = answer.context["wizard"].names
+    assert (names[:2], names[-1]) == (["web-1-x", "web-2-x"], "web-5-x")
+    assert not at_alice.post(f"{PATH}quote/", typed(cloud)).context["wizard"].names
+
+
+def test_a_launch_with_disks_is_repeated_with_the_users_own_data(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    at_alice.post(PATH, typed(cloud, user_data="#!/bin/sh\necho hi", disks_size="1", disks_mount="/srv"))
+    again = at_alice.get(PATH, {"again": str(Instance.objects.get().id)})
+    assert again.context["form"]["user_data"].value() == "#!/bin/sh\necho hi"

@@ -49,6 +49,9 @@ from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.jobs.models import Lease
+from provisioning.launches.models import LaunchTemplate, Snippet
+from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.services import leases, snippets, templates
 from provisioning.metadefs import services as metadefs
 from provisioning.network import services as network
 from provisioning.network.models import Delivery as NetworkDelivery
@@ -252,6 +255,7 @@ def make_world(people: People, cloud: Cloud) -> World:
     aggregate = create_aggregate(people.operator.context, SECRET)
     near = create_server_group(alice.context, SECRET, "affinity")
     limit = QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=20)
+    template, snippet = _launch_template(alice, cloud, server)
     ids = _identity_of(alice)
     tokens = {
         "nobody": "",
@@ -292,6 +296,11 @@ def make_world(people: People, cloud: Cloud) -> World:
         "namespace": SECRET,
         "alias": "security-group",
         "network_label": "net",
+        "instances/identity": str(server.id),
+        "launch-templates/identity": str(template.id),
+        "snippets/identity": str(snippet.id),
+        "slug": template.slug,
+        "number": "2",
         "networks/identity": str(own.id),
         "subnets/identity": str(subnet.id),
         "subnetpools/identity": str(pool.id),
@@ -512,6 +521,16 @@ def _forwarding(outside: Network, port: Port) -> str:
             **ports,
         ).pk
     )
+
+
+def _launch_template(alice: Person, cloud: Cloud, server: Instance) -> tuple[LaunchTemplate, Snippet]:
+    """Create a launch template with two versions and a snippet, and give the server a lease."""
+    context = alice.context
+    plan = LaunchPlan(name=SECRET, image=str(cloud.image.id), flavor="1", networks=(str(cloud.network.id),))
+    template = templates.create_template(context, SECRET, "lab", plan, templates.Modes())
+    templates.add_version(context, template.id, plan, templates.Modes(), default=False)
+    leases.set_lease(context, server.id, 7)
+    return template, snippets.create_snippet(context, SECRET, "#cloud-config\npackages: [vim]\n")
 
 
 def _lease() -> str:

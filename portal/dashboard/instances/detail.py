@@ -13,6 +13,8 @@ from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.selectors.explained import Explained
 from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
 from provisioning.identity import policy
+from provisioning.launches.selectors import lease_of
+from provisioning.launches.services.leases import UPDATE as UPDATES_LEASES
 
 READS_LOG = "os_compute_api:os-console-output"
 LISTS_ACTIONS = "os_compute_api:os-instance-actions:list"
@@ -31,7 +33,9 @@ def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
             "console_log": policy.allows(context, READS_LOG),
             "launch_again": instance.host_id is None and policy.allows(context, "os_compute_api:servers:create"),
             "open_console": policy.allows(context, OPENS_CONSOLES),
+            "lease": policy.allows(context, UPDATES_LEASES),
         },
+        "lease": lease_of(instance.id),
         "connect": connect_for(context, instance, row.addresses),
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
     }

@@ -1,26 +1,34 @@
-"""Conversion of the wizard's fields into a LaunchRequest, and of service errors into field errors."""
+"""Conversion of the wizard's fields into a LaunchPlan and back, and of service errors into field errors."""
 
-import base64
 import uuid
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.forms import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard import refusals
-from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNumberField
-from portal.dashboard.launch import cloud_config, names
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField, WholeNumberField
+from portal.dashboard.launch import names
+from portal.dashboard.launch.disks import DiskRowsField
 from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
 from provisioning.compute.launch.guest_data import MAX_USER_DATA
-from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
 from provisioning.compute.models import Instance
+from provisioning.launches import cloud_config
+from provisioning.launches.plan import FIELDS, LaunchPlan
 
 FAR_TOO_MANY = 9999
 """A larger number of servers is rejected, and the summary is shown for this number."""
 ADVANCED = {
-    "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
+    "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "snippets", "tags",
+    "metadata", "description",
 }  # fmt: skip
+DATA = {"disks", "delete_disks"}
+END = {"lease_days"}
+LEASES = (1, 3, 7, 14, 30, 90, 180)
+"""Lengths of leases that the wizard offers, in days."""
 NO_NETWORK = "none"
 BOOT_FIELDS = {"boot_from", "on_volume", "volume_size", "delete_volume"}
 """Fields of the boot disk."""
@@ -58,8 +66,11 @@ class LaunchForm(Form):
         "block_device_mapping_v2": "boot_from",
         "volume_id": "boot_from",
         "size_gb": "volume_size",
+        "mount": "disks",
+        "floating_network_id": "reachable",
     }
     notes = {
+        "tags": "separated by commas",
         "user_data": "a cloud-init file or a script that runs at the first boot",
         "metadata": "one key=value a line",
         "description": "for people",
@@ -89,6 +100,31 @@ class LaunchForm(Form):
     server_group = OfferedField(label="Server group", required=False, widget=forms.Select)
     networks = OfferedListField(required=False)
     security_groups = OfferedListField(label="Security groups", required=False)
+    password = forms.BooleanField(
+        label="Without a key, set a password",
+        required=False,
+        initial=True,
+        help_text="It is shown once after the launch. The console accepts it; SSH, if the image does.",
+    )
+    reachable = forms.BooleanField(
+        label="Reachable from the internet",
+        required=False,
+        help_text="Each instance gets a floating IP, which is deleted with it.",
+    )
+    openings = OfferedListField(label="Allow from anywhere", required=False, initial=["ssh"])
+    disks = DiskRowsField(
+        label="Data disks",
+        required=False,
+        template_name="dashboard/launch/_disks.html",
+        help_text="A new volume for each row. With a directory, it is formatted and mounted there at the first boot.",
+    )
+    delete_disks = forms.BooleanField(
+        label="Delete these disks with the instance", required=False, help_text="Otherwise they are kept as volumes."
+    )
+    lease_days = OfferedField(label="Delete the instance", required=False, widget=forms.Select)
+    snippets = OfferedListField(
+        label="Snippets", required=False, help_text="They are added to the user data, and cloud-init runs them."
+    )
     user_data = forms.CharField(
         label="User data",
         required=False,
@@ -98,6 +134,7 @@ class LaunchForm(Form):
     user_data_as_is = forms.BooleanField(
         label="Launch with this user data as it is", required=False, help_text="The guest will probably ignore it."
     )
+    tags = forms.CharField(required=False, widget=forms.TextInput({"placeholder": "web, staging"}))
     metadata = forms.CharField(
         required=False, widget=forms.Textarea({"class": MONO, "rows": 2, "placeholder": "role=web"})
     )
@@ -111,6 +148,10 @@ class LaunchForm(Form):
         super().__init__(data)
         self.over_quota = ""
         self.again: Instance | None = None  # the instance whose launch is repeated
+        self.copied = False  # whether ``initial`` comes from a plan
+        self.locked: frozenset[str] = frozenset()  # fields that have the value of the plan
+        self.offer("openings", OPENINGS)
+        self.offer("lease_days", lease_choices())
 
     @property
     def number(self) -> int:
@@ -157,48 +198,46 @@ class LaunchForm(Form):
             raise ValidationError(f"{problem} Correct it, or launch with it as it is.")
         return text
 
+    def clean_lease_days(self) -> int | None:
+        return read_days(self.cleaned_data["lease_days"])
+
+    def clean_tags(self) -> tuple[str, ...]:
+        found = (tag.strip() for tag in self.cleaned_data["tags"].split(","))
+        return tuple(dict.fromkeys(filter(None, found)))
+
     def clean_metadata(self) -> dict[str, str]:
         return metadata_of(self.cleaned_data["metadata"])
 
-    def request(self) -> LaunchRequest:
+    def plan(self) -> LaunchPlan:
+        """Return the choices of a valid form."""
         typed: dict[str, Any] = self.cleaned_data
-        user_data = typed["user_data"].replace("\r\n", "\n")
-        networks = tuple(NetworkRequest(network_id=value) for value in typed["networks"] if value != NO_NETWORK)
-        disks = self._disks(typed)
-        return LaunchRequest(
-            name=typed["name"],
-            image_id="" if disks else typed["image"],
-            disks=disks,
-            flavor_ref=typed["flavor"],
-            key_name=typed["key_name"] or None,
-            networks=networks or "none",
-            security_groups=tuple(typed["security_groups"]) or None,
-            user_data=base64.b64encode(user_data.encode()).decode() if user_data.strip() else None,
-            metadata=typed["metadata"],
-            config_drive=typed["config_drive"],
-            min_count=self.number,
-            max_count=self.number,
-            availability_zone=typed["availability_zone"] or None,
-            scheduler_hints={"group": typed["server_group"]} if typed["server_group"] else {},
-            description=typed["description"] or None,
-            idempotency_key=typed["idempotency_key"][:64] or new_key(),
+        same = {name: typed[name] for name in FIELDS if name not in _CONVERTED}
+        return LaunchPlan(
+            **same,
+            count=self.number,
+            networks=tuple(each for each in typed["networks"] if each != NO_NETWORK),
+            security_groups=tuple(typed["security_groups"]),
+            openings=tuple(each for each in typed["openings"] if each in _OPENINGS) if typed["reachable"] else (),
+            snippets=tuple(typed["snippets"]),
+            user_data=typed["user_data"].replace("\r\n", "\n"),
         )
 
-    def _disks(self, typed: dict[str, Any]) -> tuple[DiskRequest, ...]:
-        """Return the boot volume; empty if the root disk is local to the host."""
-        kind, _, source = (typed["boot_from"] or "").partition(":")
-        if not kind and not typed["on_volume"]:
-            return ()
-        return (
-            DiskRequest(
-                source_type=kind or "image",
-                destination_type="volume",
-                source_id=source or typed["image"],
-                boot_index=0,
-                size=None if kind else typed["volume_size"],
-                delete_on_termination=typed["delete_volume"],
-            ),
-        )
+    def fill(self, plan: LaunchPlan, *, locked: Collection[str] = ()) -> None:
+        """Set the initial values to the choices of a plan; where it has none, the wizard chooses.
+
+        ``locked`` fields have the value of the plan in any case, whatever is submitted.
+        """
+        self.copied = True
+        self.locked = frozenset(locked)
+        chosen = {name for name in FIELDS if name not in _WIZARD_CHOOSES or getattr(plan, name)}
+        self.initial.update(initial_of(plan, chosen | {*locked} | ({"openings"} if plan.reachable else set())))
+        for name in locked:
+            self.fields[name].disabled = True
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return str(self.cleaned_data["idempotency_key"])[:64] or new_key()
 
     def refuse(self, error: NovellaError) -> None:
         """Show exceeded quotas next to the meters, and other errors at their fields."""
@@ -207,10 +246,50 @@ class LaunchForm(Form):
         elif error.field == "user_data" and isinstance(error, InvalidInputError):
             size = len(self.cleaned_data["user_data"].encode())
             self.add_error("user_data", f"It has {size} bytes. At most {MAX_USER_DATA * 3 // 4} fit.")
+        elif isinstance(error, OverQuotaError) and error.resource == "floatingips":
+            self.add_error("reachable", refusals.said(error))
+        elif isinstance(error, OverQuotaError) and error.resource in {"volumes", "gigabytes"}:
+            self.add_error("disks", refusals.said(error))
         elif isinstance(error, OverQuotaError) and error.resource == "metadata_items":
             self.add_error("metadata", refusals.said(error))
         else:
             super().refuse(error)
+
+
+_WIZARD_CHOOSES = frozenset(
+    {"name", "image", "flavor", "key_name", "networks", "security_groups", "openings", "volume_size"}
+)
+"""Fields whose empty value in a plan means the default of the wizard."""
+_CONVERTED = frozenset({"count", "networks", "security_groups", "openings", "snippets", "user_data"})
+OPENINGS = (
+    ("ssh", ChoiceLabel("SSH", "TCP 22")),
+    ("web", ChoiceLabel("Web", "TCP 80 and 443")),
+)
+_OPENINGS = frozenset(key for key, _ in OPENINGS)
+
+
+def initial_of(plan: LaunchPlan, names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of a plan's fields as the form shows them."""
+    shown: Mapping[str, Any] = {
+        "tags": ", ".join(plan.tags),
+        "metadata": "\n".join(f"{key}={value}" for key, value in plan.metadata.items()),
+        "lease_days": str(plan.lease_days or ""),
+        **{name: list(getattr(plan, name)) for name in ("networks", "security_groups", "openings", "snippets")},
+    }
+    return {name: shown.get(name, getattr(plan, name)) for name in names}
+
+
+def lease_choices(days: int | None = None) -> list[tuple[str, str]]:
+    """Return the offered lengths of leases, with ``days`` among them."""
+    offered = {each for each in LEASES if each <= settings.LEASE_MAX_DAYS} | {days or settings.LEASE_MAX_DAYS}
+    return [("", "Never"), *((str(each), f"After {each} day{'s' * (each > 1)}") for each in sorted(offered))]
+
+
+def read_days(text: str) -> int | None:
+    """Return the days of a lease; None for none. Raises ValidationError."""
+    if text and not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise ValidationError("Choose one of the offered times.")
+    return int(text) if text else None
 
 
 class NewKeyForm(Form):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
@@ -15,16 +16,44 @@ from portal.dashboard.launch.wizard import key_choices, open_wizard
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
-from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.services.key_pairs import create_key_pair
+from provisioning.launches import selectors
+from provisioning.launches.models import LaunchTemplate
+from provisioning.launches.services import templates
+from provisioning.launches.services.launch import Launched, check_plan, launch_plan
 
 
-class Launch(FormPage):
-    """The wizard's page; its initial values can be launched unchanged."""
+class LaunchPage(FormPage):
+    """Base of the pages that launch instances."""
 
     section = "launch"
     rule = "os_compute_api:servers:create"
-    template = "dashboard/launch/page.html"
+
+    def launch(self, form: LaunchForm, source: templates.Source | None = None) -> HttpResponse:
+        """Launch the plan of a valid form, and show its instances, or their password once."""
+        plan = form.plan()
+        rate_limits.check(self.context, rate_limits.LAUNCHES, plan.count)
+        launched = launch_plan(self.context, plan, form.key, source=source)
+        if launched.password:
+            return self._show_password(launched)
+        instances = launched.instances
+        if len(instances) == 1:
+            return self.go("dashboard:instance", instances[0].id)
+        return self.go("dashboard:instances", said=f"{len(instances)} instances are being launched.")
+
+    def _show_password(self, launched: Launched) -> HttpResponse:
+        """Show the generated password: only this response contains it."""
+        instances = launched.instances
+        single = len(instances) == 1
+        to = reverse("dashboard:instance", args=[instances[0].id]) if single else reverse("dashboard:instances")
+        shown = {"instances": instances, "password": launched.password, "to": to}
+        answer = self.page("dashboard/launch/password.html", shown)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+class Launch(LaunchPage):
+    """The wizard's page; its initial values can be launched unchanged."""
 
     def form(self, data: QueryDict | None = None) -> Form:
         form = LaunchForm(data)
@@ -34,20 +63,31 @@ class Launch(FormPage):
         form.initial["networks"] = self.request.GET.getlist("network")
         volume = self.request.GET.get("volume", "")
         form.initial["boot_from"] = f"volume:{volume}" if volume else ""
+        if (edited := self.edited()) and data is None:
+            form.fill(templates.plan_in(selectors.version_of(edited)))
         return form
 
     def save(self, form: Form) -> HttpResponse:
-        wanted = cast("LaunchForm", form).request()
-        rate_limits.check(self.context, rate_limits.LAUNCHES, wanted.max_count)
-        instances = launch(self.context, wanted)
-        if len(instances) == 1:
-            return self.go("dashboard:instance", instances[0].id)
-        return self.go("dashboard:instances", said=f"{len(instances)} instances are being launched.")
+        return self.launch(cast("LaunchForm", form))
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
+        return self.show_wizard(form, status=status)
+
+    def show_wizard(self, form: Form, *, status: int = 200) -> HttpResponse:
+        """Show the wizard with this form."""
         wizard = open_wizard(self.context, cast("LaunchForm", form))
-        given = {"new_key": NewKeyForm(), **new_forms(self.context)}
-        return self.page(self.template, {**wizard.shown(), **given}, status=status)
+        given = {
+            "new_key": NewKeyForm(),
+            **new_forms(self.context),
+            "edited": self.edited(),
+            "writes_templates": self.allows("novella:launch_templates:write"),
+        }
+        return self.page("dashboard/launch/page.html", {**wizard.shown(), **given}, status=status)
+
+    def edited(self) -> LaunchTemplate | None:
+        """Return the launch template that gets a new version by this wizard."""
+        key = self.request.GET.get("template", "")
+        return selectors.own_template_for(self.context, key) if key else None
 
 
 class Quote(Page):
@@ -57,13 +97,16 @@ class Quote(Page):
     counted = ""
     http_method_names = ["post"]
 
-    def post(self, request: HttpRequest) -> HttpResponse:
+    def form(self, data: QueryDict) -> LaunchForm:
+        return LaunchForm(data)
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Return the summary, and the flavors checked against the chosen image and number."""
-        form = LaunchForm(request.POST)
+        form = self.form(request.POST)
         if form.is_valid():
             try:
                 rate_limits.check(self.context, rate_limits.DRY_RUNS)
-                check_launch(self.context, form.request())
+                check_plan(self.context, form.plan())
             except NovellaError as error:
                 form.refuse(error)
         form.errors.pop("name", None)  # the name is still being edited

@@ -1,27 +1,37 @@
 """The data of the wizard, collected for one request."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
+
+from django import forms
 
 from portal.dashboard import wording
 from portal.dashboard.forms import ChoiceLabel
-from portal.dashboard.launch.forms import ADVANCED, BOOT_FIELDS, LaunchForm
+from portal.dashboard.launch.forms import ADVANCED, BOOT_FIELDS, DATA, END, OPENINGS, LaunchForm
 from portal.dashboard.launch.quote import meters
 from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
+from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
+from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
+from provisioning.compute.names import numbered
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
 from provisioning.hosts.selectors import availability_zones
 from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
+from provisioning.launches import selectors as launches
+from provisioning.launches.builtin import BUILT_IN
+from provisioning.launches.models import Snippet
+from provisioning.launches.plan import PLACEHOLDER, DataDisk
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
+from provisioning.network.selectors.ways_out import outsides_of
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
@@ -32,6 +42,7 @@ SHOWS_USER_DATA = "os_compute_api:os-extended-server-attributes"
 OFFERED = 100
 """Maximum number of volumes, and of snapshots, that the wizard shows: the newest."""
 NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH unless the user data sets it up.")
+NAMES_SHOWN = 3
 
 
 @dataclass
@@ -50,6 +61,9 @@ class Wizard:
     bootable: list[tuple[str, str]] = field(default_factory=list)
     """Volumes and snapshots to boot from, each with the key of its choice."""
     flavors: list[FlavorChoice] = field(default_factory=list)
+    outsides: list[Network] = field(default_factory=list)
+    """External networks that routers connect to the chosen networks."""
+    snippets: list[Snippet] = field(default_factory=list)
 
     def chosen(self, name: str) -> Any:
         """Return the value of a field: text, or a list of texts."""
@@ -81,6 +95,51 @@ class Wizard:
         return wrong or bool(self.chosen("boot_from") or self.chosen("on_volume"))
 
     @property
+    def data_open(self) -> bool:
+        """Whether the section of data disks and the end is expanded."""
+        return bool((DATA | END) & self.form.errors.keys() or self.chosen("disks") or self.chosen("lease_days"))
+
+    @property
+    def names(self) -> list[str]:
+        """Return the first names of several servers, an ellipsis, and the last one."""
+        number, name = self.form.number, str(self.chosen("name") or "").strip()
+        if not name or (number == 1 and PLACEHOLDER not in name):
+            return []
+        every = [numbered(name, index, number, placeholder=PLACEHOLDER) for index in range(min(number, MAX_COUNT))]
+        return every if len(every) <= NAMES_SHOWN else [*every[: NAMES_SHOWN - 1], "\N{HORIZONTAL ELLIPSIS}", every[-1]]
+
+    @property
+    def disks(self) -> Sequence[str]:
+        """Return the data disks in words; empty while they are invalid."""
+        bound = self.form.is_bound and "disks" not in self.form.locked
+        found = self.form.cleaned_data.get("disks") if bound else self.form["disks"].value()
+        rows = [each for each in found or () if isinstance(each, DataDisk)]
+        return [f"{each.size_gb}{wording.JOINED}GiB" + (f" at {each.mount}" if each.mount else "") for each in rows]
+
+    @property
+    def openings(self) -> str:
+        """Return the services that are open to any address, in words."""
+        titles = {key: str(label) for key, label in OPENINGS}
+        chosen = self.chosen("openings") or []
+        return ", ".join(title for key, title in titles.items() if key in chosen)
+
+    @property
+    def lease(self) -> str:
+        """Return the end of the lease in words; empty for none."""
+        chosen = self.chosen("lease_days")
+        offered = dict(cast("forms.Select", self.form.fields["lease_days"].widget).choices)
+        return str(offered.get(chosen, "")) if chosen else ""
+
+    @property
+    def log_in(self) -> str:
+        """Return how users log in: ``key``, ``password``, ``user_data`` or, if nothing is set up, an empty text."""
+        if self.chosen("key_name"):
+            return "key"
+        if self.chosen("password"):
+            return "password"
+        return "user_data" if self.chosen("user_data") or self.chosen("snippets") else ""
+
+    @property
     def advanced_open(self) -> bool:
         """Whether the section *Advanced* is expanded."""
         told = bool(ADVANCED & self.form.errors.keys() or self.form.fields["user_data"].help_text)
@@ -109,6 +168,13 @@ class Wizard:
         form.offer("networks", network_choices(self.networks))
         if not self.networks:
             form.fields["networks"].help_text = "No network is available: the instance will have no address."
+        form.offer("snippets", snippet_choices(self.snippets))
+        if not self.outsides:
+            form.fields[
+                "reachable"
+            ].help_text = (
+                "No router connects the chosen networks to an external network: connect one under Routers first."
+            )
         form.offer("security_groups", group_choices(self.groups))
         if not self.groups:
             form.fields["security_groups"].help_text = "The project's default group is used."
@@ -129,14 +195,16 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
         else [],
         limits=compute.limits_for(context),
         bootable=_bootable(context),
+        snippets=list(launches.snippets_for(context)) if policy.allows(context, "novella:snippets:list") else [],
     )
     if not form.is_bound:
         _choose(context, wizard)
+    wizard.outsides = outsides_of(context, [{"network_id": str(net.id)} for net in wizard.chosen_networks])
     wizard.flavors = flavor_choices(context, wizard.image, wizard.limits, wizard.wanted)
     if not form.is_bound:
         fitting = [choice for choice in wizard.flavors if not choice.reason]
         best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)
-        form.initial["flavor"] = best.flavor.flavorid if best else ""
+        form.initial.setdefault("flavor", best.flavor.flavorid if best else "")
     return wizard
 
 
@@ -163,6 +231,12 @@ def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:
     return [*((key.name, ChoiceLabel(key.name, f"{key.fingerprint:.23}…")) for key in keys), ("", NO_KEY)]
 
 
+def snippet_choices(snippets: Sequence[Snippet]) -> list[tuple[str, ChoiceLabel]]:
+    """Return the project's snippets and the built-in ones."""
+    own = [(str(each.id), ChoiceLabel(each.name, each.description)) for each in snippets]
+    return [*own, *((key, ChoiceLabel(each.title, each.description, tag="built-in")) for key, each in BUILT_IN.items())]
+
+
 def network_choices(networks: list[Network]) -> list[tuple[str, ChoiceLabel]]:
     """Return the networks to choose from, with their ranges."""
     return [(str(net.id), _network_label(net)) for net in networks]
@@ -181,6 +255,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     """
     initial = wizard.form.initial
     again = wizard.form.again
+    given = dict(initial) if wizard.form.copied else {}
     last = again or next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
     if image_ids and initial.get("image") not in {str(image_id) for image_id in image_ids}:
@@ -191,6 +266,7 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     asked = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
     initial["networks"] = asked or _usual_networks(context, wizard.networks, last)
     initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
+    initial.update(given | ({} if "networks" in wizard.form.locked else {"networks": initial["networks"]}))
     if again is not None:
         initial.update(_of(again, wizard))
 
@@ -208,6 +284,7 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
         "server_group": str(instance.server_group_id or ""),
         "user_data": _user_data_of(instance, wizard),
         "metadata": "\n".join(f"{key}={value}" for key, value in instance.metadata.items()),
+        "tags": ", ".join(instance.tags),
         "description": instance.description or "",
         "config_drive": instance.config_drive,
     }
@@ -225,7 +302,7 @@ def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:
         field.help_text = "Another person launched it: its user data is not copied."
         return None
     try:
-        return base64.b64decode(instance.user_data).decode()
+        return base64.b64decode(own_part(instance.user_data)).decode()
     except ValueError:
         field.help_text = "Its user data is not text and is not copied."
         return None

@@ -1,0 +1,72 @@
+"""The rows of data disks in the wizard: size and mount point of each."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.datastructures import MultiValueDict
+
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.launches.plan import MOST_DISKS, DataDisk
+
+ROWS = 3
+"""Rows without JavaScript; at least one is empty, unless the plan has the maximum."""
+
+
+class DiskRows(forms.Widget):
+    """Pairs of inputs: ``disks_size`` and ``disks_mount``."""
+
+    template_name = "dashboard/launch/_disk_rows.html"
+    use_fieldset = True
+    """Each input has its own label; the legend names the group."""
+
+    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[tuple[str, str]]:
+        """Return the typed rows that are not empty."""
+        sizes, mounts = _texts(data, f"{name}_size"), _texts(data, f"{name}_mount")
+        pairs = list(zip(sizes, [*mounts, *[""] * len(sizes)], strict=False))
+        return [(size.strip(), mount.strip()) for size, mount in pairs if size.strip() or mount.strip()]
+
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
+        return f"{name}_size" not in data
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        """Add the rows, with empty ones at the end."""
+        rows = [_row(each) for each in value or ()][:MOST_DISKS]
+        rows += [("", "")] * max(min(ROWS - len(rows), MOST_DISKS - len(rows)), 1 if len(rows) < MOST_DISKS else 0)
+        invalid = "aria-invalid" in (attrs or {})
+        return {**super().get_context(name, value, attrs), "rows": rows, "name": name, "invalid": invalid}
+
+
+class DiskRowsField(forms.Field):
+    """Data disks, as ``DataDisk``."""
+
+    widget = DiskRows
+
+    def to_python(self, value: Any) -> tuple[DataDisk, ...]:
+        if len(value or ()) > MOST_DISKS:
+            raise ValidationError(f"At most {MOST_DISKS} data disks are possible.")
+        return tuple(each if isinstance(each, DataDisk) else _disk(*each) for each in value or ())
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(initial != data)
+
+
+def _disk(size: str, mount: str) -> DataDisk:
+    if not size:
+        raise ValidationError(f"Enter the size of the disk for {mount[:64]}.")
+    if not re.fullmatch(r"[0-9]{1,10}", size, re.ASCII) or not 0 < int(size) <= MAX_INTEGER:
+        raise ValidationError(f"{size[:32]} is not a size: enter a whole number of GiB.")
+    return DataDisk(int(size), mount)
+
+
+def _row(each: Any) -> tuple[str, str]:
+    return (str(each.size_gb), each.mount) if isinstance(each, DataDisk) else each
+
+
+def _texts(data: Mapping[str, Any], name: str) -> Sequence[str]:
+    if isinstance(data, MultiValueDict):
+        return [str(each) for each in data.getlist(name)]
+    found = data.get(name, ())
+    return [found] if isinstance(found, str) else list(found)

@@ -1,0 +1,1 @@
+"""Launch templates and snippets: lists, versions, and the page of a template's link."""

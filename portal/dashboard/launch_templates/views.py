@@ -1,0 +1,317 @@
+"""Launch templates: list, page, creation from the wizard or an instance, versions, and the page of a link."""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.common import rate_limits
+from portal.dashboard.forms import Form
+from portal.dashboard.launch.forms import LaunchForm
+from portal.dashboard.launch.views import Launch, LaunchPage, Quote
+from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
+from portal.dashboard.launch_templates.described import describe, describe_version
+from portal.dashboard.launch_templates.forms import EditForm, LinkForm, TemplateForm, VersionForm, plan_text
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.records import QuestionPage, RecordPage, SheetPage
+from provisioning.common.errors import NovellaError
+from provisioning.compute import selectors as compute
+from provisioning.compute.launch.multipart import own_part
+from provisioning.compute.models import Instance
+from provisioning.launches import selectors
+from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
+from provisioning.launches.plan import LaunchPlan, read_plan
+from provisioning.launches.services import templates
+
+LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
+READ, WRITE = "novella:launch_templates:list", "novella:launch_templates:write"
+
+
+class TemplatePage(RecordPage[LaunchTemplate]):
+    """Base of the pages of one launch template."""
+
+    section = "launch_templates"
+    back_to = LIST
+    page_name = DETAIL
+    rule = WRITE
+
+    def look_up(self, identity: uuid.UUID) -> LaunchTemplate:
+        return selectors.own_template_for(self.context, identity)
+
+
+class TemplateList(Page):
+    """The launch templates of the project, and the public ones."""
+
+    section = "launch_templates"
+    rule = READ
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        rows = selectors.templates_for(self.context).order_by("name", "id")
+        context = {
+            "rows": rows,
+            "can_write": self.allows(WRITE),
+            "can_launch": self.allows("os_compute_api:servers:create"),
+        }
+        return self.page("dashboard/launch_templates/list.html", context)
+
+
+class TemplateDetail(TemplatePage):
+    """One launch template, with its versions."""
+
+    rule = READ
+
+    def look_up(self, identity: uuid.UUID) -> LaunchTemplate:
+        return selectors.template_for(self.context, identity)
+
+    def get(self, request: HttpRequest, identity: uuid.UUID) -> HttpResponse:
+        """Show the default version, or the one with the number in ``version``."""
+        number = request.GET.get("version", "")
+        if number and not (number.isascii() and number.isdigit() and len(number) < 9):
+            raise Http404
+        version = selectors.version_of(self.record, int(number) if number else None)
+        own = self.record.project_id == self.context.project_id
+        path = reverse("dashboard:launch_link", args=[self.record.slug])
+        context = {
+            "record": self.record,
+            "version": version,
+            "versions": self.record.versions.order_by("-number"),
+            "fields": describe_version(self.context, version, templates.plan_in(version)),
+            "link": request.build_absolute_uri(path),
+            "can_write": own and self.allows(WRITE) and (not self.record.public or self.allows(templates.PUBLICIZE)),
+            "can_launch": self.allows("os_compute_api:servers:create"),
+        }
+        return self.page("dashboard/launch_templates/detail.html", context)
+
+
+class VersionPage(Launch):
+    """Base of the pages that store a plan: the wizard sends its fields first, then this page its own form."""
+
+    section = "launch_templates"
+    rule = WRITE
+    template = "dashboard/launch_templates/version.html"
+    counted = rate_limits.WRITES
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Show the form for the plan of an instance; without one, the wizard is the way here."""
+        server = request.GET.get("server", "")
+        if not server:
+            return self.go(self.wizard_url())
+        instance = compute.instance_for(self.context, server)
+        return self.show_version(self.version_form(None, _plan_of(self, instance)))
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Show the form for the wizard's plan, or store the plan."""
+        if "plan" not in request.POST:
+            wizard = LaunchForm(request.POST)
+            if not wizard.is_valid():
+                return self.show_wizard(wizard, status=422)
+            return self.show_version(self.version_form(None, wizard.plan()))
+        try:
+            plan = read_plan(request.POST["plan"])
+        except NovellaError as error:
+            raise Http404 from error  # the hidden text was changed
+        form = self.version_form(request.POST, plan)
+        if form.is_valid():
+            try:
+                return self.store(form, plan)
+            except NovellaError as error:
+                form.refuse(error)
+        return self.show_version(form, status=422)
+
+    def wizard_url(self) -> str:
+        return reverse("dashboard:launch")
+
+    def version_form(self, data: QueryDict | None, plan: LaunchPlan) -> VersionForm:
+        raise NotImplementedError
+
+    def store(self, form: VersionForm, plan: LaunchPlan) -> HttpResponse:
+        """Call the service, and redirect."""
+        raise NotImplementedError
+
+    def show_version(self, form: VersionForm, *, status: int = 200) -> HttpResponse:
+        return self.page(
+            "dashboard/launch_templates/version.html", {"form": form, "edited": self.edited()}, status=status
+        )
+
+    def edited(self) -> LaunchTemplate | None:
+        return None
+
+
+class TemplateCreate(VersionPage):
+    """A new launch template, from the wizard or from an instance."""
+
+    def version_form(self, data: QueryDict | None, plan: LaunchPlan) -> VersionForm:
+        fields = describe(self.context, plan, asked=["name"])
+        initial = {"plan": plan_text(plan)}
+        return TemplateForm(data, fields, publicizes=self.allows(templates.PUBLICIZE), initial=initial)
+
+    def store(self, form: VersionForm, plan: LaunchPlan) -> HttpResponse:
+        typed = form.cleaned_data
+        made = templates.create_template(
+            self.context, typed["title"], typed["slug"], plan, form.modes, public=bool(typed.get("public"))
+        )
+        return self.go(DETAIL, made.id, said=f"{bdi(made.name)} was created.")
+
+
+class VersionCreate(VersionPage):
+    """A new version of a launch template, which becomes the default one."""
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        self.record = selectors.own_template_for(self.context, kwargs["identity"])
+        return {"project_id": self.record.project_id}
+
+    def edited(self) -> LaunchTemplate | None:
+        return self.record
+
+    def wizard_url(self) -> str:
+        return f"{reverse('dashboard:launch')}?template={self.record.id}"
+
+    def version_form(self, data: QueryDict | None, plan: LaunchPlan) -> VersionForm:
+        last = selectors.version_of(self.record)
+        fields = describe(self.context, plan, last.locked, last.asked)
+        return VersionForm(data, fields, initial={"plan": plan_text(plan)})
+
+    def store(self, form: VersionForm, plan: LaunchPlan) -> HttpResponse:
+        made = templates.add_version(self.context, self.record.id, plan, form.modes)
+        return self.go(DETAIL, self.record.id, said=f"Version {made.number} is now the default.")
+
+
+class TemplateEdit(SheetPage, TemplatePage):
+    """Name, link and visibility."""
+
+    def words(self) -> str:
+        return f"Edit {bdi(self.record.name)}"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        row = self.record
+        initial = {"name": row.name, "slug": row.slug, "public": row.public}
+        return EditForm(data, initial, publicizes=self.allows(templates.PUBLICIZE))
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = {"public": self.record.public, **form.cleaned_data}
+        changed = templates.update_template(self.context, self.record.id, **typed)
+        return self.go(DETAIL, changed.id, said=f"{bdi(changed.name)} was updated.")
+
+
+class TemplateDelete(QuestionPage[LaunchTemplate], TemplatePage):
+    """Deletes a launch template."""
+
+    consequence = "Its link stops working. Instances that were launched with it stay. This cannot be undone."
+
+    def do(self) -> None:
+        templates.delete_template(self.context, self.record.id)
+
+
+class OneVersion(QuestionPage[LaunchTemplate], TemplatePage):
+    """Base of the actions on one version."""
+
+    number: int
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        self.number = kwargs["number"]
+        found = super().target(**kwargs)
+        selectors.version_of(self.record, self.number)
+        return found
+
+    def name(self) -> str:
+        return f"Version {self.number}"
+
+    def leave_for(self) -> str:
+        return self.back()
+
+
+class VersionDelete(OneVersion):
+    """Deletes a version."""
+
+    consequence = "This cannot be undone."
+
+    def do(self) -> None:
+        templates.delete_version(self.context, self.record.id, self.number)
+
+
+class VersionDefault(OneVersion):
+    """Sets the default version."""
+
+    question, label, said = "Make {name} the default?", "Make default", "{name} is now the default."
+    consequence = "The link uses it from now on."
+
+    def do(self) -> None:
+        templates.set_default(self.context, self.record.id, self.number)
+
+
+class _Linked:
+    """A launch template found by its link, and the form that it fills."""
+
+    request: HttpRequest
+    context: Any
+    kwargs: Mapping[str, Any]
+
+    def found(self) -> tuple[LaunchTemplate, LaunchTemplateVersion]:
+        template = selectors.template_with_slug(self.context, self.kwargs["slug"])
+        return template, selectors.version_of(template)
+
+    def link_form(self, version: LaunchTemplateVersion, data: QueryDict | None) -> LinkForm:
+        """Return the form with the values of the template, then those of the address."""
+        form = LinkForm(data)
+        form.fill(templates.plan_in(version), locked=version.locked)
+        form.asked = version.asked or ["name"]
+        for name in ("name", "description", "key_name"):
+            if name in self.request.GET and name not in form.locked:
+                form.initial[name] = self.request.GET[name]
+        return form
+
+
+class LaunchLink(_Linked, LaunchPage):
+    """The page of a template's link: the asked fields, and one click."""
+
+    template = "dashboard/launch_templates/link.html"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        self.used, self.version = self.found()
+        return self.link_form(self.version, data)
+
+    def save(self, form: Form) -> HttpResponse:
+        return self.launch(cast("LaunchForm", form), templates.source_of(self.used, self.version))
+
+    def show(self, form: Form, *, status: int = 200) -> HttpResponse:
+        wizard = open_wizard(self.context, cast("LaunchForm", form))
+        shown = wizard.shown()
+        fields = describe_version(self.context, self.version, templates.plan_in(self.version))
+        fixed = [each for each in fields if each.mode == "locked"]
+        context = {**shown, "used": self.used, "version": self.version, "fixed": fixed}
+        return self.page(self.template, context, status=status)
+
+
+class LinkQuote(_Linked, Quote):
+    """The summary of the page of a link."""
+
+    def form(self, data: QueryDict) -> LaunchForm:
+        _, version = self.found()
+        return self.link_form(version, data)
+
+
+def _plan_of(page: FormPage, instance: Instance) -> LaunchPlan:
+    """Return the plan of an existing instance, without user data that the caller may not see."""
+    user_data = ""
+    own = instance.user_id == page.context.user_id
+    if instance.user_data and (own or page.allows(SHOWS_USER_DATA)):
+        user_data = base64.b64decode(own_part(instance.user_data)).decode("utf-8", "replace")
+    flavor = instance.flavor.get("flavorid", "")
+    return LaunchPlan(
+        name=instance.name,
+        image=str(instance.image_id or ""),
+        flavor=flavor,
+        networks=tuple(str(each["network_id"]) for each in instance.requested_networks if each.get("network_id")),
+        security_groups=tuple(map(str, instance.security_groups)),
+        availability_zone=instance.availability_zone,
+        user_data=user_data,
+        tags=tuple(instance.tags),
+        metadata=dict(instance.metadata),
+        description=instance.description or "",
+        config_drive=instance.config_drive,
+        password=not instance.key_name,
+    )

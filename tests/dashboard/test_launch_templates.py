@@ -1,0 +1,153 @@
+"""Launch templates and snippets: saved from the wizard or an instance, opened by a link, and launched by one click."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from provisioning.compute.models import Instance
+from provisioning.launches.models import InstanceLease, LaunchTemplate, Snippet
+from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.services import templates
+from provisioning.launches.services.templates import Modes
+from tests.dashboard.conftest import SignedIn
+from tests.dashboard.test_launch import typed
+from tests.support.cast import Person
+from tests.support.clouds import Cloud
+
+PATH = "/launch-templates/"
+LINK = "/launch/t/lab/"
+
+
+def plan_of(cloud: Cloud, **changes: Any) -> LaunchPlan:
+    values: dict[str, Any] = {"name": "web", "image": str(cloud.image.id), "flavor": "1", **changes}
+    return LaunchPlan(**{"networks": (str(cloud.network.id),), **values})
+
+
+@pytest.fixture
+def lab(cloud: Cloud, alice: Person) -> LaunchTemplate:
+    modes = Modes(locked=("image", "flavor", "networks", "lease_days", "password", "tags"), asked=("name",))
+    return templates.create_template(alice.context, "Lab", "lab", plan_of(cloud, lease_days=7, tags=("lab",)), modes)
+
+
+def saved(client: Client, page: Any, **changes: Any) -> Any:
+    """Send the form of a new template or version as it was shown, with changes."""
+    form = page.context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    values = {name: value for name, value in {**shown, **changes}.items() if value not in (None, False)}
+    return client.post(page.request["PATH_INFO"], values)
+
+
+def test_the_wizard_saves_what_is_typed_as_a_template(at_alice: Client, cloud: Cloud) -> None:
+    wizard = typed(cloud, tags="a, b", disks_size=["5", ""], disks_mount=["/srv", ""], reachable="on", openings=["ssh"])
+    page = at_alice.post(f"{PATH}create/", wizard)
+    assert page.status_code == 200
+    assert not Instance.objects.exists()
+    answer = saved(at_alice, page, title="Lab", mode_flavor="locked", mode_name="asked", lock_rest="on")
+    made = LaunchTemplate.objects.get()
+    assert answer.headers["Location"] == f"{PATH}{made.id}/"
+    version = made.versions.get()
+    assert (made.slug, version.asked) == ("lab", ["name"])
+    assert {"flavor", "user_data", "boot_from"} <= set(version.locked)
+    assert not {"name", "key_name", "password", "networks", "disks"} & set(version.locked)
+    plan = templates.plan_in(version)
+    assert (plan.tags, plan.disks[0].mount, plan.openings) == (("a", "b"), "/srv", ("ssh",))
+    assert at_alice.get(f"{PATH}{made.id}/").status_code == 200
+
+
+def test_a_wizard_with_errors_is_shown_again(at_alice: Client, cloud: Cloud) -> None:
+    answer = at_alice.post(f"{PATH}create/", typed(cloud, name="", description="kept"))
+    assert answer.status_code == 422
+    assert answer.context["form"].errors.keys() == {"name"}
+    assert b"kept" in answer.content
+
+
+def test_an_instance_is_saved_as_a_template(at_alice: Client, cloud: Cloud, alice: Person) -> None:
+    server = cloud.launch(alice.context, name="shop", tags=("x",))
+    page = at_alice.get(f"{PATH}create/", {"server": str(server.id)})
+    saved(at_alice, page, title="Shop")
+    plan = templates.plan_in(LaunchTemplate.objects.get().versions.get())
+    assert (plan.name, plan.image, plan.flavor, plan.tags) == ("shop", str(cloud.image.id), "1", ("x",))
+
+
+def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTemplate) -> None:
+    page = at_alice.get(LINK, {"name": "mine"})
+    form = page.context["form"]
+    assert [field.name for field in form.asked_fields] == ["name"]
+    assert form["name"].value() == "mine"
+    answer = at_alice.post(LINK, {"name": "mine", "idempotency_key": form["idempotency_key"].value()})
+    server = Instance.objects.get()
+    assert answer.headers["Location"] == f"/instances/{server.id}/"
+    assert (server.name, server.flavor["flavorid"], server.tags) == ("mine", "1", ["lab"])
+    assert InstanceLease.objects.get(instance=server).fixed
+
+
+def test_a_request_does_not_change_a_locked_field(at_alice: Client, lab: LaunchTemplate) -> None:
+    forged = {"name": "mine", "flavor": "2", "lease_days": "", "tags": "other", "password": "on"}
+    assert at_alice.post(LINK, forged).status_code == 303
+    server = Instance.objects.get()
+    assert (server.flavor["flavorid"], server.tags, server.admin_password) == ("1", ["lab"], "")
+    assert InstanceLease.objects.get(instance=server).days == 7
+
+
+def test_the_summary_of_a_link_knows_the_locked_fields(at_alice: Client, lab: LaunchTemplate) -> None:
+    answer = at_alice.post(f"{LINK}quote/", {"name": "mine"})
+    assert answer.context["wizard"].flavor.flavor.flavorid == "1"
+    assert not answer.context["form"].notices
+
+
+def test_other_projects_open_only_public_links(
+    signed_in: SignedIn, charlie: Person, operator: Person, lab: LaunchTemplate, cloud: Cloud
+) -> None:
+    at_charlie = signed_in(charlie)
+    for path in (LINK, f"{PATH}{lab.id}/", f"{PATH}{lab.id}/edit/", f"{PATH}{lab.id}/versions/1/delete/"):
+        assert at_charlie.get(path).status_code == 404
+    templates.create_template(operator.context, "Lab", "lab", plan_of(cloud), Modes(), public=True)
+    answer = at_charlie.post(LINK, {**typed(cloud), "name": "theirs"})
+    assert answer.status_code == 303
+    assert Instance.objects.get().project_id == charlie.project_id
+
+
+def test_a_new_version_is_made_in_the_wizard(at_alice: Client, cloud: Cloud, lab: LaunchTemplate) -> None:
+    opened = at_alice.get("/instances/launch/", {"template": str(lab.id)})
+    form = opened.context["form"]
+    assert (form["lease_days"].value(), form["tags"].value(), form["flavor"].value()) == ("7", "lab", "1")
+    page = at_alice.post(f"{PATH}{lab.id}/versions/create/", typed(cloud, flavor="2"))
+    assert page.context["form"]["mode_flavor"].value() == "locked"
+    saved(at_alice, page)
+    lab.refresh_from_db()
+    assert lab.default_version == 2
+    assert templates.plan_in(lab.versions.get(number=2)).flavor == "2"
+    at_alice.post(f"{PATH}{lab.id}/versions/1/default/")
+    at_alice.post(f"{PATH}{lab.id}/versions/2/delete/")
+    lab.refresh_from_db()
+    assert [*lab.versions.values_list("number", flat=True)] == [lab.default_version] == [1]
+
+
+def test_its_name_and_link_are_changed_and_it_is_deleted(at_alice: Client, lab: LaunchTemplate) -> None:
+    at_alice.post(f"{PATH}{lab.id}/edit/", {"name": "New", "slug": "new"})
+    lab.refresh_from_db()
+    assert (lab.name, lab.slug, lab.public) == ("New", "new", False)
+    wrong = at_alice.post(f"{PATH}{lab.id}/edit/", {"name": "New", "slug": "No Way"})
+    assert list(wrong.context["form"].errors) == ["slug"]
+    at_alice.post(f"{PATH}{lab.id}/delete/")
+    assert not LaunchTemplate.objects.exists()
+
+
+def test_a_changed_hidden_plan_is_refused(at_alice: Client, cloud: Cloud) -> None:
+    for plan in ("{", '{"count": "many"}', "[]"):
+        assert at_alice.post(f"{PATH}create/", {"plan": plan, "title": "x"}).status_code == 404
+
+
+def test_snippets_are_kept_chosen_and_deleted(at_alice: Client, cloud: Cloud) -> None:
+    broken = at_alice.post("/snippets/create/", {"name": "x", "text": "#cloud-config\n\tfoo: [bar"})
+    assert list(broken.context["form"].errors) == ["text"]
+    at_alice.post("/snippets/create/", {"name": "hello", "text": "#cloud-config\nruncmd: [[ls]]"})
+    made = Snippet.objects.get()
+    at_alice.post(f"/snippets/{made.id}/edit/", {"name": "hi", "text": "#cloud-config\nruncmd: [[id]]"})
+    assert at_alice.post("/instances/launch/", typed(cloud, snippets=[str(made.id)])).status_code == 303
+    at_alice.post(f"/snippets/{made.id}/delete/")
+    gone = at_alice.post("/instances/launch/", typed(cloud, snippets=[str(made.id)], idempotency_key="2"))
+    assert list(gone.context["form"].errors) == ["snippets"]
