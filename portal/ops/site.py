@@ -12,8 +12,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.text import slugify
 
-from portal.ops.shown import IN_DASHBOARD, SHOWN
+from portal.ops.shown import IN_DASHBOARD, SHOWN, TASKS
 from provisioning.identity import policy
 
 
@@ -22,7 +23,7 @@ class NovellaAdminSite(admin.AdminSite):
 
     site_header = "Novella operators"
     site_title = "Novella"
-    index_title = "The cloud"
+    index_title = "Records of the cloud"
     site_url = "/"
     enable_nav_sidebar = True
 
@@ -47,15 +48,22 @@ class NovellaAdminSite(admin.AdminSite):
         return answered
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """List the models; models with dashboard pages have links to these pages."""
-        found: list[Any] = super().get_app_list(request, app_label)
-        for app in found:
-            for each in app["models"]:
-                pages = IN_DASHBOARD.get(each["model"]._meta.label)
-                if pages:
-                    each["admin_url"] = reverse(f"dashboard:{pages[0]}")
-                    each["add_url"] = each["add_url"] and reverse(f"dashboard:{pages[1]}")
-        return found
+        """List the models by task, or those of an app; models with lists in the dashboard have links to these."""
+        apps: list[Any] = super().get_app_list(request, app_label)
+        for each in (model for app in apps for model in app["models"]):
+            each["model_label"] = each["model"]._meta.label_lower
+            pages = IN_DASHBOARD.get(each["model"]._meta.label)
+            if pages:
+                each["admin_url"] = reverse(f"dashboard:{pages[0]}")
+                each["add_url"] = each["add_url"] and reverse(f"dashboard:{pages[1]}")
+        if app_label is not None:
+            return apps
+        found = {each["model"]._meta.label: each for app in apps for each in app["models"]}
+        return [
+            {"name": task, "app_label": slugify(task), "app_url": "", "has_module_perms": True, "models": models}
+            for task, labels in TASKS.items()
+            if (models := [found[label] for label in labels if label in found])
+        ]
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
         """Redirect to the page that sets a password through the service, which ends all sessions of the user."""

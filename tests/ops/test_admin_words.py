@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.apps import apps
@@ -11,9 +12,11 @@ from django.db.models import CheckConstraint, Model, UniqueConstraint
 from django.test import Client
 from django.urls import reverse
 
-from portal.ops.shown import IN_DASHBOARD
+from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES, TASKS
 from portal.ops.words import label_of
+from provisioning.compute.actions.delete import delete
 from provisioning.hosts.models import Host
+from provisioning.identity.services.groups import create_group
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 
@@ -110,3 +113,46 @@ def test_people_sign_out_and_find_the_dashboard(people: People, admin: Client) -
     assert "Log out" not in page
     assert "View site" not in page
     assert 'href="/">Dashboard</a>' in page
+
+
+def test_each_kind_of_record_is_listed_under_one_task() -> None:
+    listed = [label for labels in TASKS.values() for label in labels]
+    assert sorted(listed) == sorted(model._meta.label for model in SHOWN)
+
+
+@pytest.mark.slow
+def test_the_start_page_is_grouped_by_task(people: People, admin: Client) -> None:
+    page = admin.get("/admin/").content.decode()
+    captions = re.findall(r"<caption>([^<]*)</caption>", page)
+    assert captions == list(TASKS)
+    assert "Recent actions" not in page
+    part = page[page.index("<caption>Health") : page.index("<caption>Hosts and placement")]
+    assert 'href="/admin/doctor/doctorrun/"' in part
+    assert admin.get("/admin/compute/").status_code == 200
+
+
+@pytest.mark.slow
+def test_records_lead_to_their_pages_in_the_dashboard(people: People, admin: Client, cloud: Cloud) -> None:
+    cloud.running(people.alice.context)
+    create_group(people.alice.user.domain, "staff")
+    for label, name in OBJECT_PAGES.items():
+        model = apps.get_model(label)
+        row = model._default_manager.first()
+        assert row is not None
+        address = reverse(f"dashboard:{name}", args=[row.pk])
+        listing = f"/admin/{label.lower().replace('.', '/')}/"
+        assert f'href="{address}"' in admin.get(listing).content.decode(), label
+        assert f'href="{address}" class="viewsitelink"' in admin.get(f"{listing}{row.pk}/change/").content.decode()
+        assert admin.get(address).status_code == 200, label
+
+
+def test_a_deleted_instance_says_by_whom_and_has_no_dead_link(people: People, admin: Client, cloud: Cloud) -> None:
+    server = cloud.running(people.alice.context)
+    delete(replace(people.bob.context, roles=people.alice.context.roles), server.id)
+    cloud.run()
+    page = admin.get(f"/admin/compute/instance/{server.id}/change/").content.decode()
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert f"Deleted by: {people.bob.user.name}" in text
+    assert reverse("dashboard:instance", args=[server.id]) not in page
+    assert 'href="#actions-group"' in page
+    assert 'id="actions-group"' in page

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from portal.ops.admin.named import NamedChoices
-from portal.ops.shown import IN_DASHBOARD
+from portal.ops.shown import IN_DASHBOARD, OBJECT_PAGES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy, privilege_escalation
@@ -79,6 +79,22 @@ class Ruled(NamedChoices, ModelAdmin):
             "dashboard_page": reverse(f"dashboard:{pages[0]}") if pages else "",
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
+
+    def get_view_on_site_url(self, obj: Any = None) -> str | None:
+        """Return the page of the record in the dashboard; None: it has none."""
+        page = OBJECT_PAGES.get(self.opts.label)
+        return reverse(f"dashboard:{page}", args=[obj.pk]) if page and obj is not None else None
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Add the links to the records' pages in the dashboard."""
+        shown = super().get_list_display(request)
+        return [*shown, "in_dashboard"] if self.opts.label in OBJECT_PAGES else shown
+
+    @admin.display(description="in the dashboard")
+    def in_dashboard(self, row: Model) -> str | SafeString:
+        """Return a link to the page of the record in the dashboard."""
+        page = self.get_view_on_site_url(row)
+        return format_html('<a href="{}" aria-label="{} in the dashboard">Open</a>', page, row) if page else ""
 
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
         """Whether the policy allows the caller a permission or action."""

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from portal.ops.admin.base import Readable, TabularInline, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.delete import Delete, delete
 from provisioning.compute.actions.power import Start, Stop
 from provisioning.compute.launch import retry
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault
@@ -136,9 +136,9 @@ class InstanceAdmin(Readable):
         "name", "page", "decisions", "id", "status", "vm_state", "task_state", "power_state", "task_deadline",
         "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname",
         "availability_zone", "reservation_id", "request_id", "locked", "metadata", "created_at", "launched_at",
-        "updated_at", "deleted_at",
+        "updated_at", "deleted_at", "deleted_by",
     )  # fmt: skip
-    readonly_fields = ("page", "decisions", "status", "project", "owner", "size")
+    readonly_fields = ("page", "decisions", "status", "project", "owner", "size", "deleted_by")
 
     @admin.display(description="status")
     def status(self, instance: Instance) -> SafeString:
@@ -164,6 +164,18 @@ class InstanceAdmin(Readable):
     @admin.display(description="launched by")
     def owner(self, instance: Instance) -> str:
         return str(users_by_id([instance.user_id]).get(instance.user_id) or instance.user_id)
+
+    @admin.display(description="deleted by")
+    def deleted_by(self, instance: Instance) -> str:
+        """Return the user of its last deletion."""
+        last = instance.actions.filter(action=Delete.record).order_by("started_at", "id").last()
+        if instance.vm_state != VmState.DELETED or last is None:
+            return ""
+        return str(users_by_id([last.user_id]).get(last.user_id) or last.user_id) if last.user_id else "Novella"
+
+    def get_view_on_site_url(self, obj: Any = None) -> str | None:
+        """Return no page for a deleted instance, of which only the record is left."""
+        return None if obj is None or obj.vm_state == VmState.DELETED else super().get_view_on_site_url(obj)
 
     @admin.display(description="size")
     def size(self, instance: Instance) -> str:
