@@ -13,6 +13,7 @@ from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.actions.delete import Delete, delete_once
+from provisioning.compute.actions.evacuate import Evacuate, may_be_evacuated
 from provisioning.compute.actions.lock import Lock, Unlock
 from provisioning.compute.actions.power import HardReboot, Reboot, Start, Stop
 from provisioning.compute.actions.registry import actions
@@ -23,6 +24,7 @@ from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services import tags
 from provisioning.compute.services.key_pairs import delete_key_pair
 from provisioning.compute.states import AT_REST, VmState
+from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images import services as image_services
 from provisioning.network import selectors as network
@@ -183,6 +185,33 @@ INSTANCES = Kind(
         ),
     ),
     is_kept=lambda record: record.vm_state == VmState.SOFT_DELETED,
+)
+
+
+def _servers_to_evacuate(context: RequestContext, ids: Sequence[str]) -> Iterable[Instance]:
+    """Return the servers of all projects, for callers who may evacuate them."""
+    if not policy.allows(context, Evacuate.rule):
+        return []
+    return Instance.objects.select_related("host").filter(pk__in=_ids(ids), deleted_at=None)
+
+
+SERVERS = Kind(
+    "servers",
+    "instance",
+    "instances",
+    _servers_to_evacuate,
+    (
+        BatchAction(
+            Evacuate.key,
+            "Evacuate",
+            "truck",
+            Evacuate.rule,
+            "Volumes keep their data. Disks on the host are created again from the image.",
+            lambda task: Evacuate.begin(task.context, task.id),
+            danger=True,
+            possible=may_be_evacuated,
+        ),
+    ),
 )
 
 
@@ -376,7 +405,19 @@ KEY_PAIRS = Kind(
 KINDS = {
     kind.name: kind
     for kind in (
-        *(INSTANCES, VOLUMES, SNAPSHOTS, BACKUPS, FLOATING_IPS, NETWORKS, ROUTERS, SECURITY_GROUPS, IMAGES, KEY_PAIRS),
+        *(
+            INSTANCES,
+            SERVERS,
+            VOLUMES,
+            SNAPSHOTS,
+            BACKUPS,
+            FLOATING_IPS,
+            NETWORKS,
+            ROUTERS,
+            SECURITY_GROUPS,
+            IMAGES,
+            KEY_PAIRS,
+        ),
     )
 }
 """Name of a kind → its declaration; the name is that of its list in the dashboard."""

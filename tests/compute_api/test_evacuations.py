@@ -126,5 +126,5 @@ def test_a_volume_on_the_host_that_is_down_stops_the_evacuation(
     pool.servings.exclude(host__name=source).delete()
     type(pool).objects.update(shared=False)
     said = why(act(operator_api, server, "evacuate", {}), 400)
-    assert said == f"Volume {volume.id} is stored on host {source}, which is down."
+    assert said == f"Volume {volume.id} is stored on host {source} only."
     assert (state_of(Instance.objects.get(id=server)), status(volume)) == (("active", None), "in-use")

@@ -343,3 +343,38 @@ def test_usage_is_sorted_and_downloaded(well: Cloud, people: People, at_operator
 @each_row("query", ["?sort=password", "?page=999", "?sort=%00"])
 def test_odd_addresses_of_the_usage_page_are_harmless(at_operator: Client, query: str) -> None:
     assert at_operator.get(USAGE + query).status_code == 200
+
+
+# ----- evacuation -----------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_of_a_host_tells_where_its_instances_would_be(
+    at_operator: Client, well: Cloud, people: People
+) -> None:
+    server = well.running(people.alice.context, name="<b>web</b>")
+    page = at_operator.get(reverse("dashboard:host_evacuation", args=[server.host_id])).content.decode()
+    assert "Stays: <bdi>" in page
+    assert "&lt;b&gt;web&lt;/b&gt;" in page
+    assert "The host is up" in page
+    well.add_host("host-9")
+    page = at_operator.get(reverse("dashboard:host_evacuation", args=[server.host_id])).content.decode()
+    assert "<bdi>host-9</bdi>" in page
+    assert "Evacuate 1 instance" not in page
+
+
+def test_the_instances_of_a_host_that_is_down_are_evacuated(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context)
+    well.add_host("host-9")
+    address = reverse("dashboard:host_evacuation", args=[server.host_id])
+    host_off(well, people)
+    Host.objects.filter(name="host-9").update(last_seen_at=timezone.now(), connected=True)
+    assert "Evacuate 1 instance" in at_operator.get(address).content.decode()
+    assert at_operator.post(address).status_code == 303
+    well.agents = {"host-9": well.agents["host-9"]}
+    well.run()
+    assert (well.fresh(server).host_name, well.fresh(server).vm_state) == ("host-9", VmState.ACTIVE)
+
+
+def test_a_member_sees_no_plan(signed_in: SignedIn, alice: Person, well: Cloud) -> None:
+    server = well.running(alice.context)
+    assert signed_in(alice).get(reverse("dashboard:host_evacuation", args=[server.host_id])).status_code in {403, 404}

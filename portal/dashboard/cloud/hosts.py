@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -15,15 +15,20 @@ from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
-from portal.dashboard.pages import Page
+from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.records import Crumbs, SheetPage
+from provisioning.batches import services as batches
+from provisioning.batches.kinds import SERVERS
+from provisioning.batches.services import BatchRequest
+from provisioning.compute.actions.evacuate import Evacuate
+from provisioning.compute.evacuation_plan import PlannedMove, plan_evacuation
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
 from provisioning.doctor.cloud import RULE as CLOUD
 from provisioning.doctor.cloud import faults_of_host
 from provisioning.hosts.models import Host, HostCertificate
-from provisioning.hosts.selectors import host_for
+from provisioning.hosts.selectors import host_for, is_alive
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.network.selectors.hosts import networks_on
 
@@ -75,7 +80,11 @@ class HostDetail(WatchedPage, HostPage):
             "aggregates": list(host.aggregates.order_by("name")),
             "certificate": HostCertificate.objects.filter(host=host).first(),
             "mended": [each for each in reversed(host.mended) if isinstance(each, dict)][:10],
-            "can": {"change": self.allows(CHANGE), "admin": self.allows("novella:admin")},
+            "can": {
+                "change": self.allows(CHANGE),
+                "admin": self.allows("novella:admin"),
+                "evacuate": self.allows(Evacuate.rule),
+            },
         }
 
 
@@ -94,6 +103,38 @@ def _guest(guest: Instance, project: Any, user: Any, own: uuid.UUID | None) -> d
 
 def _disk_of(flavor: Mapping[str, Any]) -> int:
     return int(flavor["root_gb"]) + int(flavor["ephemeral_gb"])
+
+
+class HostEvacuation(HostPage):
+    """Shows what would become of the host's instances if it died, and evacuates them when it is down."""
+
+    rule = Evacuate.rule
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Show the plan; for the panel of the host's page only its summary."""
+        plan = plan_evacuation(self.record)
+        down = not is_alive(self.record, timezone.now())
+        context = {
+            "host": self.record,
+            "plan": plan,
+            "moves": [_move(move) for move in plan.moves],
+            "down": down,
+            "can": {"evacuate": down and bool(plan.going)},
+        }
+        if cast("PageRequest", request).htmx:
+            return self.part("dashboard/cloud/_evacuation.html", context)
+        return self.page("dashboard/cloud/evacuation.html", context)
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Evacuate the instances of the plan in the background, in its order."""
+        ids = [str(move.instance.id) for move in plan_evacuation(self.record).going]
+        batches.create(self.context, BatchRequest(SERVERS.name, Evacuate.key, ids))
+        return self.go(self.back(), said=f"The instances of {bdi(self.record.name)} are being evacuated.")
+
+
+def _move(move: PlannedMove) -> dict[str, Any]:
+    status = wording.server_status(move.instance, timezone.now())
+    return {"move": move, "instance": move.instance, "status": status, "flavor": move.instance.flavor["name"]}
 
 
 class MaintenanceForm(Form):

@@ -13,6 +13,7 @@ urlpatterns = [
     path("hosts/<uuid:host_id>/", hosts.HostDetail.as_view(), name="host"),
     path("hosts/<uuid:host_id>/maintenance/", hosts.HostMaintenance.as_view(), name="host_maintenance"),
     path("hosts/<uuid:host_id>/maintenance/end/", hosts.HostMaintenanceEnd.as_view(), name="host_maintenance_end"),
+    path("hosts/<uuid:host_id>/evacuation/", hosts.HostEvacuation.as_view(), name="host_evacuation"),
     path("hosts/<uuid:host_id>/force-down/", hosts.HostForceDown.as_view(), name="host_force_down"),
     path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
     path("usage/", UsageList.as_view(), name="usage"),

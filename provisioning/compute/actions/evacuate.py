@@ -138,28 +138,35 @@ def _source(instance: Instance, wanted: Evacuation) -> Host:
             raise NotFoundError(f"Compute host {wanted.host} not found.", field="host")
         if instance.host is not None and instance.host.name == wanted.host:
             raise InvalidInputError("The target host can't be the same one.", field="host")
-    idle = instance.vm_state in _FROM and instance.task_state is None
-    if not idle or instance.host is None or instance.launched_at is None:
+    if instance.host is None or not may_be_evacuated(instance):
         raise InstanceBusyError("evacuate", instance.id, instance.vm_state, instance.task_state)
     if is_alive(instance.host, timezone.now()):
         raise InvalidInputError(f"Compute service of {instance.host.name} is still in use.")
     return instance.host
 
 
-def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
-    """Check everything that would make the build fail, before anything changes."""
+def may_be_evacuated(instance: Instance) -> bool:
+    """Whether the state of a server allows an evacuation."""
+    return instance.vm_state in _FROM and instance.task_state is None and instance.launched_at is not None
+
+
+def check_parts(instance: Instance, source: Host) -> None:
+    """Raise ConflictError or InvalidInputError for a server whose parts another host could not get."""
     if newer_guests.open_of(instance.id):
         raise ConflictError(f"An operator has to decide about a newer guest of server {instance.id} first.")
-    devices = block_devices.volumes_of(instance.id)
-    if devices and not source.forced_down:
-        raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
-    kept_there = StoragePool.objects.filter(
-        shared=False, hosts=source, volumes__in=[device.volume_id for device in devices if device.volume_id]
-    )
-    if lost := kept_there.values_list("volumes__id", flat=True).first():
-        raise InvalidInputError(f"Volume {lost} is stored on host {source.name}, which is down.")
+    mine = [device.volume_id for device in block_devices.volumes_of(instance.id) if device.volume_id]
+    kept_there = StoragePool.objects.filter(shared=False, hosts=source, volumes__in=mine)
+    if mine and (lost := kept_there.values_list("volumes__id", flat=True).filter(volumes__in=mine).first()):
+        raise InvalidInputError(f"Volume {lost} is stored on host {source.name} only.")
     if not block_devices.boots_from_volume(instance):
         own_image(instance)
+
+
+def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
+    """Check everything that would make the build fail, before anything changes."""
+    if not source.forced_down and block_devices.volumes_of(instance.id):
+        raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
+    check_parts(instance, source)
     spec = replace(spec_of(instance, excluded=[source.id]), requested_host=wanted.host)
     decision = rank_hosts(spec).decision
     if not decision.ranked:

@@ -1,0 +1,77 @@
+"""Plans of evacuations: what would become of the servers of a host."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.evacuation_plan import EvacuationPlan, plan_evacuation
+from provisioning.compute.models import Instance
+from provisioning.compute.services.server_groups import create_server_group
+from provisioning.hosts.models import Host
+from provisioning.images.models import Image
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def servers(cloud: Cloud, alice: RequestContext) -> list[Instance]:
+    """Three servers on the host ``one``."""
+    cloud.add_host("one")
+    return [cloud.running(alice, name=f"web-{number}") for number in range(3)]
+
+
+def plan() -> EvacuationPlan:
+    return plan_evacuation(Host.objects.get(name="one"))
+
+
+def targets() -> list[str]:
+    return [move.target for move in plan().moves]
+
+
+def test_each_server_takes_its_room(cloud: Cloud, servers: list[Instance]) -> None:
+    cloud.add_host("two", memory_mb=2048 + 512, disk_gb=100)
+    found = plan()
+    assert sorted(move.target for move in found.moves) == ["", "two", "two"]
+    [stays] = found.staying
+    assert "memory" in stays.reason
+    assert (len(found.going), found.apart, found.more) == (2, [], False)
+    assert all(move.new_disks for move in found.moves)
+    assert Host.objects.get(name="two").memory_mb_allocated == 0
+
+
+def test_without_another_host_all_stay(servers: list[Instance]) -> None:
+    assert targets() == ["", "", ""]
+
+
+def test_what_only_its_group_keeps_is_told_apart(cloud: Cloud, servers: list[Instance], alice: RequestContext) -> None:
+    group = create_server_group(alice, "apart", "anti-affinity")
+    Instance.objects.filter(id__in=[server.id for server in servers[:2]]).update(server_group=group)
+    cloud.add_host("two", memory_mb=65536, disk_gb=100)
+    found = plan()
+    assert [len(part) for part in (found.going, found.apart, found.staying)] == [2, 1, 0]
+    assert found.apart[0].reason.startswith("Its server group does not allow it.")
+    Instance.objects.update(server_group=None)  # on one host the group is broken, as the doctor would say
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"vm_state": "suspended"}, "It is suspended"),
+        ({"task_state": "rebooting"}, "task in progress (rebooting)"),
+        ({"launched_at": None, "vm_state": "error"}, "never been built"),
+    ],
+)
+def test_what_its_state_keeps(cloud: Cloud, servers: list[Instance], columns: dict[str, object], reason: str) -> None:
+    cloud.add_host("two", memory_mb=65536, disk_gb=100)
+    Instance.objects.filter(id=servers[0].id).update(**columns)
+    [stays] = plan().staying
+    assert (stays.instance.id, reason in stays.reason) == (servers[0].id, True)
+    Instance.objects.filter(id=servers[0].id).update(vm_state="active", task_state=None)  # as it was
+
+
+def test_what_its_image_keeps(cloud: Cloud, servers: list[Instance]) -> None:
+    cloud.add_host("two", memory_mb=65536, disk_gb=100)
+    Image.objects.update(status="deactivated")
+    assert {move.reason for move in plan().staying} == {"The server's own image can no longer be used."}
