@@ -2,7 +2,7 @@
 stored.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
@@ -14,6 +14,10 @@ from compute_agent.contract.volume import (
     UnmanagedDisks,
     UnmanagedDisksCall,
 )
+
+FILE_SYSTEMS = 5
+"""From this version, agents list the file systems of guests."""
+MOST_FILE_SYSTEMS = 64
 
 
 class ConsoleOutputCall(Message, frozen=True):
@@ -42,6 +46,15 @@ class FollowConsoleCall(Message, frozen=True):
 class DiagnosticsCall(Message, frozen=True):
     """Read the guest's power state and counters.  The answer is ``Diagnostics``."""
 
+    instance_id: str
+
+
+class FileSystemsCall(Message, frozen=True):
+    """List the mounted file systems of a running guest through its guest agent. The answer is ``FileSystems``, or a
+    ``CallError`` with the code ``unsupported`` if no agent answers.
+    """
+
+    since: ClassVar[int] = FILE_SYSTEMS
     instance_id: str
 
 
@@ -78,6 +91,7 @@ class OpenTunnelCall(Message, frozen=True):
 CallBody = (
     ConsoleOutputCall
     | DiagnosticsCall
+    | FileSystemsCall
     | FollowConsoleCall
     | GuestVolumesCall
     | OpenConsoleCall
@@ -152,6 +166,22 @@ class Diagnostics(Message, frozen=True):
     disks: list[DiskDiagnostics] = []
 
 
+class FileSystem(Frozen, frozen=True):
+    """A mounted file system as the guest reports it; untrusted."""
+
+    mount_point: str
+    kind: str = ""  # "ext4"
+    total_bytes: int | None = None
+    used_bytes: int | None = None
+    disks: list[str] = []  # "vdb"
+
+
+class FileSystems(Message, frozen=True):
+    """The mounted file systems of a guest, at most ``MOST_FILE_SYSTEMS``."""
+
+    file_systems: list[FileSystem]
+
+
 class ConsoleOpened(Message, frozen=True):
     """The agent has opened the console and dials the tunnel."""
 
@@ -172,6 +202,7 @@ class CallError(Message, frozen=True):
 CallResult = (
     ConsoleOutput
     | Diagnostics
+    | FileSystems
     | ConsoleOpened
     | GuestVolumes
     | TunnelOpened

@@ -14,6 +14,8 @@ from compute_agent.contract.calls import (
     ConsoleOutput,
     ConsoleOutputCall,
     DiagnosticsCall,
+    FileSystems,
+    FileSystemsCall,
     FollowConsoleCall,
     OpenConsoleCall,
     OpenTunnelCall,
@@ -46,6 +48,8 @@ LOOK_AGAIN = 0.15
 a browser.
 """
 MAX_BYTES = 262_144
+GUEST_ANSWERS_WITHIN = 5.0
+"""Seconds within which a guest agent must answer a call."""
 FOLLOWED_BYTES = 65_536
 """Limit of the bytes sent per check; the rest is sent by later checks."""
 
@@ -69,8 +73,8 @@ class CallHandler:
             match body:
                 case ConsoleOutputCall():
                     return await self._console(body)
-                case DiagnosticsCall():
-                    return await self._diagnostics(body)
+                case DiagnosticsCall() | FileSystemsCall():
+                    return await self._observe(body)
                 case FollowConsoleCall():
                     return await self._follow(body)
                 case OpenConsoleCall():
@@ -90,9 +94,12 @@ class CallHandler:
             log.exception("Could not answer %s.", type(body).__name__)
             return CallError(code="failed", message="The host could not answer.")
 
-    async def _diagnostics(self, call: DiagnosticsCall) -> CallResult:
-        driver = self._services.driver
-        return await in_thread(self._services.threads.calls, lambda: driver.diagnostics(call.instance_id))
+    async def _observe(self, call: DiagnosticsCall | FileSystemsCall) -> CallResult:
+        driver, threads = self._services.driver, self._services.threads
+        if isinstance(call, DiagnosticsCall):
+            return await in_thread(threads.calls, lambda: driver.diagnostics(call.instance_id))
+        found = await in_thread(threads.calls, lambda: driver.file_systems(call.instance_id, GUEST_ANSWERS_WITHIN))
+        return FileSystems(file_systems=found)
 
     async def _volumes(self, call: PoolContentsCall | UnmanagedDisksCall | GuestVolumesCall) -> CallResult:
         threads, volumes = self._services.threads, self._services.volumes

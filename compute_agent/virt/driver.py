@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef, boot_volume
-from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -222,6 +222,13 @@ class ComputeDriver(abc.ABC):
     @abc.abstractmethod
     def trim(self, uuid: str, timeout: float) -> None:
         """Discard, through the guest agent, the blocks that mounted file systems do not use; the host's files shrink.
+
+        Raises UnsupportedError if no agent answers within ``timeout`` seconds.
+        """
+
+    @abc.abstractmethod
+    def file_systems(self, uuid: str, timeout: float) -> list[FileSystem]:
+        """Return the mounted file systems, as the guest agent reports them; untrusted and bounded.
 
         Raises UnsupportedError if no agent answers within ``timeout`` seconds.
         """

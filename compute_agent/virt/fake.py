@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
-from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -211,6 +211,14 @@ class FakeDriver(FakeFirmware):
 
     def trim(self, uuid: str, timeout: float) -> None:
         self._ask_agent(uuid)
+
+    def file_systems(self, uuid: str, timeout: float) -> list[FileSystem]:
+        self._ask_agent(uuid)
+        with self._changed:
+            guest = self._guest(uuid)
+        size = guest.disk_gb << 30
+        root = FileSystem(mount_point="/", kind="ext4", total_bytes=size, used_bytes=size // 4, disks=["vda"])
+        return [root] if guest.root else []
 
     def _ask_agent(self, uuid: str) -> None:
         """Raise UnsupportedError if the guest does not run, because its guest agent does not answer."""

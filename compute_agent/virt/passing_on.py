@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef
-from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.calls import Diagnostics, FileSystem
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -97,6 +97,9 @@ class PassingOn(ComputeDriver):
 
     def trim(self, uuid: str, timeout: float) -> None:
         self.inner.trim(uuid, timeout)
+
+    def file_systems(self, uuid: str, timeout: float) -> list[FileSystem]:
+        return self.inner.file_systems(uuid, timeout)
 
     def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:
         return self.inner.uefi_variables(uuid)

@@ -23,6 +23,7 @@ from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, Ima
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.dialogs import DIALOGS
 from portal.dashboard.instances.disks import DiskFigures
+from portal.dashboard.instances.file_systems import FileSystemsPart
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.instances.views import (
@@ -62,6 +63,7 @@ urlpatterns = [
     ),
     path("instances/<uuid:instance_id>/actions/", InstanceActions.as_view(), name="instance_actions"),
     path("instances/<uuid:instance_id>/disk-figures/", DiskFigures.as_view(), name="instance_disk_figures"),
+    path("instances/<uuid:instance_id>/file-systems/", FileSystemsPart.as_view(), name="instance_file_systems"),
     path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console_log"),
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),

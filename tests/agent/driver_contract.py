@@ -201,6 +201,11 @@ class DriverContract:
         with pytest.raises(InstanceNotFoundError):
             driver.diagnostics(NOBODY)
 
+    def test_file_systems_need_a_guest_that_runs(self, driver: ComputeDriver, guest: str) -> None:
+        driver.stop(guest, STOP_TIMEOUT)
+        with pytest.raises(UnsupportedError):
+            driver.file_systems(guest, 1)
+
     def test_a_crash_dump_needs_a_guest_that_runs(self, driver: ComputeDriver, guest: str) -> None:
         driver.stop(guest, STOP_TIMEOUT)
         with pytest.raises(UnsupportedError):

@@ -16,6 +16,8 @@ from compute_agent.contract.calls import (
     ConsoleOutputCall,
     Diagnostics,
     DiagnosticsCall,
+    FileSystems,
+    FileSystemsCall,
     FollowConsoleCall,
 )
 from compute_agent.contract.console_pieces import unpack
@@ -27,7 +29,7 @@ from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import HypervisorUnavailableError, InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.fake_images import FakeImageCache
-from tests.agent.cast import build, make_spec, make_stage, on_stage
+from tests.agent.cast import build, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
 
 Follow = Callable[[], Awaitable[AsyncIterator[bytes]]]
@@ -170,6 +172,19 @@ async def test_what_cannot_be_answered(desk: CallHandler, writer: Writer, error:
         assert isinstance(answer, CallError)
         assert answer.code == (code if isinstance(question, ConsoleOutputCall) else "unsupported")
         assert "inside" not in answer.message
+
+
+async def test_the_guest_agent_lists_file_systems_while_the_guest_runs(tmp_path: Path) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+        spec = make_spec()
+        await stage.do(build(spec))
+        found = await stage.host.answer(FileSystemsCall(instance_id=spec.uuid))
+        assert isinstance(found, FileSystems)
+        assert [(each.mount_point, each.disks) for each in found.file_systems] == [("/", ["vda"])]
+        await stage.do(power(spec.uuid, "stop"))
+        answer = await stage.host.answer(FileSystemsCall(instance_id=spec.uuid))
+        assert isinstance(answer, CallError)
+        assert answer.code == "unsupported"
 
 
 async def test_diagnostics_say_what_the_hypervisor_says(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Power operations, and requests to the guest agent: set a password, trim disks."""
+"""Power operations, and requests to the guest agent: set a password, trim disks, list file systems."""
 
 import logging
 import time
@@ -8,11 +8,13 @@ from typing import Any
 
 import libvirt
 
+from compute_agent.contract.calls import FileSystem
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import volume_table
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domains import Domains
+from compute_agent.virt.libvirt.file_systems import file_systems_of
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +124,11 @@ class PowerOperations(Domains):
     def trim(self, uuid: str, timeout: float) -> None:
         with self._agent(uuid, "trim the guest's disks", timeout) as domain:
             domain.fSTrim(None, 0)
+
+    def file_systems(self, uuid: str, timeout: float) -> list[FileSystem]:
+        with self._agent(uuid, "read the guest's file systems", timeout) as domain:
+            info: dict[str, Any] = domain.guestInfo(libvirt.VIR_DOMAIN_GUEST_INFO_FILESYSTEM, 0)
+        return file_systems_of(info)
 
     @contextmanager
     def _agent(self, uuid: str, action: str, timeout: float) -> Iterator[Any]:

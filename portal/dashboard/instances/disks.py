@@ -23,9 +23,12 @@ from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.device_names import root_device
+from provisioning.compute.guest_agent import has_guest_agent
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
+from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
 from provisioning.compute.sizes import root_gb
+from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Volume
@@ -59,7 +62,7 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return the context of the disk section; empty if the caller may not see the server's volumes."""
     own = {"project_id": instance.project_id, "user_id": instance.user_id}
     if not policy.allows(context, SEES, own):
-        return {"seen": False, "rows": [], "guided": [], "can_attach": False}
+        return {"seen": False, "rows": [], "guided": [], "can_attach": False, "asks_agent": False}
     devices = block_devices.devices_of(instance.id)
     known = _volumes(context, devices)
     taken = {str(each.id): each.status for each in volumes.attachments_of(instance.id)}
@@ -85,6 +88,9 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "rows": rows,
         "guided": [row for row in rows if row.guide],
         "can_attach": attaches and can(instance, AttachVolume()),
+        "asks_agent": instance.vm_state == VmState.ACTIVE
+        and has_guest_agent(instance)
+        and policy.allows(context, LISTS_FILE_SYSTEMS, own),
     }
 
 

@@ -93,7 +93,7 @@ TABS: tuple[Tab, ...] = (
         "disks",
         "Disks",
         lambda context, instance: {"disks": disks_for(context, instance)},
-        main=(_part("disks"), _part("disk_guides"), _part("figures")),
+        main=(_part("disks"), _part("disk_guides"), _part("mounts"), _part("figures")),
         rules=(SEES_DISKS,),
         follows=frozenset({VOLUME}),
     ),

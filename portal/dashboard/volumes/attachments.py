@@ -13,11 +13,14 @@ from portal.dashboard.names import bdi
 from portal.dashboard.records import SheetPage, name_of
 from portal.dashboard.volumes.forms import NEW, AttachForm, AttachToServerForm
 from portal.dashboard.volumes.views import PAGE, VolumePage
-from provisioning.common.errors import ConflictError
+from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume, find_device
-from provisioning.compute.models import Instance
+from provisioning.compute.guest_agent import has_guest_agent
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.new_volumes import create_and_attach
+from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
+from provisioning.compute.services.file_systems import file_systems, mount_points
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors
@@ -117,14 +120,27 @@ class VolumeDetach(VolumePage):
 
     def get(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         server = compute.instance_for(self.context, instance)
-        if find_device(server, str(self.record.id)).is_root:
+        device = find_device(server, str(self.record.id))
+        if device.is_root:
             raise ConflictError(f"{bdi(server.name)} boots from {bdi(name_of(self.record))}, so it cannot be detached.")
-        text = "Unmount its file systems in the instance first: otherwise unwritten data is lost."
+        advice = "Unmount its file systems in the instance first: otherwise unwritten data is lost."
+        text = f"{self._mounted(server, device)}{advice}"
         return self.ask_first(f"Detach {bdi(name_of(self.record))} from {bdi(server.name)}?", text, "Detach")
 
     def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         detach_volume(self.context, instance, str(self.record.id))
         return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being detached.")
+
+    def _mounted(self, server: Instance, device: BlockDevice) -> str:
+        """Return a sentence about its mount points if the guest agent reports any."""
+        own = {"project_id": server.project_id, "user_id": server.user_id}
+        if not has_guest_agent(server) or not self.allows(LISTS_FILE_SYSTEMS, own):
+            return ""
+        try:
+            found = mount_points(file_systems(self.context, server.id), device.device_name)
+        except NovellaError:
+            return ""
+        return f"It is mounted at {', '.join(bdi(each) for each in found)}. " if found else ""
 
     def back(self) -> str:
         """Return the page from which the user came: the page of the instance or of the volume."""

@@ -41,6 +41,7 @@ RULES = (
         "GET /servers/{server_id}",
         "PUT /servers/{server_id}",
     ),
+    rule("novella:servers:file_systems", MEMBER, "List the mounted file systems of a server through its guest agent."),
     rule("novella:servers:scheduling", READER, "Show how a server was scheduled, or why it was not."),
     rule("os_compute_api:servers:create", MEMBER, "Launch servers."),
     rule("novella:would_fit", READER, "Show how many servers of a flavor could be scheduled now."),
