@@ -88,6 +88,11 @@ def flavor_access_for(context: RequestContext, ref: str) -> tuple[Flavor, list[u
     return flavor, list(flavor.access.order_by("project_id").values_list("project_id", flat=True))
 
 
+def visible_flavors(context: RequestContext) -> QuerySet[Flavor]:
+    """Return the flavors that the caller sees and that are not disabled, in any order."""
+    return _visible(context, disabled=False)
+
+
 def _visible(context: RequestContext, *, disabled: bool) -> QuerySet[Flavor]:
     rows = Flavor.objects.all() if disabled else Flavor.objects.filter(disabled=False)
     if policy.allows(context, SEES_ALL):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -22,6 +22,11 @@ _BESIDE: dict[type[Model], tuple[str, ...]] = {
     Role: ("domain",),
     User: ("domain", "default_project"),
 }
+
+
+def names_of_projects(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return the names of projects by their ids."""
+    return dict(Project.objects.filter(pk__in=ids).values_list("pk", "name"))
 
 
 def role_records(names: Iterable[str]) -> list[Role]:

@@ -1,0 +1,1 @@
+"""Search of resources of all kinds by name, id, address and tag."""
