@@ -71,6 +71,7 @@ import provisioning.notifications.jobs
 import provisioning.quotas.jobs
 import provisioning.quotas.project_resources
 import provisioning.quotas.registry
+import provisioning.starred.services
 import provisioning.volumes.backup_jobs
 import provisioning.volumes.backup_reports
 import provisioning.volumes.copies
@@ -148,11 +149,13 @@ def _owners() -> None:
         *provisioning.compute.ownership.OF_PROJECTS,
         *provisioning.batches.retention.OF_PROJECTS,
         *provisioning.launches.ownership.OF_PROJECTS,
+        *provisioning.starred.services.OF_PROJECTS,
     )
     provisioning.identity.project_resources.OF_USERS.connect(
         *provisioning.quotas.project_resources.OF_USERS,
         *provisioning.compute.ownership.OF_USERS,
         *provisioning.batches.retention.OF_USERS,
+        *provisioning.starred.services.OF_USERS,
     )
 
 
@@ -174,6 +177,7 @@ def _limits() -> None:
         provisioning.compute.holdings.UNLIMITED,
         provisioning.batches.retention.UNLIMITED,
         provisioning.launches.ownership.UNLIMITED,
+        provisioning.starred.services.UNLIMITED,
     )
 
 
@@ -199,6 +203,7 @@ def _retention() -> None:
         provisioning.volumes.ownership.KEPT,
         provisioning.compute.retention.KEPT,
         provisioning.launches.ownership.KEPT,
+        provisioning.starred.services.KEPT,
         provisioning.doctor.jobs.KEPT,
     )
 

@@ -37,7 +37,7 @@ OF_BOOTSTRAP = (
     *("base-component", "dropdown"),
 )
 """Parts of Bootstrap's script for menus; pages use no other parts."""
-OWN_SCRIPTS = ("js/page.js", "js/tray.js", "js/clock.js")
+OWN_SCRIPTS = ("js/page.js", "js/tray.js", "js/palette.js", "js/clock.js")
 SET_BY_LIBRARIES = frozenset({"show"})
 """Classes that Bootstrap's script sets on menus and that no text contains."""
 ICON = """

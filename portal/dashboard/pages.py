@@ -20,6 +20,7 @@ from portal.common.redirects import safe_next
 from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from portal.dashboard.plain import plain
+from portal.dashboard.things import Thing, starred
 from portal.dashboard.tray import tray_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
@@ -74,6 +75,8 @@ class Page(View):
     own_page = ""
     back_to = "dashboard:overview"
     everywhere = False
+    thing: Thing | None = None
+    """The resource that the page is about, if users can star it."""
     counted = rate_limits.WRITES
     """The kind under which changing requests are counted; empty: the page counts them itself."""
     context: RequestContext
@@ -134,6 +137,9 @@ class Page(View):
             "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.entries(), place),
             "now": time.time(),
+            "thing": self.thing,
+            "starred": starred(self.context),
+            "here": self.request.get_full_path(),
         }
         parts = {"tray": tray_for(self.context), **(context or {})}
         if not self.live_page and any(not row.over for row in parts["tray"]):

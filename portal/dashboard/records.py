@@ -13,6 +13,7 @@ from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page, PageRequest
 from portal.dashboard.paging import live_name
+from portal.dashboard.things import Thing
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
@@ -81,6 +82,7 @@ class DetailPage(RecordPage[Record]):
         since = self.live_since()
         parts = self.parts(identity, request.GET.get("page", ""))
         self.live_page = live_name(f"{self.live_kind}/{identity}", parts.get("pages"))
+        self.thing = Thing(self.live_kind, str(identity), name_of(self.record))
         return self.page(self.template, {"live_since": since, **parts})
 
     def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPa
 from portal.dashboard.launch import leases, made_here
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview
+from portal.dashboard.search.views import Search, Star, Starred
 from portal.dashboard.settings.password import Password
 from portal.dashboard.settings.profile import Profile
 from portal.dashboard.settings.sessions import SessionEnd, Sessions, SessionsEnd
@@ -115,4 +116,7 @@ urlpatterns = [
     path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),
     path("", include("portal.dashboard.batches.urls")),
+    path("search/", Search.as_view(), name="search"),
+    path("starred/", Starred.as_view(), name="starred"),
+    path("starred/<slug:thing>/<uuid:thing_id>/", Star.as_view(), name="star"),
 ]

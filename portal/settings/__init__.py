@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "provisioning.compute",
     "provisioning.batches",
     "provisioning.launches",
+    "provisioning.starred",
     "provisioning.doctor",
     "provisioning",
     "portal.api",

@@ -58,8 +58,8 @@ logger = logging.getLogger(__name__)
 class BatchRequest:
     """A request: names of the kind and action, ids in the order of the work, and arguments.
 
-    ``permanent``: ids of deleted resources that the user wants to delete for good. ``key`` makes the request
-    idempotent: a second request with the same key returns the first batch.
+    ``permanent``: ids of deleted resources that the user wants to delete for good. A second request with the same
+    ``key`` returns the first batch.
     """
 
     kind: str

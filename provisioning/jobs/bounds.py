@@ -205,6 +205,7 @@ BOUNDS: dict[str, Bound] = {
     # batches
     "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),
     "batches.BatchItem": _number("batch", "provisioning.batches.services.MOST_ITEMS"),
+    "starred.Star": _number("user in each project", "provisioning.starred.services.MOST"),
     # hosts, events, jobs
     "hosts.HostCommand": _age("after its end", "provisioning.hosts.commands.KEPT"),
     "hosts.HostCall": Bound(By.PARENT, "waiting at each host", ("provisioning.hosts.calls.MOST_OF_HOST",)),

@@ -21,7 +21,8 @@ PAGES = (
     "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/", "/network-map/",
     "/security-groups/", "/security-groups/create/", "/floating-ips/", "/floating-ips/allocate/", "/routers/",
     "/routers/create/", "/networks/", "/networks/create/", "/volumes/", "/volumes/create/", "/volumes/accept/",
-    "/volume-snapshots/", "/volume-backups/", "/domains/default/", "/system/",
+    "/volume-snapshots/", "/volume-backups/", "/domains/default/", "/system/", "/batches/",
+    "/search/", "/search/?q=a", "/starred/",
     "/cloud/", "/hosts/", "/usage/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")

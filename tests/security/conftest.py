@@ -277,6 +277,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "own_network": str(own.id),
         "button": "stop",
         "resources": "instances",
+        "thing": "instance",
+        "thing_id": str(server.id),
         "verb": "stop",
         "batch": str(_batch(alice, server)),
         "protocol": "vnc",

@@ -206,6 +206,7 @@ ELSEWHERE = {
         for action in kind.actions
         if (kind.name, action.name) != ("instances", "delete")
     },
+    "dashboard:star": "tests/dashboard/test_search.py: it needs a page of a resource",
     "dashboard:batch_dismiss": "tests/dashboard/test_bulk.py: it needs a refusal",
     "dashboard:sign_in": "tests/e2e/test_forms.py: by its fixture",
     "dashboard:image_upload": "tests/e2e/test_forms.py: with a file",

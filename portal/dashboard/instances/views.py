@@ -17,6 +17,7 @@ from portal.dashboard.instances.tabs import TABS, Tab, tabs_for
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import PageRequest
+from portal.dashboard.things import Thing
 from portal.dashboard.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
@@ -47,6 +48,7 @@ class InstanceTab(InstancePage):
         if not self.tab.seen_by(self.context, instance):
             policy.enforce(self.context, self.tab.rules[0])
         self.live_page = self.tab.live_page(instance)
+        self.thing = Thing("instance", str(instance.id), instance.name)
         parts = {
             **head_for(self.context, instance),
             **self.tab.read(self.context, instance),

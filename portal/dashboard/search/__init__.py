@@ -1,0 +1,1 @@
+"""Search over everything: resources, pages and actions."""

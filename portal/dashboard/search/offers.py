@@ -1,0 +1,142 @@
+"""What a search offers: actions on instances, resources, forms and pages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.urls import reverse
+
+from portal.dashboard import navigation
+from portal.dashboard.instances.rows import can
+from portal.dashboard.search.links import address_of
+from portal.dashboard.things import ICONS
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.registry import with_buttons
+from provisioning.identity import policy
+from provisioning.identity.selectors.lookups import names_of_projects
+from provisioning.search.find import Hit, search
+
+LEAST_VERB = 3
+"""Minimum number of letters that are read as the beginning of an action: ``sto web``."""
+MOST_ACTIONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A result: its group, and the page to open."""
+
+    group: str
+    title: str
+    address: str
+    icon: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form that creates something, found by all of its words."""
+
+    title: str
+    url_name: str
+    rule: str
+    icon: str
+    words: str = ""
+
+
+NEW = "new create add"
+FORMS = (
+    Form("Launch an instance", "launch", "os_compute_api:servers:create", "plus-lg", f"{NEW} server vm"),
+    Form("Create a volume", "volume_create", "volume:create", "device-hdd", f"{NEW} disk"),
+    Form("Create a network", "network_create", "create_network", "hdd-network", NEW),
+    Form("Create a router", "router_create", "create_router", "router", NEW),
+    Form("Create a security group", "security_group_create", "create_security_group", "shield", f"{NEW} firewall"),
+    Form("Allocate a floating IP", "floating_ip_allocate", "create_floatingip", "signpost", f"{NEW} address"),
+    Form("Upload an image", "image_upload", "add_image", "disc", f"{NEW} import"),
+    Form("Create a key pair", "key_pair_create", "os_compute_api:os-keypairs:create", "key", f"{NEW} ssh import"),
+    Form(
+        *("Create an application credential", "application_credential_create"),
+        *("identity:create_application_credential", "robot", NEW),
+    ),
+    Form("Create a flavor", "flavor_create", "os_compute_api:os-flavor-manage:create", "sliders", f"{NEW} size"),
+    Form("Create a project", "project_create", "identity:create_project", "collection", NEW),
+    Form("Create a user", "user_create", "identity:create_user", "person", NEW),
+    Form("Create a group", "group_create", "identity:create_group", "people", NEW),
+)
+OTHER_PAGES = (
+    ("Settings", "settings", "person-gear", "password email profile"),
+    ("Sessions and tokens", "settings_sessions", "window-stack", "sign out"),
+)
+"""Pages that are not in the side bar: label, URL name, icon, further words."""
+
+
+def offers_for(context: RequestContext, text: str) -> list[Offer]:
+    """Return the results, at most a few of each group."""
+    words = text.lower().split()
+    if not words:
+        return []
+    resources = [_resource(context, hit) for hit in _with_projects(context, text)]
+    return [*_actions(context, words), *resources, *_forms(context, words), *_pages(context, words)]
+
+
+def grouped(offers: list[Offer]) -> list[tuple[str, list[Offer]]]:
+    """Return the offers by group, in order."""
+    return [(group, list(found)) for group, found in groupby(offers, key=lambda offer: offer.group)]
+
+
+def _with_projects(context: RequestContext, text: str) -> Iterator[tuple[Hit, str]]:
+    """Yield the resources that were found, with the names of other projects for operators."""
+    hits = list(search(context, text))
+    foreign = {hit.project_id for hit in hits if hit.project_id and hit.project_id != context.project_id}
+    names = names_of_projects(foreign) if foreign and context.is_admin else {}
+    for hit in hits:
+        yield hit, names.get(hit.project_id, "") if hit.project_id else ""
+
+
+def _resource(context: RequestContext, found: tuple[Hit, str]) -> Offer:
+    hit, project = found
+    detail = " · ".join(filter(None, (hit.detail, project)))
+    return Offer(f"{hit.label}s", hit.name, address_of(context, hit), ICONS[hit.kind], detail)
+
+
+def _actions(context: RequestContext, words: list[str]) -> Iterator[Offer]:
+    """Yield actions on instances: ``stop web-3``."""
+    verb, name = words[0], " ".join(words[1:])
+    if len(verb) < LEAST_VERB or not name:
+        return
+    meant = [
+        action
+        for action in with_buttons()
+        if action.button and action.button.label.lower().startswith(verb) and policy.allows(context, action.rule)
+    ]
+    masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
+    hits = list(search(context, name, kinds=("instance",), most_of_kind=MOST_ACTIONS)) if meant else []
+    for action in meant:
+        for hit in hits:
+            if action.button and can(hit.record, action, masters=masters):
+                to = reverse("dashboard:instance_action", args=[hit.id, action.button.name])
+                yield Offer("Actions", f"{action.button.label} {hit.name}", to, action.button.icon)
+
+
+def _forms(context: RequestContext, words: list[str]) -> Iterator[Offer]:
+    scope = navigation.scope_of(context)
+    for form in FORMS:
+        own = {"domain_id": context.domain_id, "user_id": context.user_id, "project_id": context.project_id}
+        identity = form.rule.startswith("identity:create_") and "credential" not in form.rule
+        meant = _is_meant(words, f"{form.title} {form.words}") and (scope == "project" or identity)
+        if meant and policy.allows(context, form.rule, own):
+            yield Offer("Create", form.title, reverse(f"dashboard:{form.url_name}"), form.icon)
+
+
+def _pages(context: RequestContext, words: list[str]) -> Iterator[Offer]:
+    for entry in navigation.entries_for(context):
+        if _is_meant(words, f"{entry.label} {entry.group}"):
+            yield Offer("Pages", entry.label, reverse(entry.url_name), entry.icon)
+    for label, url_name, icon, more in OTHER_PAGES:
+        if _is_meant(words, f"{label} {more}"):
+            yield Offer("Pages", label, reverse(f"dashboard:{url_name}"), icon)
+
+
+def _is_meant(words: list[str], text: str) -> bool:
+    """Whether each word is the beginning of a word of the text."""
+    known = text.lower().split()
+    return all(any(each.startswith(word) for each in known) for word in words)

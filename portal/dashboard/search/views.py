@@ -1,0 +1,52 @@
+"""The search: a page, and the results of the palette; and starred resources."""
+
+import uuid
+from typing import cast
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.common import rate_limits
+from portal.common.redirects import safe_next
+from portal.dashboard.pages import Page, PageRequest
+from portal.dashboard.search.offers import grouped, offers_for
+from portal.dashboard.things import PAGES
+from provisioning.search.find import LONGEST
+from provisioning.starred import services
+
+
+class Search(Page):
+    """Results for ``?q=``, grouped by kind."""
+
+    everywhere = True
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
+        if text:
+            rate_limits.check(self.context, rate_limits.SEARCHES)
+        found = offers_for(self.context, text)
+        parts = {"text": text, "groups": grouped(found), "many": len(found)}
+        if cast("PageRequest", request).htmx:
+            return self.part("dashboard/search/_options.html", parts)
+        return self.page("dashboard/search/page.html", parts)
+
+
+class Star(Page):
+    """Stars a resource, or removes its star (``starred`` is empty)."""
+
+    def post(self, request: HttpRequest, thing: str, thing_id: uuid.UUID) -> HttpResponse:
+        """Return to the page of the resource."""
+        if thing not in PAGES:
+            raise Http404
+        if request.POST.get("starred"):
+            services.star(self.context, thing, thing_id)
+        else:
+            services.unstar(self.context, thing, thing_id)
+        return self.go(safe_next(request, reverse("dashboard:starred")))
+
+
+class Starred(Page):
+    """The starred resources, with a button to remove each star."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.page("dashboard/search/starred.html")

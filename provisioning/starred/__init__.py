@@ -1,0 +1,1 @@
+"""Resources that users have starred, to find them again."""
