@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from provisioning.catalogue.services import refresh as read_catalogue
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
@@ -64,7 +65,8 @@ def at_alice(signed_in: SignedIn, alice: Person) -> Client:
 @pytest.fixture
 @standing
 def town(people: People, cloud: Cloud) -> None:
-    """One thing of each kind in the operator's project."""
+    """One thing of each kind in the operator's project, and the built-in image catalogue."""
+    read_catalogue()
     own, context = people.operator.project_id, people.operator.context
     net = network.create_network(own, "own")
     subnet = network.create_subnet(net, "10.66.0.0/24")

@@ -38,6 +38,7 @@ def sent(person: Person, after: int = 0) -> str:
     return " ".join(render("catalogue", log, person.context).split())
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_image_is_added_with_one_click(at_alice: Client, alice: Person, folder: Publisher) -> None:  # noqa: F811
     folder.publish(entry(name="Tiny <Linux>"))
@@ -60,6 +61,7 @@ def test_an_image_is_added_with_one_click(at_alice: Client, alice: Person, folde
     assert ADD not in page
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_operator_adds_for_all_and_others_see_it(
     signed_in: SignedIn,
@@ -89,6 +91,7 @@ def test_a_failure_is_explained_on_the_card(at_alice: Client, alice: Person, fol
     assert "Tiny Linux" not in text(at_alice, "/images/")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_newer_version_is_offered(at_alice: Client, folder: Publisher) -> None:  # noqa: F811
     folder.publish(entry())

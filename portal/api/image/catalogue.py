@@ -10,6 +10,7 @@ from portal.api.image.base import ImageView
 from portal.api.image.images.shapes import moment
 from provisioning.catalogue import services
 from provisioning.catalogue.selectors import Offer, catalogue_for, offer_for
+from provisioning.catalogue.services.adding import may_publish
 from provisioning.images.models import Image
 
 ADD: dict[str, Any] = {
@@ -25,14 +26,14 @@ class Catalogue(ImageView):
     rules = {"GET": "get_images"}
 
     def get(self, request: Request) -> Response:
-        """List the entries of the catalogue. ``fault``: why the index could not be read last time."""
+        """List the entries of the catalogue. ``fault``, for operators: why the index could not be read last time."""
         found = catalogue_for(self.context)
         return Response(
             {
                 "catalogue": [shape(offer) for offer in found.offers],
                 "name": found.name,
                 "updated": moment(found.updated) if found.updated else None,
-                "fault": found.fault or None,
+                "fault": found.fault or None if may_publish(self.context) else None,
             }
         )
 

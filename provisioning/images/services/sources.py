@@ -30,6 +30,8 @@ LARGEST_LIST = 1 << 20
 LIST_TIMEOUT = 60
 """Seconds for the download of a file of checksums."""
 PIECE = 1 << 20
+SHOWN = 12
+"""Number of digits of checksums in messages."""
 MOST_MEMORY = 192 << 20
 """Maximum bytes of memory to decompress a file; ``xz -9`` needs 65 MiB."""
 _LINE = re.compile(r"(?:SHA(?:256|512) \((?P<bsd>[^)]+)\) = )?(?P<digest>[0-9a-f]{64,128})(?:[ \t]+[*]?(?P<gnu>\S.*))?")
@@ -97,8 +99,8 @@ class Source:
             yield piece
         if found is not None and found.hexdigest() != self.digest:
             raise ImageContentError(
-                f"The checksum of {self.name} is wrong: {self.algorithm} {found.hexdigest()} instead of {self.digest}."
-                " The file was not used."
+                f"The checksum of {self.name} is wrong: {self.algorithm} {found.hexdigest()[:SHOWN]}… instead of"
+                f" {self.digest[:SHOWN]}…. The file was not used."
             )
 
 

@@ -8,10 +8,12 @@ import lzma
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.catalogue.models import CatalogueImage
@@ -24,7 +26,7 @@ from provisioning.events.models import Event
 from provisioning.images import services as images
 from provisioning.images.errors import DownloadError, ImportUriError
 from provisioning.images.models import Image, ImageTask
-from provisioning.images.services import imports, sources
+from provisioning.images.services import imports, recovery, sources
 from tests.image.catalogue.publishing import DATA, Publisher, document, entry, serve_index
 from tests.image.conftest import files
 from tests.support.cast import Person
@@ -33,7 +35,7 @@ from tests.support.jobs import drain, run_periodic
 from tests.support.tables import each_row
 from tests.support.web import Handler, Web
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 ADDRESS = {"file": "tiny.qcow2"}
 
@@ -280,6 +282,28 @@ def test_an_image_that_is_deleted_while_it_arrives(alice: Person, folder: Publis
     images.delete(alice.context, Image.objects.get().id)
     drain()
     assert (offer(alice).state, offer(alice).fault, files(store)) == (State.ABSENT, "", [])
+
+
+def test_an_import_goes_on_after_the_death_of_its_worker(
+    alice: Person, folder: Publisher, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class DeadError(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise DeadError
+
+    folder.publish(entry())
+    add(alice.context, "tiny", for_all=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(imports.intake, "receive", die)
+        with pytest.raises(DeadError):
+            drain()
+    assert offer(alice).state == State.FETCHING
+    ImageTask.objects.update(updated_at=timezone.now() - timedelta(seconds=recovery.LOST_AFTER + 1))
+    run_periodic("images.clean_up")
+    drain()
+    assert (offer(alice).state, len(live())) == (State.ADDED, 1)
 
 
 def test_an_internal_error_is_given_up_with_a_reason(alice: Person, folder: Publisher, store: Path) -> None:

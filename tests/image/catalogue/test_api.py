@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from provisioning.catalogue import services
 from provisioning.images.models import Image
 from tests.image.catalogue.publishing import Publisher, entry
 from tests.image.imports.importing import V2
@@ -33,6 +34,14 @@ def test_a_script_adds_an_image_and_waits_for_it(alice: Person, folder: Publishe
 def test_a_wrong_body_is_refused(alice: Person, folder: Publisher, body: object) -> None:
     folder.publish(entry())
     assert Api(alice).post(ADD, body).status_code == 400
+
+
+def test_the_fault_of_the_index_is_told_to_operators(alice: Person, operator: Person, folder: Publisher) -> None:
+    folder.publish(entry())
+    (folder.folder / "index.json.sig").unlink()
+    services.refresh()
+    assert Api(alice).get(LIST).json()["fault"] is None
+    assert "cannot be read" in Api(operator).get(LIST).json()["fault"]
 
 
 def test_who_may_not_add_is_refused(alice: Person, bob: Person, folder: Publisher) -> None:
