@@ -409,6 +409,31 @@ def test_the_volumes_of_a_host_that_an_operator_says_is_dead(
     wait_for("all is well", lambda: findings(cloud) == [])
 
 
+def test_an_evacuated_server_has_its_volume_and_address_on_another_host(
+    cloud: OneMachine, sdk: Connection, second: Guest
+) -> None:
+    """The volume has everything that was written, and the dead host removes its guest when it is back."""
+    volume = made(sdk, size=1, volume_type="both")
+    attach(sdk, second, volume)
+    begin_to_write(second)
+    blocks = end_writing(second)
+    admin = {"microversion": "2.94"}
+    with dead(cloud, sdk, 2):
+        asked = sdk.compute.post(f"/servers/{second.server}/action", json={"evacuate": {}}, **admin)
+        assert asked.status_code == 200, asked.text
+        wait_for("it runs", lambda: sdk.compute.get_server(second.server).status == "ACTIVE")
+        assert sdk.compute.get_server(second.server).compute_host == "host-1"
+        connected_again(second)
+        compared(second, "vdb", blocks)
+        begin_to_write(second)
+    wait_for("the old guest is gone", lambda: [each.status for each in sdk.compute.migrations()][:1] == ["completed"])
+    assert end_writing(second) > 5
+    detach(sdk, second, volume)
+    delete(sdk, volume)
+    wait_for("nothing is held open", lambda: daemons(cloud, 1) == daemons(cloud, 2) == [])
+    wait_for("all is well", lambda: findings(cloud) == [])
+
+
 def test_nothing_is_left(cloud: OneMachine, sdk: Connection) -> None:
     assert sdk.block_storage.get("/volumes").json()["volumes"] == []
     limits = sdk.block_storage.get("/limits").json()["limits"]["absolute"]
