@@ -26,6 +26,7 @@ from compute_agent.contract.messages import (
     ResourceAudit,
 )
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.samples import Samples
 from compute_agent.contract.volume import KnownVolume
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.runner import CommandRunner
@@ -40,6 +41,7 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.guest_directory import GuestDirectory
 from compute_agent.servers.kind import Servers
 from compute_agent.servers.services import HostServices
+from compute_agent.servers.usage import Sampler
 from compute_agent.virt.driver import Guest
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.programs import ProgramError
@@ -90,6 +92,7 @@ class Host:
             for each in volume_kinds(services.volumes, self._volume_memory, exports):
                 self._runner.register(each)
         self._calls = CallHandler(services)
+        self._sampler = Sampler(services.driver)
         self._forgetting: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
@@ -243,6 +246,10 @@ class Host:
         self._documents_listed = time.monotonic()
         guests = await self._with_interfaces(report.guests)
         return replace(report, guests=guests, documents=await self.documents(), volumes=self.known_volumes())
+
+    async def samples(self) -> Samples:
+        """Return the usage of the host and its guests since the previous call. Raises HypervisorUnavailableError."""
+        return await in_thread(self._services.threads.calls, self._sampler.samples)
 
     def _seen(self, leftover: Leftover) -> int | None:
         """Return the newest generation of the leftover's subject; None if the subject is unknown."""

@@ -15,6 +15,7 @@ from compute_agent.contract.build import Frozen, GuestInterface
 from compute_agent.contract.calls import Call, CallBody, CallResult
 from compute_agent.contract.certificates import Certificate, CertificateRequest, RenewCertificate
 from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.samples import Samples
 from compute_agent.contract.volume import KnownVolume, PoolState
 
 T = TypeVar("T")
@@ -281,6 +282,7 @@ class Welcome(Message, frozen=True):
     contract: int = CONTRACT_VERSION
     heartbeat_interval: float = 10.0
     audit_interval: float = 60.0
+    sample_interval: float = 0.0  # of Samples; 0: the portal does not accept them
 
 
 class Ownership(Message, frozen=True):
@@ -334,6 +336,7 @@ ToPortal = (
     | Hello
     | Heartbeat
     | ResourceAudit
+    | Samples
     | CommandAck
     | Events
     | CallReply

@@ -66,6 +66,7 @@ class Session:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._beat())
                 tasks.create_task(self._send_audits())
+                tasks.create_task(self._send_samples())
                 tasks.create_task(self._send_acks())
                 tasks.create_task(self._send_events())
                 await self._receive(tasks)
@@ -140,6 +141,21 @@ class Session:
         while True:
             await self._send(Heartbeat(time=time.time()))
             await asyncio.sleep(self._welcome.heartbeat_interval)
+
+    async def _send_samples(self) -> None:
+        """Send samples at a steady pace; one that takes too long delays no other message."""
+        interval = self._welcome.sample_interval
+        if interval <= 0:
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            try:
+                await self._send(await self._host.samples())
+            except HostError as error:
+                log.warning("%s: could not measure its guests: %s %s", self._host.name, error.message, error.detail)
+            due = max(due + interval, loop.time())
+            await asyncio.sleep(due - loop.time())
 
     async def _send_audits(self) -> None:
         wanted = self._host.audit_wanted

@@ -51,6 +51,21 @@ class HostCapacity:
     """The features that this host offers to guests, as names of os-traits, sorted."""
 
 
+Values = tuple[float | None, ...]
+"""One value for each series of ``contract.samples``; None: unknown."""
+
+
+@dataclass(frozen=True)
+class HostUsage:
+    """What the host and its running guests use: current values, and counters since some start.
+
+    The counter of ``cpu`` is in seconds, those of bytes, requests and packets in these. ``guests``: values by uuid.
+    """
+
+    host: Values
+    guests: dict[str, Values]
+
+
 @dataclass(frozen=True)
 class Guest:
     """One guest of Novella on this host. ``attempt`` is the fencing number stored with it."""
@@ -94,6 +109,14 @@ class ComputeDriver(abc.ABC):
     @abc.abstractmethod
     def capacity(self) -> HostCapacity:
         """Measure the host.  Raises HypervisorUnavailableError."""
+
+    @abc.abstractmethod
+    def usage(self) -> HostUsage:
+        """Read counters of the host and of its running guests, with one request to the hypervisor that waits for no
+        guest. A guest that is busy may be left out.
+
+        Raises HypervisorUnavailableError.
+        """
 
     @abc.abstractmethod
     def guests(self) -> list[Guest]:

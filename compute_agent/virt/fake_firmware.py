@@ -7,10 +7,10 @@ from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.fake_volumes import FakeVolumes
+from compute_agent.virt.fake_usage import FakeUsage
 
 
-class FakeFirmware(FakeVolumes):
+class FakeFirmware(FakeUsage):
     """The part of the fake driver for firmware states."""
 
     def uefi_variables(self, uuid: str) -> dict[FirmwareKind, bytes]:

@@ -14,6 +14,7 @@ from compute_agent.virt.driver import (
     ConsoleChunk,
     Guest,
     HostCapacity,
+    HostUsage,
     PowerListener,
     Stopped,
     never,
@@ -34,6 +35,9 @@ class PassingOn(ComputeDriver):
 
     def capacity(self) -> HostCapacity:
         return self.inner.capacity()
+
+    def usage(self) -> HostUsage:
+        return self.inner.usage()
 
     def guests(self) -> list[Guest]:
         return self.inner.guests()

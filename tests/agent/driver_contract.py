@@ -18,6 +18,7 @@ import pytest
 from compute_agent.contract.build import GuestDisk, InstanceSpec, LocalDisk, RescueImage, VolumeConnection
 from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from compute_agent.virt.driver import BootFiles, ComputeDriver
 from compute_agent.virt.errors import (
     ImageUnacceptableError,
@@ -205,6 +206,15 @@ class DriverContract:
         driver.stop(guest, STOP_TIMEOUT)
         with pytest.raises(UnsupportedError):
             driver.file_systems(guest, 1)
+
+    def test_usage_has_the_running_guests(self, driver: ComputeDriver, guest: str) -> None:
+        usage = driver.usage()
+        values = dict(zip(GUEST_SERIES, usage.guests[guest], strict=True))
+        assert (values["cpu"] or 0) >= 0
+        assert (values["memory"] or 0) > 0
+        assert len(usage.host) == len(HOST_SERIES)
+        driver.stop(guest, STOP_TIMEOUT)
+        assert guest not in driver.usage().guests
 
     def test_a_crash_dump_needs_a_guest_that_runs(self, driver: ComputeDriver, guest: str) -> None:
         driver.stop(guest, STOP_TIMEOUT)

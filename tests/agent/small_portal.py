@@ -47,6 +47,8 @@ class SmallPortal:
     forget_answer: bool = False
     """Take the enrolment, but break the connection before saying so."""
     heartbeat: float = 10.0
+    samples: float = 0.0
+    """Seconds between two samples; 0: it does not want any."""
     owned: dict[str, int] = field(default_factory=dict)
     """Instances that a host holds by the records, with their attempts: what commands were said about."""
     tells_ownership: bool = True
@@ -117,7 +119,13 @@ class SmallPortal:
                 return Refused(reason="This join token is unknown or already used.", final=True)
             self.credentials[first.host] = first.credential
         if isinstance(first, Enrol | Hello):
-            return Welcome(host=first.host, host_id="h", heartbeat_interval=self.heartbeat, audit_interval=60.0)
+            return Welcome(
+                host=first.host,
+                host_id="h",
+                heartbeat_interval=self.heartbeat,
+                audit_interval=60.0,
+                sample_interval=self.samples,
+            )
         return Refused(reason="Say hello first.")
 
     async def _take(self, connection: ServerConnection, message: ToPortal) -> None:

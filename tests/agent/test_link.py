@@ -28,6 +28,7 @@ from compute_agent.contract.messages import (
     RenewCredential,
     ResourceAudit,
 )
+from compute_agent.contract.samples import Samples
 from compute_agent.link import machine_id, portal_link
 from compute_agent.link.credential import Credential, load_or_make, store
 from compute_agent.link.dial import here
@@ -283,6 +284,19 @@ async def test_the_heart_beats_while_everything_else_is_stuck(tmp_path: Path) ->
             await portal.say(Call(id=str(number), body=ConsoleOutputCall(instance_id="x")))
         beats = len(portal.heard(Heartbeat))
         await portal.until(lambda: len(portal.heard(Heartbeat)) >= beats + 10)
+
+
+async def test_samples_are_sent_while_the_portal_wants_them(tmp_path: Path) -> None:
+    async with small_portal(samples=0.02) as portal, linked(make_stage(tmp_path), enrolled(tmp_path, portal)):
+        await portal.connected()
+        await portal.say(build(make_spec()))
+        await portal.until(lambda: any(each.guests for each in portal.heard(Samples)))
+
+
+async def test_a_portal_that_does_not_know_samples_gets_none(tmp_path: Path) -> None:
+    async with small_portal(heartbeat=0.02) as portal, linked(make_stage(tmp_path), enrolled(tmp_path, portal)):
+        await portal.until(lambda: len(portal.heard(Heartbeat)) >= 10)
+        assert not portal.heard(Samples)
 
 
 async def test_calls_are_answered_beside_commands(tmp_path: Path) -> None:

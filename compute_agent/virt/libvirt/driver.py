@@ -10,11 +10,13 @@ from compute_agent.virt.libvirt.power import PowerOperations
 from compute_agent.virt.libvirt.rescue import RescueOperations
 from compute_agent.virt.libvirt.resizing import ResizeOperations
 from compute_agent.virt.libvirt.snapshots import SnapshotOperations
+from compute_agent.virt.libvirt.usage import UsageOperations
 from compute_agent.virt.libvirt.volumes import VolumeOperations
 
 
 class LibvirtDriver(
     HostOperations,
+    UsageOperations,
     BuildOperations,
     PowerOperations,
     RescueOperations,
