@@ -58,6 +58,7 @@ import provisioning.jobs.registry
 import provisioning.jobs.retention
 import provisioning.launches.jobs
 import provisioning.launches.ownership
+import provisioning.measures.jobs
 import provisioning.metadefs.ownership
 import provisioning.network.delivery.handlers
 import provisioning.network.delivery.jobs
@@ -114,6 +115,7 @@ WORKING = (
     provisioning.jobs.jobs,
     provisioning.notifications.jobs,
     provisioning.batches.jobs,
+    provisioning.measures.jobs,
     provisioning.doctor.checks,
     provisioning.doctor.jobs,
 )
@@ -204,6 +206,7 @@ def _retention() -> None:
         provisioning.compute.retention.KEPT,
         provisioning.launches.ownership.KEPT,
         provisioning.starred.services.KEPT,
+        provisioning.measures.jobs.KEPT,
         provisioning.doctor.jobs.KEPT,
     )
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
@@ -33,6 +34,7 @@ from compute_agent.contract.messages import (
     decode_to_portal,
     encode,
 )
+from compute_agent.contract.samples import Samples
 from portal.agents.strangers import Strangers
 from portal.common import handshake
 from portal.common.consumer import Consumer
@@ -54,6 +56,8 @@ from provisioning.hosts import (
     versions,
 )
 from provisioning.hosts.models import Host
+from provisioning.measures import inbound
+from provisioning.measures.resolutions import FINE
 
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
@@ -87,6 +91,7 @@ class AgentConsumer(Consumer):
         self._sent: set[str] = set()
         self._questions: set[str] = set()
         self._stored: list[str] = []
+        self._samples = inbound.Inbox()
         self._news = asyncio.Event()
         self._orders = self._calls = self._renewal = True
         self._asked_since: datetime | None = None
@@ -190,6 +195,7 @@ class AgentConsumer(Consumer):
                 host_id=str(host.id),
                 heartbeat_interval=float(settings.HEARTBEAT_INTERVAL),
                 audit_interval=float(settings.AUDIT_INTERVAL),
+                sample_interval=float(FINE.seconds) if settings.MEASURES else 0.0,
             )
         )
         await self._tell(await in_thread(liveness.ownership, host.id))
@@ -299,11 +305,8 @@ class AgentConsumer(Consumer):
                 if not self._stored:
                     self._start(self._guard(self._acknowledge, host_id))
                 self._stored += ids
-            case Heartbeat(time=clock):
-                await in_thread(liveness.heartbeat, host_id, clock)
-            case ResourceAudit():
-                await in_thread(audits.audit, host_id, message, self._address)
-                await self._ask_for_certificate(host_id, message.certificates)
+            case Heartbeat() | ResourceAudit() | Samples():
+                await self._take_state(host_id, message)
             case CallReply(id=call_id, result=result):
                 await in_thread(calls.answer, host_id, call_id, result)
             case NewCredential() | CredentialStored() | CertificateRequest():
@@ -311,6 +314,22 @@ class AgentConsumer(Consumer):
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."
                 raise ContractError(text)
+
+    async def _take_state(self, host_id: uuid.UUID, message: Heartbeat | ResourceAudit | Samples) -> None:
+        if isinstance(message, Heartbeat):
+            await in_thread(liveness.heartbeat, host_id, message.time)
+        elif isinstance(message, Samples):
+            await self._take_samples(host_id, message)
+        else:
+            await in_thread(audits.audit, host_id, message, self._address)
+            await self._ask_for_certificate(host_id, message.certificates)
+
+    async def _take_samples(self, host_id: uuid.UUID, samples: Samples) -> None:
+        """Store samples, at most one frame for each slot; others cost no query."""
+        now = time.time()
+        slot = self._samples.due(now)
+        if slot is not None:
+            await in_thread(inbound.receive, host_id, slot, samples, self._samples, now)
 
     async def _renew(self, host_id: uuid.UUID, message: NewCredential | CredentialStored | CertificateRequest) -> None:
         if isinstance(message, CertificateRequest):

@@ -21,6 +21,7 @@ from provisioning.identity.settings import *
 from provisioning.images.settings import *
 from provisioning.jobs.settings import *
 from provisioning.launches.settings import *
+from provisioning.measures.settings import *
 from provisioning.network.settings import *
 from provisioning.notifications.settings import *
 from provisioning.scheduler.options import options_of
@@ -71,6 +72,7 @@ INSTALLED_APPS = [
     "provisioning.batches",
     "provisioning.launches",
     "provisioning.starred",
+    "provisioning.measures",
     "provisioning.doctor",
     "provisioning",
     "portal.api",

@@ -43,6 +43,7 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
+from compute_agent.contract.samples import HOST_SERIES, Samples
 from compute_agent.virt.certificates import HostCertificates
 from portal.agents import link
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
@@ -51,6 +52,7 @@ from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
 from provisioning.hosts import calls, certificates, commands, credentials, enrolment, versions
 from provisioning.hosts.models import Host, HostCall, HostCommand
+from provisioning.measures.models import Report
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
 CREDENTIAL = "c" * 43
@@ -319,6 +321,27 @@ async def test_orders_carry_seconds_and_hosts_tell_their_time(open_socket: Open)
     assert 0 < given.begin_within <= settings.HOST_QUEUE_TIMEOUT
     await tell(socket, Heartbeat(time=time.time() + 7200))
     await eventually(lambda: abs((Host.objects.get().clock_difference or 0) - 7200) < 60)
+
+
+async def test_samples_are_stored_once_for_each_slot(open_socket: Open) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    frame = Samples(host=[1.5] * len(HOST_SERIES))
+    for _ in range(3):
+        await tell(socket, frame)
+    await tell(socket, Heartbeat(time=time.time() + 7200))
+    await eventually(lambda: Host.objects.get().clock_difference is not None)
+    assert await in_db(Report.objects.filter(host_id=host.id).count)() == 1
+
+
+async def test_hosts_send_no_samples_if_the_operator_wants_none(open_socket: Open, settings: Any) -> None:
+    host = await enrol(open_socket)
+    headers = {"authorization": f"Bearer {CREDENTIAL + host.name}", "x_novella_host": host.name}
+    for wanted, interval in ((True, 10.0), (False, 0.0)):
+        settings.MEASURES = wanted
+        socket = await open_socket(PATH, **headers)
+        await tell(socket, Hello(host=host.name))
+        assert (await hear(socket)).sample_interval == interval
 
 
 async def test_an_order_rolled_back_is_never_sent(open_socket: Open) -> None:

@@ -14,7 +14,7 @@ PARTS = (
     "provisioning/common", "portal/settings/web", "portal/settings", "provisioning/identity", "provisioning/compute",
     "provisioning/launches", "provisioning/scheduler", "provisioning/hosts", "provisioning/network",
     "provisioning/images", "provisioning/catalogue", "provisioning/volumes", "provisioning/jobs",
-    "provisioning/notifications", "provisioning/doctor",
+    "provisioning/measures", "provisioning/notifications", "provisioning/doctor",
 )  # fmt: skip
 """In the order of the page."""
 TITLES = {"portal/settings": "Keys and the database"}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import tools.bench.servers
 import tools.bench.tokens
-from tools.bench import scheduler
+from tools.bench import scheduler, shell
 from tools.bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
 from tools.bench.live import Page, Servers
 from up.prepare import GUEST_IMAGE
@@ -30,6 +30,8 @@ IDLE_FOR = 5.0
 """Seconds of rest before memory is measured."""
 SENDERS = 8
 PUSHED_WITHIN = 10.0
+MEASURED = 2_000
+"""Servers of which `bin/bench measures` prints the costs of their measures."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,16 @@ def main() -> int:
         from tools.bench import ec2  # noqa: PLC0415
 
         return ec2.main(sys.argv[2:])
+    if sys.argv[1:2] == ["measures"]:
+        with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
+            shell.migrate(Path(folder))
+            show(
+                [
+                    Row(what, measured, "")
+                    for what, measured in shell.call(Path(folder), f"measures.main({MEASURED})")["lines"]
+                ]
+            )
+        return 0
     more = "bin/bench http --help: the same over HTTP for any cloud, with one and with eight simultaneous requests."
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")

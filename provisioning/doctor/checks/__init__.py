@@ -19,6 +19,7 @@ from provisioning.doctor.checks import (  # noqa: F401, I001 - each registers it
     guest_interfaces,
     leftovers,
     hosts,
+    measures,
     certificates,
     keys,
     volumes,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.samples import HOST_SERIES, Samples
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import detach_interface
@@ -16,6 +18,9 @@ from provisioning.compute.models import Allocation, InstanceAction
 from provisioning.compute.states import VmState
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.measures import inbound
+from provisioning.measures.models import Block, Rejection
+from provisioning.measures.resolutions import FINE, HOUR
 from provisioning.network.models import Port
 from tests.core.doctor.findings import OLD, broken, look, mended, only
 from tests.support import invariants
@@ -201,3 +206,23 @@ def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext)
     cloud.run()
     assert not guest_ports().exists()
     invariants.check()
+
+
+def test_a_host_that_stops_sending_samples(cloud: Cloud) -> None:
+    host, now = Host.objects.get(name="one"), time.time()
+    assert look("samples") == [], "it may never have sent any"
+    sample = Block(subject_id=host.id, resolution=FINE.seconds, width=12, data=b"")
+    sample.start = int(now - 2 * HOUR) // FINE.block
+    sample.save()
+    assert only("samples").subject == "host one"
+    inbound.receive(host.id, int(now) // FINE.seconds, Samples(), inbound.Inbox(), now)
+    assert look("samples") == []
+
+
+def test_a_host_whose_samples_are_rejected(cloud: Cloud) -> None:
+    inbound.receive(
+        Host.objects.get(name="one").id, 1, Samples(host=[-1.0] * len(HOST_SERIES)), inbound.Inbox(), time.time()
+    )
+    assert "implausible" in only("samples").sentence
+    Rejection.objects.update(at=timezone.now() - 2 * OLD)
+    assert look("samples") == []

@@ -43,6 +43,8 @@ RULES = (
     ),
     rule("novella:servers:file_systems", MEMBER, "List the mounted file systems of a server through its guest agent."),
     rule("novella:servers:scheduling", READER, "Show how a server was scheduled, or why it was not."),
+    rule("novella:servers:measures", READER, "Show what a server uses."),
+    rule("novella:measures", READER, "Show what the project's servers use together."),
     rule("os_compute_api:servers:create", MEMBER, "Launch servers."),
     rule("novella:would_fit", READER, "Show how many servers of a flavor could be scheduled now."),
     rule(

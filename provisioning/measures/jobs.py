@@ -1,0 +1,22 @@
+"""Periodic work for measures."""
+
+import time
+
+from provisioning.jobs.registry import periodic
+from provisioning.measures import collect, condensing
+
+
+@periodic("measures.collect", every=60)
+def collect_reports() -> None:
+    """Collect the hosts' reports, condense complete blocks, and delete old ones."""
+    now = time.time()
+    collect.collect(now)
+    condensing.condense_complete(now)
+    condensing.delete_old(now)
+
+
+KEPT = {
+    "measures.Report": "Deleted when collected, at most one minute later; limited to an hour for each host.",
+    "measures.Block": "Deleted after an hour, a day or 30 days, depending on its resolution.",
+    "measures.Rejection": "One for each host, deleted after a day.",
+}

@@ -1,0 +1,238 @@
+"""Reads measures: the points of a subject in a span, short lines for lists, and the newest values of hosts."""
+
+import time
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from django.db.models import Q, Sum
+
+from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors import instance_for
+from provisioning.hosts.models import Host
+from provisioning.measures.codes import mean, values
+from provisioning.measures.collect import HOST_SIZE, records
+from provisioning.measures.models import CLOUD, Block, Report
+from provisioning.measures.points import Columns, columns, condense
+from provisioning.measures.resolutions import FINE, HOUR, MIDDLE, RESOLUTIONS, SPANS, Span
+
+DEFAULT = SPANS["1h"]
+LINE_POINTS = 20
+"""Points of a line in a list: three minutes each."""
+SIZE = ("vcpus_total", "memory_mb_total", "disk_gb_total")
+NEWEST = 120
+"""Seconds after which a host's newest values are no longer shown as its current ones."""
+
+
+Targets = list[tuple[list[int], list[int]]]
+"""For each series the codes of its means and of its maximums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Means and maximums of consecutive points, of which the first begins at the start of the measures."""
+
+    name: str
+    means: Sequence[float | None]
+    maximums: Sequence[float | None]
+
+    @property
+    def empty(self) -> bool:
+        return all(value is None for value in self.means)
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The series of a subject; ``start`` is Unix time and ``step`` the seconds of a point."""
+
+    span: Span
+    start: int
+    step: int
+    series: Mapping[str, Series]
+
+    @property
+    def empty(self) -> bool:
+        return all(each.empty for each in self.series.values())
+
+
+def measures_for(
+    context: RequestContext, instance_id: str | uuid.UUID, span: Span = DEFAULT, points: int | None = None
+) -> Measures:
+    """Return the measures of a server of the caller's project. Raises NotFoundError."""
+    return of_server(instance_for(context, instance_id), span, points=points)
+
+
+def of_server(instance: Instance, span: Span = DEFAULT, points: int | None = None) -> Measures:
+    """Return the measures of a server that the caller may see. With ``points``, consecutive points are put together so
+    that there are at most as many.
+    """
+    return _measures(instance.id, GUEST_SERIES, span, points, host_id=instance.host_id)
+
+
+def of_host(host_id: uuid.UUID, span: Span = DEFAULT, points: int | None = None) -> Measures:
+    """Return the measures of a host."""
+    return _measures(host_id, HOST_SERIES, span, points, host_id=host_id)
+
+
+def of_project(project_id: uuid.UUID, span: Span = DEFAULT, points: int | None = None) -> Measures:
+    """Return the sums of a project's servers."""
+    return _measures(project_id, GUEST_SERIES, span, points)
+
+
+def of_cloud(span: Span = DEFAULT, points: int | None = None) -> Measures:
+    """Return the sums of all hosts."""
+    return _measures(CLOUD, HOST_SERIES, span, points)
+
+
+def host_with_id(host_id: uuid.UUID) -> Host:
+    """Return a host; the caller has checked a rule of operators. Raises NotFoundError."""
+    host = Host.objects.filter(id=host_id).first()
+    if host is None:
+        raise NotFoundError("There is no such host.")
+    return host
+
+
+def size_of_cloud() -> tuple[int, int, int]:
+    """Return vCPUs, MiB and GiB of all hosts together."""
+    found = Host.objects.aggregate(*(Sum(name) for name in SIZE))
+    vcpus, memory, disk = (int(found[f"{name}__sum"] or 0) for name in SIZE)
+    return vcpus, memory, disk
+
+
+def processor_lines(subject_ids: Collection[uuid.UUID], *, width: int) -> dict[uuid.UUID, list[float | None]]:
+    """Return for each subject the processors in use in the last hour, as LINE_POINTS means; one query.
+
+    Subjects without measures are left out. ``width`` is the number of their series.
+    """
+    now = int(time.time())
+    first, each = now // MIDDLE.seconds - HOUR // MIDDLE.seconds, HOUR // MIDDLE.seconds // LINE_POINTS
+    found: dict[uuid.UUID, list[int]] = {}
+    for subject, resolution, start, data in _blocks(subject_ids, MIDDLE.seconds, first * MIDDLE.seconds):
+        codes = found.setdefault(subject, [0] * (HOUR // MIDDLE.seconds))
+        _place(codes, *_means_of_first(resolution, start, data, width), first)
+    return {
+        subject: [mean(codes[at : at + each]) for at in range(0, len(codes), each)] for subject, codes in found.items()
+    }
+
+
+def _means_of_first(resolution: int, start: int, data: bytes, width: int) -> tuple[Sequence[int], int]:
+    """Return the means of the first series in points of MIDDLE, and the number of the first point."""
+    if resolution == MIDDLE.seconds:
+        return columns(data, width, resolution)[0].means, start * MIDDLE.points
+    points, _ = condense(data, width)
+    return [int.from_bytes(point[:2], "little") for point in points], start * FINE.block // MIDDLE.seconds
+
+
+def newest_of_hosts() -> dict[str, dict[str, float]]:
+    """Return the newest values of each host by name, with two queries. Hosts without samples in the last NEWEST seconds
+    are left out.
+    """
+    since = int(time.time() - NEWEST) // FINE.seconds
+    newest: dict[uuid.UUID, bytes] = {}
+    for host_id, data in Report.objects.filter(slot__gte=since).order_by("slot").values_list("host_id", "data"):
+        newest[host_id] = bytes(data[:HOST_SIZE])
+    names = dict(Host.objects.filter(id__in=newest).values_list("id", "name"))
+    return {
+        names[host_id]: {
+            name: values()[column.means[0]]
+            for name, column in zip(HOST_SERIES, columns(point, len(HOST_SERIES), FINE.seconds), strict=True)
+            if column.means[0]
+        }
+        for host_id, point in newest.items()
+        if host_id in names
+    }
+
+
+def _measures(
+    subject_id: uuid.UUID, series: Sequence[str], span: Span, points: int | None, *, host_id: uuid.UUID | None = None
+) -> Measures:
+    resolution, width = span.resolution, len(series)
+    step = resolution.seconds
+    first = int(time.time()) // step - span.points + 1
+    found: Targets = [([0] * span.points, [0] * span.points) for _ in series]
+    for _, stored, start, data in _blocks([subject_id], step, first * step):
+        if stored == step:
+            content, number = columns(data, width, step), start * resolution.points
+        else:
+            content, number = _condensed(data, width, step), start * FINE.block // step
+        for target, source in zip(found, content, strict=True):
+            _place(target[0], source.means, number, first)
+            _place(target[1], source.maximums, number, first)
+    if resolution is FINE and host_id is not None:
+        _add_reports(found, subject_id, host_id, first)
+    grouped = 1 if points is None else -(-span.points // points)
+    return Measures(
+        span,
+        first * step,
+        step * grouped,
+        {name: _series(name, Columns(*column), grouped) for name, column in zip(series, found, strict=True)},
+    )
+
+
+def _blocks(subject_ids: Collection[uuid.UUID], step: int, since: int) -> list[tuple[uuid.UUID, int, int, bytes]]:
+    """Return subject, resolution, start and data of the blocks in a resolution, and of those of FINE that are not in it
+    yet.
+    """
+    resolution = next(each for each in RESOLUTIONS if each.seconds == step)
+    wanted = Q(resolution=step, start__gte=since // resolution.block)
+    if resolution is not FINE:
+        wanted |= Q(resolution=FINE.seconds, condensed=False)
+    rows = Block.objects.filter(wanted, subject_id__in=subject_ids)
+    return [(*row, bytes(data)) for *row, data in rows.values_list("subject_id", "resolution", "start", "data")]  # type: ignore[misc]
+
+
+def _condensed(data: bytes, width: int, step: int) -> list[Columns]:
+    minutes, whole = condense(data, width)
+    return columns(b"".join(minutes) if step == MIDDLE.seconds else whole, width, step)
+
+
+def _add_reports(found: Targets, subject_id: uuid.UUID, host_id: uuid.UUID, first: int) -> None:
+    """Add the points that are not collected yet."""
+    for slot, data in Report.objects.filter(host_id=host_id, slot__gte=first).values_list("slot", "data"):
+        content = bytes(data)
+        point = (
+            content[:HOST_SIZE]
+            if subject_id == host_id
+            else next((point for server, point in records(content) if server == subject_id.bytes), b"")
+        )
+        for target, source in zip(found, columns(point, len(found), FINE.seconds), strict=True):
+            _place(target[0], source.means, slot, first)
+            _place(target[1], source.maximums, slot, first)
+
+
+def _place(target: list[int], source: Sequence[int], number: int, first: int) -> None:
+    """Copy the codes that fall into the target; ``number`` and ``first`` are the numbers of their first points."""
+    at = number - first
+    source = source[max(0, -at) :][: len(target) - max(0, at)]
+    target[max(0, at) : max(0, at) + len(source)] = source
+
+
+def _series(name: str, column: Columns, grouped: int) -> Series:
+    table = values()
+    if grouped == 1:
+        means, maximums = ([table[code] if code else None for code in codes] for codes in column)
+        return Series(name, means, maximums)
+    starts = range(0, len(column.means), grouped)
+    peaks = [max(column.maximums[at : at + grouped]) for at in starts]
+    return Series(
+        name,
+        [mean(column.means[at : at + grouped]) for at in starts],
+        [table[code] if code else None for code in peaks],
+    )
+
+
+def stale_hosts(alive: Collection[uuid.UUID], now: float, seconds: int) -> set[uuid.UUID]:
+    """Return those of the hosts that have sent samples in the last 30 days, but none in the last ``seconds``."""
+    since = int(now - seconds)
+    known = Block.objects.filter(subject_id__in=alive).values_list("subject_id", flat=True).distinct()
+    fresh = chain(
+        Block.objects.filter(subject_id__in=alive, resolution=FINE.seconds, start__gte=since // FINE.block).values_list(
+            "subject_id", flat=True
+        ),
+        Report.objects.filter(host_id__in=alive, slot__gte=since // FINE.seconds).values_list("host_id", flat=True),
+    )
+    return set(known) - set(fresh)

@@ -1,0 +1,8 @@
+"""Measures."""
+
+from provisioning.common.environment import flag
+
+MEASURES = flag("NOVELLA_MEASURES", default=True)
+"""Whether hosts send what they and their guests use, each 10 seconds ([graphs](operator-guide.md#graphs)). Agents
+notice a change when they connect again.
+"""
