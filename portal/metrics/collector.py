@@ -18,6 +18,7 @@ from provisioning.hosts.command_times import command_times
 from provisioning.hosts.selectors import tracked_connections
 from provisioning.jobs import retention
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
+from provisioning.measures.selectors import newest_of_hosts
 from provisioning.notifications.selectors import delivery_status
 
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
@@ -33,6 +34,23 @@ TRACKED = (
     ("_port_limit", "share", "How many each interface may begin."),
     ("_port_largest", "largest", "How many the interface that has begun the most has begun."),
 )
+
+
+USAGE = (
+    ("cpu", "cpu_used", 1, "Processors in use."),
+    ("memory", "memory_used_bytes", 1 << 20, "Memory in use."),
+    ("disk", "disk_used_bytes", 1 << 30, "Disk space in use where the guests' disks are."),
+    ("load", "load1", 1, "Load of one minute."),
+    ("disk_read", "disk_read_bytes_per_second", 1, "Bytes read from its disk."),
+    ("disk_write", "disk_written_bytes_per_second", 1, "Bytes written to its disk."),
+    ("disk_reads", "disk_reads_per_second", 1, "Read requests to its disk."),
+    ("disk_writes", "disk_writes_per_second", 1, "Write requests to its disk."),
+    ("network_in", "network_received_bytes_per_second", 1, "Bytes received by its physical interfaces."),
+    ("network_out", "network_sent_bytes_per_second", 1, "Bytes sent by its physical interfaces."),
+    ("packets_in", "network_received_packets_per_second", 1, "Packets received by its physical interfaces."),
+    ("packets_out", "network_sent_packets_per_second", 1, "Packets sent by its physical interfaces."),
+)
+"""Series of hosts: name, name of the metric, factor from the series' unit to the metric's, and description."""
 
 
 class CloudCollector(Collector):
@@ -56,6 +74,7 @@ class CloudCollector(Collector):
         yield from _capacity("zone", gauges.capacity_by_zone(now), "novella")
         if self._hosts:
             yield from _capacity("host", gauges.capacity_by_host(now), "novella_host")
+            yield from _usage()
         yield from _tracking(hosts=self._hosts)
         yield from block_storage(now)
         yield from _commands()
@@ -188,6 +207,17 @@ def _tracking(*, hosts: bool) -> Iterator[Metric]:
         family = GaugeMetricFamily(f"novella_host_connections{name}", what, labels=["host"])
         for host, _, said in rows:
             family.add_metric([host], said[key])
+        yield family
+
+
+def _usage() -> Iterator[Metric]:
+    """Yield what each host uses, from its newest samples."""
+    newest = sorted(newest_of_hosts().items())
+    for series, name, factor, what in USAGE:
+        family = GaugeMetricFamily(f"novella_host_{name}", what, labels=["host"])
+        for host, found in newest:
+            if series in found:
+                family.add_metric([host], found[series] * factor)
         yield family
 
 

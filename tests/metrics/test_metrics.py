@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from compute_agent.contract.messages import Tracking
+from compute_agent.contract.samples import HOST_SERIES, Samples
 from provisioning.common.context import RequestContext
 from provisioning.common.tally import BOUNDS, Tally
 from provisioning.compute.actions.delete import delete
@@ -26,6 +28,8 @@ from provisioning.hosts.models import Host
 from provisioning.jobs import worker_groups
 from provisioning.jobs.models import Lease
 from provisioning.jobs.registry import periodic_jobs
+from provisioning.measures import inbound
+from provisioning.measures.resolutions import FINE
 from provisioning.notifications.models import Delivery
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
@@ -319,3 +323,15 @@ def test_what_is_counted_has_an_index(cloud: Cloud, rows: Any, index: str) -> No
     if connection.vendor == "sqlite":
         assert index in rows().explain()
     assert not Host.objects.exists()
+
+
+def test_what_hosts_use(cloud: Cloud) -> None:
+    cloud.add_host("kelvin")
+    host, now = Host.objects.get(), time.time()
+    frame = Samples(host=[None if name == "disk_read" else 2.0 for name in HOST_SERIES])
+    inbound.receive(host.id, int(now) // FINE.seconds, frame, inbound.Inbox(), now)
+    found = values(scrape("?hosts=1"))
+    assert of(found, "novella_host_cpu_used", host="kelvin") == pytest.approx(2, rel=0.001)
+    assert of(found, "novella_host_memory_used_bytes", host="kelvin") == pytest.approx(2 << 20, rel=0.001)
+    assert ("novella_host_disk_read_bytes_per_second", (("host", "kelvin"),)) not in found
+    assert not [name for name, _ in values() if name.startswith("novella_host_cpu")]

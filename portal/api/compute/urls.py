@@ -8,6 +8,7 @@ from portal.api.compute.flavors.urls import urlpatterns as flavors
 from portal.api.compute.hosts.urls import urlpatterns as hosts
 from portal.api.compute.hypervisors.urls import urlpatterns as hypervisors
 from portal.api.compute.keypairs.urls import urlpatterns as keypairs
+from portal.api.compute.measures.urls import urlpatterns as measures
 from portal.api.compute.migrations.urls import urlpatterns as migrations
 from portal.api.compute.proxies.urls import urlpatterns as proxies
 from portal.api.compute.quotas.urls import urlpatterns as quotas
@@ -32,6 +33,7 @@ ROUTES = by_prefix(
         path("/v2.1/servers/<str:server_id>/action", ServerActionView.as_view()),
         *migrations,
         *scheduling,
+        *measures,
         *server_groups,
         *flavors,
         *keypairs,

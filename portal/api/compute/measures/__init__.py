@@ -1,0 +1,1 @@
+"""Measures: Novella's own Compute operations."""
