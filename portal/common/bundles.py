@@ -26,7 +26,14 @@ NAMING = {
 }
 """Directories with texts that contain classes and icons; `up.prepare` has the same list."""
 STYLES, SCRIPTS = "app.css", "app.js"
-OWN_STYLES = ("css/novella.css", "css/parts.css", "css/lists.css", "css/pages.css", "css/cloud.css")
+OWN_STYLES = (
+    "css/novella.css",
+    "css/parts.css",
+    "css/lists.css",
+    "css/pages.css",
+    "css/cloud.css",
+    "css/graphs.css",
+)
 LIBRARIES = (
     "htmx.org/dist/htmx.min.js",
     "idiomorph/dist/idiomorph-ext.min.js",

@@ -24,6 +24,7 @@ from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.dialogs import DIALOGS
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.file_systems import FileSystemsPart
+from portal.dashboard.instances.graphs import InstanceGraphs
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.tabs import TABS
 from portal.dashboard.instances.views import (
@@ -62,6 +63,7 @@ urlpatterns = [
         path(f"instances/<uuid:instance_id>/{tab.route}", InstanceTab.as_view(tab=tab), name=tab.url_name)
         for tab in TABS
     ),
+    path("instances/<uuid:instance_id>/graphs/<slug:span>/", InstanceGraphs.as_view(), name="instance_graphs_of"),
     path("instances/<uuid:instance_id>/actions/", InstanceActions.as_view(), name="instance_actions"),
     path("instances/<uuid:instance_id>/disk-figures/", DiskFigures.as_view(), name="instance_disk_figures"),
     path("instances/<uuid:instance_id>/file-systems/", FileSystemsPart.as_view(), name="instance_file_systems"),
@@ -112,6 +114,7 @@ urlpatterns = [
     ),
     path("", include("portal.dashboard.cloud.urls")),
     path("", include("portal.dashboard.launch_templates.urls")),
+    path("", include("portal.dashboard.graphs.urls")),
     path("", include("portal.dashboard.network.urls")),
     path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),

@@ -1,5 +1,5 @@
 // Ages and running times: <time data-since="seconds since 1970" data-format="age|elapsed"> in the server's time.
-// Moments: <time datetime="…" data-moment="minutes|seconds"> in the zone of the browser; their titles stay in UTC.
+// Moments: <time datetime="…" data-moment="minutes|seconds|clock|day"> in the zone of the browser; their titles stay in UTC.
 const offset = Date.now() / 1000 - Number(document.documentElement.dataset.now);
 
 function age(seconds) {
@@ -19,6 +19,8 @@ const two = (number) => String(number).padStart(2, "0");
 function moment(date, to) {
     const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
     const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+    if (to === "clock") return time;
+    if (to === "day") return day.slice(5);
     return `${day} ${time}${to === "seconds" ? `:${two(date.getSeconds())}` : ""}`;
 }
 

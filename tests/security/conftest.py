@@ -281,6 +281,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "thing_id": str(server.id),
         "verb": "stop",
         "batch": str(_batch(alice, server)),
+        "span": "24h",
         "protocol": "vnc",
         "console_token": "nothing",
         "request": server.request_id,

@@ -7,6 +7,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from portal.dashboard.graphs import parts as graphs
 from portal.dashboard.instances import detail
 from portal.dashboard.instances.disks import SEES as SEES_DISKS
 from portal.dashboard.instances.disks import disks_for
@@ -71,6 +72,15 @@ def _part(name: str) -> str:
     return f"dashboard/instances/_{name}.html"
 
 
+GRAPHS = Tab(
+    "graphs",
+    "Graphs",
+    graphs.server_graphs,
+    main=(),
+    once=("dashboard/graphs/_graphs.html",),
+    rules=(graphs.OF_SERVER,),
+    scripts=("js/graphs.js",),
+)
 TABS: tuple[Tab, ...] = (
     Tab(
         "",
@@ -80,6 +90,7 @@ TABS: tuple[Tab, ...] = (
         side=(_part("open_console"), _part("facts")),
         styles=("css/decisions.css",),
     ),
+    GRAPHS,
     Tab(
         "console",
         "Console",
@@ -128,7 +139,7 @@ def tabs_for(context: RequestContext, instance: Instance, shown: Tab) -> list[di
         {
             "label": tab.label,
             "url": reverse(f"dashboard:{tab.url_name}", args=[instance.id]),
-            "shown": tab is shown,
+            "shown": tab.name == shown.name,
         }
         for tab in TABS
         if tab.seen_by(context, instance)

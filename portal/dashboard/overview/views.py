@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from portal.dashboard import navigation
+from portal.dashboard.graphs.parts import OF_PROJECT
 from portal.dashboard.instances.listing import INSTANCES
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.overview.quota import Donut, donuts
@@ -34,7 +35,12 @@ class Overview(Page):
         parts = parts_for(self.context)
         return self.page(
             "dashboard/overview/index.html",
-            {"live_since": since, "terminal": terminal_for(request, self.context), **parts},
+            {
+                "live_since": since,
+                "terminal": terminal_for(request, self.context),
+                "shows_graphs": bool(parts["rows"]) and self.allows(OF_PROJECT),
+                **parts,
+            },
         )
 
 

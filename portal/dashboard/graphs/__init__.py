@@ -1,0 +1,1 @@
+"""Graphs of measures: SVG drawn on the server, which a small script makes readable under the pointer."""

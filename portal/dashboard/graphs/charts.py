@@ -1,0 +1,146 @@
+"""A chart: its lines as SVG paths, and the same values in words and as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from portal.dashboard.graphs.units import Unit
+from provisioning.measures.selectors import Measures, Series
+
+POINTS = 180
+"""Most points of a line."""
+HEIGHT = 200
+ROWS = 12
+"""Rows of the table that has the same values."""
+TICKS = 4
+NOW = 150
+"""Seconds for which a value counts as current: sums of projects are more than two minutes late at times."""
+TONES = ("first", "second")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a line shows: a series whose values are multiplied by ``factor``."""
+
+    label: str
+    series: str
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart; ``peaks`` is the line of the maximums, empty if they are the same."""
+
+    label: str
+    tone: str
+    path: str
+    peaks: str
+    now: str
+    mean: str
+    maximum: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table: the begin of a time span, and average and maximum of each line."""
+
+    at: datetime
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """``top`` is the end of the axis in the unit; ``start`` and ``step`` are those of the measures."""
+
+    key: str
+    title: str
+    unit: Unit
+    top: float
+    start: int
+    step: int
+    width: int
+    lines: Sequence[Line]
+    rows: Sequence[Row]
+
+    @property
+    def axis(self) -> list[str]:
+        """Labels of the axis, from the top."""
+        return [self.unit.text(self.top), self.unit.text(self.top / 2), self.unit.text(0)]
+
+    @property
+    def height(self) -> int:
+        return HEIGHT
+
+    @property
+    def ticks(self) -> list[datetime]:
+        """Times below the chart, at equal distances from its begin to its end."""
+        seconds = self.width * self.step
+        return [_moment(self.start + seconds * tick / (TICKS - 1)) for tick in range(TICKS)]
+
+
+def chart(
+    measures: Measures, key: str, title: str, unit: Unit, drawn: Sequence[Drawn], *, top: float | None = None
+) -> Chart:
+    """Draw series in one chart; ``top`` is the end of the axis, unless a value is above it."""
+    found = [_scaled(measures.series[each.series], each.factor) for each in drawn]
+    highest = max((value for each in found for value in each.maximums if value is not None), default=0.0)
+    newest = 1 + -(-NOW // measures.step)
+    end = top if top and highest <= top else unit.above(highest)
+    lines = [
+        _line(each.label, tone, series, unit, end, newest)
+        for each, tone, series in zip(drawn, TONES, found, strict=False)
+    ]
+    width = len(found[0].means)
+    return Chart(key, title, unit, end, measures.start, measures.step, width, lines, _rows(measures, found, unit))
+
+
+def path(values: Sequence[float | None], top: float) -> str:
+    """Return the path of values at x = 0, 1, 2 …; a missing one interrupts it."""
+    parts, pen = [], False
+    for x, value in enumerate(values):
+        if value is not None:
+            y = HEIGHT - round(min(value / top, 1.0) * HEIGHT)
+            parts.append(f"L{x} {y}" if pen else f"M{x} {y}h0")
+        pen = value is not None
+    return "".join(parts)
+
+
+def _scaled(series: Series, factor: float) -> Series:
+    if factor == 1:
+        return series
+    means, maximums = (
+        [None if value is None else value * factor for value in each] for each in (series.means, series.maximums)
+    )
+    return Series(series.name, means, maximums)
+
+
+def _line(label: str, tone: str, series: Series, unit: Unit, top: float, newest: int) -> Line:
+    """Draw a line; its current value is in the ``newest`` last points."""
+    means = [value for value in series.means if value is not None]
+    maximum = max((value for value in series.maximums if value is not None), default=None)
+    return Line(
+        label,
+        tone,
+        path(series.means, top),
+        "" if series.means == series.maximums else path(series.maximums, top),
+        unit.text(next((value for value in reversed(series.means[-newest:]) if value is not None), None)),
+        unit.text(sum(means) / len(means) if means else None),
+        unit.text(maximum),
+    )
+
+
+def _rows(measures: Measures, series: Sequence[Series], unit: Unit) -> list[Row]:
+    each = -(-len(series[0].means) // ROWS)
+    rows = []
+    for at in range(0, len(series[0].means), each):
+        cells = []
+        for line in series:
+            means = [value for value in line.means[at : at + each] if value is not None]
+            peaks = [value for value in line.maximums[at : at + each] if value is not None]
+            cells += [unit.text(sum(means) / len(means) if means else None), unit.text(max(peaks, default=None))]
+        rows.append(Row(_moment(measures.start + at * measures.step), cells))
+    return rows
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

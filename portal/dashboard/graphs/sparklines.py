@@ -1,0 +1,50 @@
+"""Short lines of the processor for lists: one query for a page of servers or hosts."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
+from portal.dashboard.graphs.units import PERCENT
+from provisioning.compute.models import Instance
+from provisioning.hosts.models import Host
+from provisioning.measures.selectors import LINE_POINTS, processor_lines
+
+HEIGHT = 20
+_SPARK = (
+    '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}"><path d="{}"/></svg>'
+)
+
+
+def of_servers(instances: Iterable[Instance]) -> dict[uuid.UUID, SafeString]:
+    """Return the line of each server that has measures of the last hour."""
+    vcpus = {instance.id: int(instance.flavor["vcpus"]) for instance in instances}
+    return _drawn(vcpus, len(GUEST_SERIES))
+
+
+def of_hosts(hosts: Iterable[Host]) -> dict[uuid.UUID, SafeString]:
+    """Return the line of each host that has measures of the last hour."""
+    return _drawn({host.id: host.vcpus_total for host in hosts}, len(HOST_SERIES))
+
+
+def _drawn(vcpus: Mapping[uuid.UUID, int], width: int) -> dict[uuid.UUID, SafeString]:
+    lines = processor_lines(vcpus, width=width) if vcpus else {}
+    return {
+        subject: spark([None if value is None else 100 * value / max(vcpus[subject], 1) for value in values])
+        for subject, values in lines.items()
+    }
+
+
+def spark(percents: Sequence[float | None]) -> SafeString:
+    """Draw percentages from 0 to 100."""
+    parts, pen, known = [], False, [value for value in percents if value is not None]
+    if not known:
+        return SafeString("")
+    for x, value in enumerate(percents):
+        if value is not None:
+            parts.append(f"{'L' if pen else 'M'}{x} {HEIGHT - round(min(value, 100) * HEIGHT / 100)}")
+        pen = value is not None
+    said = f"Processor in the last hour: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
+    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, said, "".join(parts))

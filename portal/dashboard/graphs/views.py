@@ -1,0 +1,57 @@
+"""Pages with graphs only: what the links of the spans show without a script, and what the script puts in place."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.dashboard.graphs import parts
+from portal.dashboard.pages import Page, PageRequest
+from provisioning.measures.resolutions import Span
+from provisioning.measures.selectors import host_with_id
+
+
+class GraphsPage(Page):
+    """Base of the pages whose graphs other pages include."""
+
+    def graphs(self, span: Span) -> Mapping[str, Any]:
+        """Return ``graphs`` and ``title``."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, span: str, **_: Any) -> HttpResponse:
+        """Show the page, or only its graphs for the script."""
+        found = self.graphs(parts.span_named(span))
+        if cast("PageRequest", request).htmx:
+            return self.part(parts.TEMPLATE, found)
+        return self.page("dashboard/graphs/page.html", found)
+
+
+class ProjectGraphs(GraphsPage):
+    """The servers of the project together."""
+
+    section = "overview"
+    rule = parts.OF_PROJECT
+
+    def graphs(self, span: Span) -> Mapping[str, Any]:
+        return {**parts.project_graphs(self.context, span), "title": self.context.project_name}
+
+
+class HostGraphs(GraphsPage):
+    """A host."""
+
+    rule = parts.OF_HOSTS
+    everywhere = True
+
+    def graphs(self, span: Span) -> Mapping[str, Any]:
+        host = host_with_id(self.kwargs["host_id"])
+        return {**parts.host_graphs(self.context, host, span), "title": host.name}
+
+
+class CloudGraphs(GraphsPage):
+    """All hosts together."""
+
+    rule = parts.OF_HOSTS
+    everywhere = True
+
+    def graphs(self, span: Span) -> Mapping[str, Any]:
+        return {**parts.cloud_graphs(self.context, span), "title": "the cloud"}
