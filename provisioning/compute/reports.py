@@ -197,7 +197,8 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)
-    source_is_clean(instance.id, command.host_id)
+    if instance.host_id is not None and instance.host_id != command.host_id:
+        source_is_clean(instance.id, command.host_id)
 
 
 _ALLOCATION = Prepared(lambda instance_id: Allocation.objects.filter(instance_id=instance_id), instance_id=UUIDField())
