@@ -29,6 +29,7 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (rf"POST {_SERVER}/(metadata|remote-consoles|os-interface)", (200,)),
     (rf"DELETE {_SERVER}/os-interface/.*", (202,)),
     (r"POST /compute/v2\.1/os-server-external-events", (200, 207)),
+    (r"POST /image/v2/catalogue/\{entry_id\}/add", (202,)),
     (r"POST /(compute/v2\.1|volume/v3)/novella-would-fit", (200,)),
     (rf"(GET|PUT) {_SERVER}/tags/\{{tag\}}", (204, 201)),
     (r"POST /compute/v2\.1/(servers|os-volumes_boot)", (202,)),
