@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from provisioning.catalogue import index, services, signatures
+from provisioning.catalogue import index, reading, services, signatures
 from provisioning.catalogue.errors import CatalogueError
 from provisioning.catalogue.models import CatalogueIndex
 from provisioning.catalogue.reading import BUILT_IN, BUILT_IN_FILE
@@ -248,6 +249,21 @@ def test_a_site_that_is_too_large_or_inside_the_cloud_is_refused(
     assert "inside this cloud" in services.refresh().fault
     settings.IMPORT_ALLOWED_NETWORKS = []
     assert "inside this cloud" in services.refresh().fault
+
+
+def test_a_site_that_drips_is_left(db: None, folder: Publisher, site: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def drip(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while not over.wait(0.05):
+            handler.wfile.write(b" ")
+
+    site.answers["/catalogue/index.json"] = drip
+    monkeypatch.setattr(reading, "TIMEOUT", 0.2)
+    assert "too slow" in services.refresh().fault
+    over.set()
 
 
 def test_a_reader_sees_why_it_cannot_be_read(alice: Person, folder: Publisher) -> None:
