@@ -96,6 +96,45 @@ def test_a_console_asked_for_anew_ends_the_one_before_and_not_itself(tmp_path: P
     assert run(tmp_path, "console-window.js", steps) == [[True, False], "connecting"]
 
 
+@pytest.mark.parametrize("may", [True, False])
+def test_a_console_of_another_user_is_replaced_only_on_request(tmp_path: Path, *, may: bool) -> None:
+    (tmp_path / "console-keys.js").write_text("export const attach = () => {};")
+    (tmp_path / "serial-terminal.js").write_text("export const lineOf = () => {};")
+    (tmp_path / "vnc-screen.js").write_text("export const screenOf = () => {};")
+    steps = """
+    const opened = [];
+    const posted = [];
+    const timers = [];
+    globalThis.setTimeout = (act) => timers.push(act);
+    globalThis.WebSocket = class {
+        constructor() { opened.push(this); }
+        addEventListener(name, act) { this.act = act; }
+        close() {}
+    };
+    globalThis.history = { replaceState() {} };
+    globalThis.FormData = class { *[Symbol.iterator]() { yield ["csrf", "t"]; } };
+    globalThis.fetch = async (_, { body }) => {
+        posted.push(body.toString());
+        return { ok: true, status: 200, json: async () => ({ socket: "ws/next" }) };
+    };
+    byId.screen = element({ dataset: { protocol: "serial", socket: "ws/first" } });
+    byId["console-status"] = element();
+    byId["console-full"] = element();
+    byId["console-ask"] = element({ action: "/ask" });
+    let take = () => {};
+    if (MAY) byId["console-take-over"] = element({ hidden: true, addEventListener: (_, act) => (take = act) });
+    await start();
+    opened[0].act({ code: 4423, reason: "" });
+    const offered = byId["console-take-over"]?.hidden === false;
+    const waits = timers.length > 0;
+    take();
+    await Promise.resolve();
+    tell([offered, waits, posted]);
+    """
+    found = run(tmp_path, "console-window.js", steps.replace("MAY", str(may).lower()))
+    assert found == ([True, False, ["csrf=t&take_over=on"]] if may else [False, True, []])
+
+
 @pytest.mark.parametrize(("person", "restored"), [("u", "typed"), ("other", "")])
 def test_what_was_typed_survives_the_sign_in_of_the_same_person(tmp_path: Path, person: str, restored: str) -> None:
     """The pages of one tab, one after the other: the form, the sign-in with its own form, the form again."""
