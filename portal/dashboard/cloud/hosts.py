@@ -14,6 +14,7 @@ from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.forms import Form
+from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.records import Crumbs, SheetPage
@@ -84,6 +85,7 @@ class HostDetail(WatchedPage, HostPage):
                 "change": self.allows(CHANGE),
                 "admin": self.allows("novella:admin"),
                 "evacuate": self.allows(Evacuate.rule),
+                "graphs": self.allows(OF_HOSTS),
             },
         }
 

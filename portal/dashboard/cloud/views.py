@@ -6,6 +6,7 @@ from typing import Any
 from portal.dashboard.cloud.rows import bars_of, host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
+from portal.dashboard.graphs.parts import OF_HOSTS
 from portal.dashboard.quotas.bars import Bar
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.doctor.cloud import RULE, cloud_for
@@ -44,6 +45,7 @@ class CloudPage(WatchedPage):
                 "join": self.allows("novella:hosts:join"),
                 "examine": self.allows("novella:doctor:run"),
                 "admin": self.allows("novella:admin"),
+                "graphs": self.allows(OF_HOSTS),
                 "hosts": self.allows("os_compute_api:os-hypervisors:list-detail"),
                 "usage": self.allows("os_compute_api:os-simple-tenant-usage:list"),
             },

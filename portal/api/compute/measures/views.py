@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from compute_agent.contract.samples import HOST_SERIES
 from portal.api.compute.base import ComputeView
+from portal.api.compute.hypervisors.views import HypervisorBase
 from portal.api.compute.schemas import Schema, Version, last, query
 from portal.api.compute.timestamps import timestamp
 from provisioning.common.errors import NotFoundError
@@ -71,17 +72,15 @@ class ServerMeasuresView(MeasuresView):
         return self.answer(lambda *query: selectors.measures_for(self.context, server_id, *query))
 
 
-class HypervisorMeasuresView(MeasuresView):
-    """``GET /os-hypervisors/{id}/novella-measures``; the id is the UUID at every microversion."""
+class HypervisorMeasuresView(MeasuresView, HypervisorBase):
+    """``GET /os-hypervisors/{id}/novella-measures``; a UUID is accepted at every microversion."""
 
     rules = {"GET": "novella:hosts:measures"}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
         """Show what a host and its servers use."""
         found = read_id(hypervisor_id)
-        if found is None:
-            raise NotFoundError(f"Hypervisor with ID '{hypervisor_id[:64]}' could not be found.")
-        host = selectors.host_with_id(found)
+        host = self.one(hypervisor_id) if found is None else selectors.host_with_id(found)
         return self.answer(lambda *query: selectors.of_host(host.id, *query))
 
 
