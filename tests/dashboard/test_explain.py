@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def page_of(client: Client, instance: Instance) -> Any:
-    answer = client.get(f"/instances/{instance.id}/")
+    answer = client.get(f"/instances/{instance.id}/activity/")
     assert answer.status_code == 200
     return answer
 

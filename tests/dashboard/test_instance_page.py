@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from compute_agent.contract.steps import FETCH_IMAGE
 from portal.dashboard.instances.tabs import TABS
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import DiskRequest
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.selectors.usual import FEWEST
 from provisioning.compute.services import tunnels
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
@@ -167,6 +169,69 @@ def test_what_people_write_is_never_html(at_alice: Client, web: Instance) -> Non
     page = page_of(at_alice, web).content.decode()
     assert "<b>db</b>" not in page
     assert "&lt;b&gt;db&lt;/b&gt;" in page
+
+
+def test_a_launch_that_is_done_is_one_line(at_alice: Client, alice: Person, cloud: Cloud, web: Instance) -> None:
+    def folded(instance: Instance, tab: str = "") -> bool:
+        page = page_of(at_alice, instance, tab).content.decode()
+        part = page[page.index('<details class="launch"') :]
+        return " open" not in part[: part.index(">")]
+
+    assert folded(web)
+    assert not folded(web, "activity/")
+    assert not folded(cloud.launch(alice.context))
+
+
+def test_a_launch_is_compared_with_earlier_ones_of_its_image_and_size(
+    at_alice: Client, alice: Person, charlie: Person, cloud: Cloud, web: Instance
+) -> None:
+    for who in [alice] * (FEWEST - 1) + [charlie]:
+        cloud.launch(who.context)
+    cloud.launch(alice.context, flavor_ref="2", name="other")
+    cloud.run()
+    assert page_of(at_alice, web).context["usual"] is None
+    cloud.launch(alice.context)
+    cloud.run()
+    now = timezone.now()
+    launches = InstanceAction.objects.filter(action="create").exclude(instance=web).order_by("id")
+    of_web = [row for row in launches if row.instance.flavor["flavorid"] == "1" and row.project_id == alice.project_id]
+    for seconds, row in enumerate(of_web, start=1):
+        end = now + timedelta(seconds=seconds)
+        InstanceAction.objects.filter(id=row.id).update(started_at=now, finished_at=end)
+        row.events.filter(name="schedule").update(started_at=now, finished_at=end)
+    answer = page_of(at_alice, web)
+    usual = answer.context["usual"]
+    assert (usual.launches, usual.whole.p50, usual.whole.p95) == (5, 3, 5)
+    assert (usual.steps["schedule"].p50, usual.steps["schedule"].p95) == (3, 5)
+    page = answer.content.decode()
+    assert "usually 3.00 s, p95 5.00 s" in page
+    assert "3.00 s · 5.00 s" in page
+    of_web[0].events.filter(name="schedule").update(attempt=2)  # another host: it says nothing about a usual launch
+    assert page_of(at_alice, web).context["usual"] is None
+
+
+def test_the_activity_names_persons_results_and_steps(
+    at_alice: Client, signed_in: SignedIn, operator: Person, cloud: Cloud, web: Instance
+) -> None:
+    at_alice.post(f"/instances/{web.id}/stop/")
+    cloud.run()
+    signed_in(operator).post(f"/instances/{web.id}/start/")
+    agent = cloud.agent_of(web)
+    (command,) = agent.take()
+    agent.fail(command, "The host has no memory.", retryable=False)
+    cloud.run()
+    start, stop, launch = page_of(at_alice, web, "activity/").context["actions"]
+    assert (start.label, start.who, start.failed, start.message) == (
+        "Start",
+        "an operator",
+        True,
+        "The host has no memory.",
+    )
+    assert (stop.label, stop.who, stop.failed) == ("Stopped", "alice", False)
+    assert [step.label for step in stop.steps] == ["Request accepted", "Carried out on the host"]
+    assert (launch.label, len(launch.steps)) == ("Launched", 13)
+    page = page_of(at_alice, web, "activity/").content.decode()
+    assert "host-1" not in page
 
 
 def test_the_ssh_command_is_exact(at_alice: Client, alice: Person, cloud: Cloud) -> None:

@@ -119,6 +119,7 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     floating = str(cloud.openstack_json("floating", "ip", "create", "--port", port, "public")["floating_ip_address"])
     assert ssh(cloud, key, floating, "hostname; cut -d. -f1 /etc/hostname").split() == [NAME, NAME]
 
+    page.get_by_test_id("more").click()
     page.get_by_test_id("action-delete").click()
     page.get_by_test_id("confirm").click()
     expect(listing.page.get_by_role("link", name=NAME)).to_have_count(0)

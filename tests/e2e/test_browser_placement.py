@@ -142,7 +142,7 @@ def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromi
         cloud="admin",
     )
     server = made["id"]
-    watched = watch(signed_in(cloud, chromium, "admin").context, f"{cloud.url}/instances/{server}/")
+    watched = watch(signed_in(cloud, chromium, "admin").context, f"{cloud.url}/instances/{server}/activity/")
     page = watched.page
     page.locator(".decision summary").focus()
     page.keyboard.press("Enter")

@@ -50,6 +50,8 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
 
     page.wait_for_url(re.compile(r"/instances/[0-9a-f-]{36}/"))
     expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
+    page.get_by_test_id("more").focus()
+    page.keyboard.press("Enter")
     page.get_by_test_id("action-delete").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Cancel", exact=True)).to_be_focused()  # a hasty Enter deletes nothing

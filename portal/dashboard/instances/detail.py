@@ -1,5 +1,6 @@
 """Context of the page of an instance: its head and its tabs."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from portal.dashboard.instances import timeline
@@ -11,15 +12,18 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.selectors.explained import Explained
+from provisioning.compute.selectors.usual import usual_of
 from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
 from provisioning.identity import policy
+from provisioning.identity.selectors.lookups import user_names
 from provisioning.launches.selectors import lease_of
 from provisioning.launches.services.leases import UPDATE as UPDATES_LEASES
 
 READS_LOG = "os_compute_api:os-console-output"
 LISTS_ACTIONS = "os_compute_api:os-instance-actions:list"
-NEWEST = 5
-"""Number of actions on the overview."""
+SEES_STEPS = "os_compute_api:os-instance-actions:events"
+NEWEST, MOST = 5, 200
+"""Number of actions on the overview, and in the activity."""
 
 
 def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
@@ -42,9 +46,16 @@ def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 
 def overview_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return the launch, the newest actions and the details."""
-    launch = _launch(context, instance)
-    return {**launch, "later_actions": launch["later_actions"][:NEWEST], "host": _host(context, instance)}
+    """Return the launch, the newest actions and the details; the scheduler's decisions only without a host."""
+    actions = _actions(context, instance, NEWEST + 1)
+    return {
+        **_launch(context, instance),
+        "decisions": [] if instance.host_id else _decisions(context, instance),
+        "later_actions": timeline.later_actions(
+            actions, compute.tunnels_of(actions), compute.running_steps_of(actions)
+        )[:NEWEST],
+        "host": _host(context, instance),
+    }
 
 
 def console_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
@@ -53,8 +64,23 @@ def console_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 
 def activity_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    """Return all actions, the launch and the scheduler's decisions."""
-    return _launch(context, instance)
+    """Return all actions with persons and steps, the launch and the scheduler's decisions."""
+    actions = _actions(context, instance, MOST)
+    seen = policy.allows(context, SEES_STEPS)
+    return {
+        **_launch(context, instance),
+        "unfolded": True,
+        "decisions": _decisions(context, instance),
+        "actions": timeline.later_actions(
+            actions,
+            compute.tunnels_of(actions),
+            compute.running_steps_of(actions),
+            who=_persons(instance, actions),
+            events=compute.steps_of(context, actions) if seen else {},
+            launch=True,
+        ),
+        "most": MOST if len(actions) == MOST else 0,
+    }
 
 
 def settings_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
@@ -63,14 +89,17 @@ def settings_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 
 
 def _launch(context: RequestContext, instance: Instance) -> dict[str, Any]:
-    actions = _actions(context, instance)
-    return {
-        "attempts": timeline.attempts(_steps(context, instance)),
-        "decisions": _decisions(context, instance),
-        "later_actions": timeline.later_actions(
-            actions, compute.tunnels_of(actions), compute.running_steps_of(actions)
-        ),
-    }
+    if not policy.allows(context, SEES_STEPS):
+        return {"attempts": [], "usual": None}
+    return {"attempts": timeline.attempts(compute.timeline_for(context, instance.id)), "usual": usual_of(instance)}
+
+
+def _persons(instance: Instance, actions: Iterable[InstanceAction]) -> dict[int, str]:
+    """Return action id → who began it; persons from outside the project are not named."""
+    own = [action for action in actions if action.project_id == instance.project_id and action.user_id]
+    names = user_names(action.user_id for action in own if action.user_id)
+    found = {action.pk: "an operator" if action.user_id else "the system" for action in actions}
+    return found | {action.pk: names.get(action.user_id, "a deleted user") for action in own if action.user_id}
 
 
 def _host(context: RequestContext, instance: Instance) -> str:
@@ -83,11 +112,6 @@ def _decisions(context: RequestContext, instance: Instance) -> list[Explained]:
     return compute.decisions_for(context, instance.id) if seen else []
 
 
-def _steps(context: RequestContext, instance: Instance) -> list[compute.Step]:
-    seen = policy.allows(context, "os_compute_api:os-instance-actions:events")
-    return compute.timeline_for(context, instance.id) if seen else []
-
-
-def _actions(context: RequestContext, instance: Instance) -> list[InstanceAction]:
+def _actions(context: RequestContext, instance: Instance, limit: int) -> list[InstanceAction]:
     seen = policy.allows(context, LISTS_ACTIONS)
-    return compute.actions_for(context, instance.id) if seen else []
+    return compute.actions_for(context, instance.id, limit=limit) if seen else []

@@ -120,7 +120,7 @@ TABS: tuple[Tab, ...] = (
         "activity",
         "Activity",
         detail.activity_for,
-        main=(_part("actions"), _part("timeline"), _part("decisions")),
+        main=(_part("activity"), _part("timeline"), _part("decisions")),
         rules=(detail.LISTS_ACTIONS,),
         styles=("css/decisions.css",),
     ),

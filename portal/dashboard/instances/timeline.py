@@ -58,6 +58,10 @@ class Attempt:
     running: bool
     failed: bool
 
+    @property
+    def done(self) -> bool:
+        return not self.running and not self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
@@ -70,6 +74,9 @@ class ActionRow:
     message: str
     note: str = ""
     progress: wording.Progress | None = None
+    ident: int = 0
+    who: str = ""
+    steps: Sequence[Step] = ()
 
 
 def attempts(steps: Sequence[Step]) -> list[Attempt]:
@@ -127,15 +134,21 @@ def later_actions(
     actions: Sequence[InstanceAction],
     tunnels: Mapping[int, Mapping[str, str]] | None = None,
     running: Mapping[int, Step] | None = None,
+    *,
+    who: Mapping[int, str] | None = None,
+    events: Mapping[int, Sequence[Step]] | None = None,
+    launch: bool = False,
 ) -> list[ActionRow]:
     """Return the actions after the launch, newest first. Running and failed actions are not labelled as done.
 
-    The keys of both mappings are numbers of actions: ``tunnels`` has the details of tunnels, ``running`` the running
-    steps.
+    The keys of the mappings are numbers of actions: ``tunnels`` has the details of tunnels, ``running`` the running
+    steps, ``who`` the person who began it, ``events`` all steps. ``launch``: include the launch.
     """
     steps = running or {}
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
-    names = {action.record: action.button.label for action in registered.values() if action.button}
+    names = {action.record: action.button.label for action in registered.values() if action.button} | {
+        "create": "Launch"
+    }
     return [
         ActionRow(
             label=(done if action.finished_at and not action.message else names).get(action.action)
@@ -146,9 +159,12 @@ def later_actions(
             message=action.message or "",
             note=_led_to((tunnels or {}).get(action.pk)) or _at_step(steps.get(action.pk)),
             progress=_progress(steps.get(action.pk)),
+            ident=action.pk,
+            who=(who or {}).get(action.pk, ""),
+            steps=(events or {}).get(action.pk, ()),
         )
         for action in actions
-        if action.action != "create"
+        if launch or action.action != "create"
     ]
 
 

@@ -17,6 +17,7 @@ from provisioning.compute.selectors.history import (
     actions_for,
     decision_for,
     running_steps_of,
+    steps_of,
     timeline_for,
     tunnels_of,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "nodes_of",
     "rows_with_ended",
     "running_steps_of",
+    "steps_of",
     "timeline_for",
     "tunnels_of",
     "with_ended",

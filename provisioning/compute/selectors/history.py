@@ -20,8 +20,9 @@ from provisioning.identity import policy
 
 TUNNEL = "open_tunnel"
 """Action of a tunnel to a server's port, and its only step."""
+ACCEPTED, ON_HOST = "Request accepted", "Carried out on the host"
 LABELS: dict[str, str] = {
-    "api_create": "Request accepted",
+    "api_create": ACCEPTED,
     "schedule": "Choose a host",
     "claim": "Claim resources on the host",
     "allocate_network": "Allocate addresses",
@@ -90,6 +91,16 @@ def running_steps_of(actions: Iterable[InstanceAction]) -> dict[int, Step]:
     ids = [action.pk for action in actions if action.finished_at is None]
     rows = InstanceActionEvent.objects.filter(action__in=ids, finished_at=None).order_by("id") if ids else ()
     return {row.action_id: _step(row, with_host=False) for row in rows}
+
+
+def steps_of(context: RequestContext, actions: Iterable[InstanceAction]) -> dict[int, list[Step]]:
+    """Return action id → its steps in order, with hosts only for operators; one query."""
+    with_host = policy.allows(context, "os_compute_api:os-instance-actions:events:details")
+    rows = InstanceActionEvent.objects.filter(action__in=[action.pk for action in actions])
+    found: dict[int, list[Step]] = {}
+    for row in rows.order_by("attempt", "started_at", "id"):
+        found.setdefault(row.action_id, []).append(_step(row, with_host=with_host))
+    return found
 
 
 def actions_for(
@@ -161,7 +172,7 @@ def timeline_for(context: RequestContext, instance_id: str | uuid.UUID) -> list[
 def _step(row: InstanceActionEvent, *, with_host: bool) -> Step:
     return Step(
         name=row.name,
-        label=LABELS.get(row.name, row.name.replace("_", " ").capitalize()),
+        label=_label(row.name),
         attempt=row.attempt,
         started=row.started_at,
         finished=row.finished_at,
@@ -171,6 +182,14 @@ def _step(row: InstanceActionEvent, *, with_host: bool) -> Step:
         detail=row.detail,
         message=row.message,
     )
+
+
+def _label(name: str) -> str:
+    """Return the label of a step; each action has a step of the API and one of its host."""
+    if name in LABELS:
+        return LABELS[name]
+    kind = name.partition("_")[0]
+    return {"api": ACCEPTED, "compute": ON_HOST}.get(kind) or name.replace("_", " ").capitalize()
 
 
 def _to_come(instance: Instance, done: list[Step]) -> list[Step]:

@@ -102,3 +102,8 @@ def users_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, User]:
 def projects_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Project]:
     """Return id → project, for existing projects."""
     return Project.objects.in_bulk(list(ids))
+
+
+def user_names(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return the names of the users with these ids that still exist."""
+    return dict(User.objects.filter(id__in=set(ids)).values_list("id", "name"))
