@@ -1,17 +1,16 @@
 """Search: bounded queries of each kind, for names, ids, addresses and tags.
 
-The beginning of a name is preferred to its middle. Each query returns a few rows, so the search of 10,000 resources
-takes milliseconds.
+One query for each kind returns a few rows, the beginning of a name before its middle.
 """
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, SmallIntegerField, When
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -45,19 +44,17 @@ class Hit:
     record: Any = None
 
 
-def search(
-    context: RequestContext, text: str, *, kinds: Sequence[str] = (), most_of_kind: int = OF_KIND
-) -> Iterator[Hit]:
+def search(context: RequestContext, text: str) -> Iterator[Hit]:
     """Yield the resources that the caller sees and that match the text, by kind, best first.
 
-    Operators find the resources of all projects. ``kinds``: only these, if given.
+    Operators find the resources of all projects.
     """
     wanted = _clean(text)
     if not wanted:
         return
     for source in SOURCES:
-        if (not kinds or source.kind in kinds) and _is_seen(context, source):
-            yield from islice(_of_source(context, source, wanted), most_of_kind)
+        if _is_seen(context, source):
+            yield from islice(_of_source(context, source, wanted), OF_KIND)
 
 
 def _clean(text: str) -> str:
@@ -84,22 +81,23 @@ def _of_source(context: RequestContext, source: Source, text: str) -> Iterator[H
 
 
 def _matches(source: Source, rows: QuerySet[Any], text: str) -> Iterator[Any]:
-    """Yield rows by id, then by the beginning of a name or address or by tag, then by a part of a name."""
-    if source.by_id and (condition := _by_id(text)) is not None:
-        yield from rows.filter(condition)[:OF_KIND]
-    begins = Q()
+    """Yield rows by name, address, tag or id, with one query: the whole name, then its beginning, then other matches.
+
+    A row may occur once for each of its addresses.
+    """
+    exact, begins, found = Q(), Q(), Q()
     for column in source.names:
+        exact |= Q(**{f"{column}__iexact": text})
         begins |= Q(**{f"{column}__istartswith": text})
+        found |= Q(**{f"{column}__icontains": text})
     for column in source.addresses:
-        begins |= Q(**{f"{column}__startswith": text.lower()})
+        found |= Q(**{f"{column}__startswith": text.lower()})
     if source.tagged is not None:
-        begins |= source.tagged(text)
-    found = rows.filter(begins)[: 2 * OF_KIND]  # a row may occur once for each of its addresses
-    yield from sorted(found, key=lambda row: source.name_of(row).lower() != text.lower())
-    inside = Q()
-    for column in source.names:
-        inside |= Q(**{f"{column}__icontains": text})
-    yield from rows.filter(inside)[: 2 * OF_KIND]
+        found |= source.tagged(text)
+    if source.by_id and (condition := _by_id(text)) is not None:
+        found |= condition
+    rank = Case(When(exact, then=0), When(begins, then=1), default=2, output_field=SmallIntegerField())
+    yield from rows.filter(found).order_by(rank)[: 2 * OF_KIND]
 
 
 def _by_id(text: str) -> Q | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from django.urls import reverse
 
@@ -11,6 +12,7 @@ from portal.dashboard.instances.rows import can
 from portal.dashboard.search.links import address_of
 from portal.dashboard.things import ICONS
 from provisioning.common.context import RequestContext
+from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import with_buttons
 from provisioning.identity import policy
 from provisioning.identity.selectors.lookups import names_of_projects
@@ -18,7 +20,6 @@ from provisioning.search.find import Hit, search
 
 LEAST_VERB = 3
 """Minimum number of letters that are read as the beginning of an action: ``sto web``."""
-MOST_ACTIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,13 @@ def offers_for(context: RequestContext, text: str) -> list[Offer]:
     words = text.lower().split()
     if not words:
         return []
-    resources = [_resource(context, hit) for hit in _with_projects(context, text)]
-    return [*_actions(context, words), *resources, *_forms(context, words), *_pages(context, words)]
+    meant = _meant(context, words)
+    hits = list(search(context, _name_of(words) if meant else text))
+    if meant and not hits:
+        hits = list(search(context, text))  # a name of several words
+    resources = [_resource(context, found) for found in _with_projects(context, hits)]
+    actions = _actions(context, meant, hits)
+    return [*actions, *resources, *_forms(context, words), *_pages(context, words)]
 
 
 def grouped(offers: list[Offer]) -> list[tuple[str, list[Offer]]]:
@@ -83,9 +89,8 @@ def grouped(offers: list[Offer]) -> list[tuple[str, list[Offer]]]:
     return [(group, list(found)) for group, found in groupby(offers, key=lambda offer: offer.group)]
 
 
-def _with_projects(context: RequestContext, text: str) -> Iterator[tuple[Hit, str]]:
+def _with_projects(context: RequestContext, hits: list[Hit]) -> Iterator[tuple[Hit, str]]:
     """Yield the resources that were found, with the names of other projects for operators."""
-    hits = list(search(context, text))
     foreign = {hit.project_id for hit in hits if hit.project_id and hit.project_id != context.project_id}
     names = names_of_projects(foreign) if foreign and context.is_admin else {}
     for hit in hits:
@@ -98,21 +103,28 @@ def _resource(context: RequestContext, found: tuple[Hit, str]) -> Offer:
     return Offer(f"{hit.label}s", hit.name, address_of(context, hit), ICONS[hit.kind], detail)
 
 
-def _actions(context: RequestContext, words: list[str]) -> Iterator[Offer]:
-    """Yield actions on instances: ``stop web-3``."""
-    verb, name = words[0], " ".join(words[1:])
-    if len(verb) < LEAST_VERB or not name:
-        return
-    meant = [
+def _name_of(words: list[str]) -> str:
+    """Return what follows the action: ``web-3`` of ``stop web-3``."""
+    return " ".join(words[1:])
+
+
+def _meant(context: RequestContext, words: list[str]) -> list[ServerAction[Any]]:
+    """Return the actions on instances that the first word may mean, if a name follows."""
+    if len(words[0]) < LEAST_VERB or not _name_of(words):
+        return []
+    return [
         action
         for action in with_buttons()
-        if action.button and action.button.label.lower().startswith(verb) and policy.allows(context, action.rule)
+        if action.button and action.button.label.lower().startswith(words[0]) and policy.allows(context, action.rule)
     ]
+
+
+def _actions(context: RequestContext, meant: list[ServerAction[Any]], hits: list[Hit]) -> Iterator[Offer]:
+    """Yield these actions on the instances that were found and allow them now."""
     masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
-    hits = list(search(context, name, kinds=("instance",), most_of_kind=MOST_ACTIONS)) if meant else []
     for action in meant:
         for hit in hits:
-            if action.button and can(hit.record, action, masters=masters):
+            if action.button and hit.kind == "instance" and can(hit.record, action, masters=masters):
                 to = reverse("dashboard:instance_action", args=[hit.id, action.button.name])
                 yield Offer("Actions", f"{action.button.label} {hit.name}", to, action.button.icon)
 
