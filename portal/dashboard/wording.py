@@ -141,6 +141,13 @@ def mebibytes(value: int) -> str:
     return f"{value}{JOINED}MiB"
 
 
+def amount(resource: str, value: int) -> str:
+    """Return an amount of a resource of the quota, with its unit."""
+    if resource == "gigabytes":
+        return f"{value}{JOINED}GiB"
+    return mebibytes(value) if resource == "ram" else str(value)
+
+
 def size_in_bytes(value: int) -> str:
     """Format bytes with the unit that leaves at most four digits."""
     amount, unit = float(value), "B"

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from portal.dashboard import wording
-from portal.dashboard.overview.quota import amount
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors import Limits
 from provisioning.compute.sizes import quota_amounts
@@ -44,15 +43,15 @@ def _meter(resource: str, limits: Limits, this: int) -> Meter:
     if unlimited:
         words = "no limit"
     elif over:
-        words = f"{amount(resource, -left)} over the limit"
+        words = f"{wording.amount(resource, -left)} over the limit"
     else:
-        words = f"{amount(resource, max(left, 0))} left"
+        words = f"{wording.amount(resource, max(left, 0))} left"
     return Meter(
         label=wording.RESOURCES[resource],
         used_width=round(used_width, 1),
         this_left=round(this_left, 1),
         this_width=round(this_width, 1),
         over=over,
-        this_text=f"+ {amount(resource, this)}",
+        this_text=f"+ {wording.amount(resource, this)}",
         left_text=words,
     )

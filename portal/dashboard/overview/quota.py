@@ -37,17 +37,17 @@ class Donut:
     @property
     def used_text(self) -> str:
         """The usage with its unit."""
-        return amount(self.resource, self.used)
+        return wording.amount(self.resource, self.used)
 
     @property
     def limit_text(self) -> str:
         """The limit with its unit."""
-        return amount(self.resource, self.limit or 0)
+        return wording.amount(self.resource, self.limit or 0)
 
     @property
     def left_text(self) -> str:
         """The remaining amount with its unit."""
-        return amount(self.resource, max((self.limit or 0) - self.used, 0))
+        return wording.amount(self.resource, max((self.limit or 0) - self.used, 0))
 
 
 VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
@@ -67,9 +67,3 @@ def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> lis
             Donut(resource, label, used, None if limit < 0 else limit, note if resource == "gigabytes" else "")
         )
     return drawn
-
-
-def amount(resource: str, value: int) -> str:
-    if resource == "gigabytes":
-        return f"{value}{wording.JOINED}GiB"
-    return wording.mebibytes(value) if resource == "ram" else str(value)
