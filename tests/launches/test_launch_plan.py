@@ -69,6 +69,7 @@ def test_one_choice_gives_an_address_and_a_rule(
     assert not FloatingIP.objects.exists()
 
 
+@pytest.mark.both_databases("locks")
 def test_the_next_launch_uses_the_group_again_unless_its_rules_were_changed(
     cloud: Cloud, outside: Network, alice: RequestContext, plan: LaunchPlan
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_refused_launch_leaves_nothing(
     assert not SecurityGroup.objects.filter(name="internet-ssh").exists()
 
 
+@pytest.mark.both_databases("locks")
 def test_a_repeated_request_changes_nothing(
     cloud: Cloud, outside: Network, alice: RequestContext, plan: LaunchPlan
 ) -> None:

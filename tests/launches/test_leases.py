@@ -44,6 +44,7 @@ def told() -> list[str]:
     return list(Event.objects.filter(topic=TOPIC, kind="instance.lease.ending").values_list("kind", flat=True))
 
 
+@pytest.mark.both_databases("locks")
 def test_its_owner_is_told_once_and_then_it_is_deleted(cloud: Cloud, leased: Instance) -> None:
     assert (leases.announce_ending(after(2.9)), leases.delete_ended(after(3.9))) == (0, 0)
     assert [leases.announce_ending(after(3.1)) for _ in "ab"] == [1, 0]
@@ -62,6 +63,7 @@ def test_a_short_lease_is_told_at_its_half(leased: Instance, alice: RequestConte
     assert leases.announce_ending(after(0.6)) == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_an_extended_lease_starts_again_and_is_told_again(leased: Instance, alice: RequestContext) -> None:
     leases.announce_ending(after(3.5))
     InstanceLease.objects.update(ends_at=after(0.1))
@@ -72,6 +74,7 @@ def test_an_extended_lease_starts_again_and_is_told_again(leased: Instance, alic
     assert leases.announce_ending(after(3.5)) == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_locked_server_is_kept_until_it_is_unlocked(cloud: Cloud, leased: Instance) -> None:
     Instance.objects.filter(id=leased.id).update(locked=True)
     assert leases.delete_ended(after(5)) == 0
@@ -90,6 +93,7 @@ def test_locked_servers_keep_no_other_server_alive(
     assert leases.delete_ended(after(6)) == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_lease_is_set_and_removed_later(cloud: Cloud, alice: RequestContext, plan: LaunchPlan) -> None:
     [server] = launch_plan(alice, plan, "k").instances
     assert not InstanceLease.objects.exists()

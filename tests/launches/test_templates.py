@@ -67,6 +67,7 @@ def test_a_template_or_version_that_does_not_exist_launches_nothing(
         launch_plan(alice, plan, "k", source=Source(lab.id, 9))
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_change_is_a_new_version(lab: LaunchTemplate, alice: RequestContext, plan: LaunchPlan) -> None:
     templates.add_version(alice, lab.id, but(plan, flavor="2"), Modes())
     lab.refresh_from_db()
@@ -104,6 +105,7 @@ def test_other_projects_see_only_public_ones(
             change()
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_link_belongs_to_one_template(lab: LaunchTemplate, alice: RequestContext, plan: LaunchPlan) -> None:
     with pytest.raises(ConflictError) as refused:
         templates.create_template(alice, "Other", "lab-web", plan, Modes())
@@ -133,6 +135,7 @@ def test_unknown_fields_are_refused_and_the_name_stays_open(
     assert selectors.version_of(made).locked == []
 
 
+@pytest.mark.both_databases("constraints")
 def test_deleting_one_keeps_its_servers(lab: LaunchTemplate, alice: RequestContext, plan: LaunchPlan) -> None:
     launch_plan(alice, but(plan, lease_days=7), "k", source=Source(lab.id, 1))
     templates.delete_template(alice, lab.id)
@@ -143,6 +146,7 @@ def test_deleting_one_keeps_its_servers(lab: LaunchTemplate, alice: RequestConte
 # ----- snippets ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_snippet_is_the_projects(
     alice: RequestContext, charlie: RequestContext, cloud: Cloud, plan: LaunchPlan
 ) -> None:
