@@ -18,6 +18,7 @@ from provisioning.identity import policy
 from provisioning.identity.selectors.lookups import user_names
 from provisioning.launches.selectors import lease_of
 from provisioning.launches.services.leases import UPDATE as UPDATES_LEASES
+from provisioning.launches.services.templates import WRITE as WRITES_TEMPLATES
 
 READS_LOG = "os_compute_api:os-console-output"
 LISTS_ACTIONS = "os_compute_api:os-instance-actions:list"
@@ -38,6 +39,7 @@ def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
             "launch_again": instance.host_id is None and policy.allows(context, "os_compute_api:servers:create"),
             "open_console": policy.allows(context, OPENS_CONSOLES),
             "lease": policy.allows(context, UPDATES_LEASES),
+            "template": policy.allows(context, WRITES_TEMPLATES),
         },
         "lease": lease_of(instance.id),
         "connect": connect_for(context, instance, row.addresses),

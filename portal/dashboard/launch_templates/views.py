@@ -28,7 +28,7 @@ from provisioning.launches.plan import LaunchPlan, read_plan
 from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
-READ, WRITE = "novella:launch_templates:list", "novella:launch_templates:write"
+READ, WRITE = "novella:launch_templates:list", templates.WRITE
 
 
 class TemplatePage(RecordPage[LaunchTemplate]):

@@ -22,7 +22,7 @@ from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
 from provisioning.launches.plan import FIELDS, LaunchPlan, plan_of, values_of
 
 NEVER_LOCKED = frozenset({"name"})
-PUBLICIZE = "novella:launch_templates:publicize"
+WRITE, PUBLICIZE = "novella:launch_templates:write", "novella:launch_templates:publicize"
 LONGEST_SLUG = 64
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 TAKEN = "This link is already used by another launch template."
