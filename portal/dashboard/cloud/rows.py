@@ -5,7 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.safestring import SafeString
+
 from portal.dashboard import wording
+from portal.dashboard.graphs import sparklines
 from portal.dashboard.quotas.bars import Bar
 from portal.dashboard.wording import Status
 from provisioning.compute.selectors.hosts import state_of
@@ -43,6 +46,8 @@ class HostRow:
     bars: list[Bar]
     loads: tuple[str, ...]
     may_change: bool = False
+    line: SafeString = SafeString("")  # noqa: RUF009 - immutable
+    """Its processors in the last hour, drawn."""
 
     @property
     def load(self) -> str:
@@ -77,8 +82,18 @@ class HostRow:
 
 
 def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False) -> list[HostRow]:
+    found = list(hosts)
+    lines = sparklines.of_hosts(found)
     return [
-        HostRow(host, status_of(host, now), bars_of([state_of(host, now)]), _loads(host), may_change) for host in hosts
+        HostRow(
+            host,
+            status_of(host, now),
+            bars_of([state_of(host, now)]),
+            _loads(host),
+            may_change,
+            lines.get(host.id, SafeString("")),
+        )
+        for host in found
     ]
 
 
