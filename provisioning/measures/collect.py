@@ -150,7 +150,7 @@ def _plausible(points: Points, size: Sequence[float]) -> bool:
 
 
 def _sums(subjects: Iterable[Points], first: int) -> Points:
-    """Return points with the sum of the subjects' means in the minute, so that a missing sample is no dip."""
+    """Return points with the sum of the subjects' means in the minute, so that a missing sample does not lower it."""
     sums: list[list[float | None]] = []
     for points in subjects:
         codes = zip(*(unpack(point) for point in points.values()), strict=True)
