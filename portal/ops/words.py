@@ -16,6 +16,7 @@ KINDS = {
     "network.FloatingIP": ("floating IP", "floating IPs"),
     "network.RbacPolicy": ("RBAC policy", "RBAC policies"),
     "notifications.Delivery": ("delivery of notifications", "deliveries of notifications"),
+    "volumes.Message": ("message about a volume", "messages about volumes"),
     "volumes.QosSpec": ("QoS spec", "QoS specs"),
 }
 """Model → singular and plural, if they differ from the model's name."""

@@ -1,4 +1,4 @@
-"""The present faults of the cloud, for the operators' pages: the immediate checks, conditions that are no fault of the
+"""The present faults of the cloud, for the operators' pages: the immediate checks, conditions outside of the
 records, and what is left of the doctor's last report.
 """
 
@@ -71,4 +71,4 @@ def _named(condition: Callable[[], Iterator[Finding]]) -> Callable[[], list[Find
 
 
 CONDITIONS = tuple(map(_named, (full_pools, refused_agents, failed_backups)))
-"""Conditions that operators look after, although the records are consistent."""
+"""Conditions that need an operator, although the records are consistent."""

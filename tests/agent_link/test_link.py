@@ -51,7 +51,7 @@ from provisioning.compute import host_commands
 from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
 from provisioning.hosts import calls, certificates, commands, credentials, enrolment, versions
-from provisioning.hosts.models import Host, HostCall, HostCommand
+from provisioning.hosts.models import Host, HostCall, HostCommand, RefusedAgent
 from provisioning.measures.models import Report
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
@@ -146,6 +146,21 @@ async def test_a_host_cannot_speak_for_another(open_socket: Open) -> None:
     socket = await open_socket(PATH, authorization=f"Bearer {CREDENTIAL}h1", x_novella_host="h1")
     await tell(socket, Hello(host="h2"))
     assert isinstance(await hear(socket), Refused)
+
+
+async def test_a_refusal_is_recorded_until_the_host_is_admitted(open_socket: Open) -> None:
+    socket = await open_socket(PATH)
+    await tell(socket, Enrol(join_token="nothing", host="h1", credential=CREDENTIAL))
+    assert isinstance(await hear(socket), Refused)
+    row = await in_db(RefusedAgent.objects.get)()
+    assert (row.host_name, row.attempts) == ("h1", 1)
+    assert "join token" in row.reason
+    await enrol(open_socket)
+    assert not await in_db(RefusedAgent.objects.exists)()
+    socket = await open_socket(PATH, authorization="Bearer wrong", x_novella_host="h1")
+    await tell(socket, Hello(host="h1"))
+    assert isinstance(await hear(socket), Refused)
+    assert "credential is wrong" in (await in_db(RefusedAgent.objects.get)(host_name="h1")).reason
 
 
 async def test_another_version_of_the_contract_is_refused_with_a_sentence(open_socket: Open) -> None:

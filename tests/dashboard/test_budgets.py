@@ -13,6 +13,7 @@ from django.test import Client
 
 from portal.common import bundles
 from provisioning.catalogue.services import refresh as read_catalogue
+from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 
@@ -33,6 +34,17 @@ def test_a_first_visit_is_within_budget(at_alice: Client, alice: Person, cloud: 
     sent = [len(answer.content), FONT.stat().st_size, *map(compressed, names)]
     assert len(answer.content) < 12_000
     assert sum(sent) < 145_000, "with their headers they are 150 kB"
+
+
+@pytest.mark.parametrize("path", ["/cloud/", "/hosts/", "/usage/"])
+def test_a_first_visit_of_an_operator_is_within_budget(
+    signed_in: SignedIn, operator: Person, cloud: Cloud, path: str
+) -> None:
+    answer = signed_in(operator).get(path, headers={"Accept-Encoding": "gzip"})
+    names = set(ASSET.findall(gzip.decompress(answer.content).decode()))
+    assert 3 < len(names) <= 6
+    assert len(answer.content) < 12_000
+    assert len(answer.content) + FONT.stat().st_size + sum(map(compressed, names)) < 145_000
 
 
 @cache

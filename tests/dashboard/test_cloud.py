@@ -8,7 +8,9 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -218,6 +220,33 @@ def test_names_from_agents_and_users_cannot_break_the_page(well: Cloud, people: 
         assert text not in page
 
 
+def test_the_pages_cost_the_same_however_many_hosts_and_guests_there_are(
+    well: Cloud, people: People, at_operator: Client
+) -> None:
+    well.running(people.alice.context)
+    failed_launch(well, people)
+
+    def costs() -> list[int]:
+        found = []
+        for path in (CLOUD, HOSTS, USAGE, f"{HOSTS}{host().id}/"):
+            at_operator.get(path)
+            with CaptureQueriesContext(connection) as queries:
+                at_operator.get(path)
+            found.append(len(queries))
+        return found
+
+    before = costs()
+    for name in ("host-2", "host-3"):
+        well.add_host(name)
+    for person in (people.alice, people.charlie):
+        well.running(person.context)
+    failed_launch(well, people)
+    after = costs()
+    assert after == before
+    assert min(before) > 3
+    assert max(before) < 70
+
+
 # ----- hosts ----------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +263,9 @@ def test_the_host_page_has_guests_load_and_clock(well: Cloud, people: People, at
     assert "load 9.50, 9.25, 8.00 on 8 processors" in page
     assert "3 days, 4:05" in page
     assert "<dd>right</dd>" in page
+    graphs = reverse("dashboard:host_graphs", args=[host().id, "1h"])
+    assert f'hx-get="{graphs}"' in page
+    assert at_operator.get(graphs, headers={"HX-Request": "true"}).status_code == 200
     listed = at_operator.get(HOSTS).content.decode()
     assert re.search(r'meter-over"[^>]*>9.50<', listed)
 
