@@ -94,7 +94,7 @@ class Ruled(NamedChoices, ModelAdmin):
     def in_dashboard(self, row: Model) -> str | SafeString:
         """Return a link to the page of the record in the dashboard."""
         page = self.get_view_on_site_url(row)
-        return format_html('<a href="{}" aria-label="{} in the dashboard">Open</a>', page, row) if page else ""
+        return format_html('<a href="{}" aria-label="Open {} in the dashboard">Open</a>', page, row) if page else ""
 
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
         """Whether the policy allows the caller a permission or action."""
