@@ -36,6 +36,8 @@ class ChoiceLabel:
 
 
 Choices = Iterable[tuple[str, ChoiceLabel | str]]
+MONO = "mono small"
+"""Classes of a field for code."""
 
 
 class BoundField(forms.BoundField):
@@ -153,3 +155,15 @@ class OfferedListField(forms.MultipleChoiceField):
 
     def valid_value(self, value: Any) -> bool:
         return True
+
+
+def metadata_of(text: str) -> dict[str, str]:
+    """Return the metadata of a text with one key=value on each line. Raises ValidationError."""
+    metadata: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        key, equals, value = line.partition("=")
+        if line.strip() and not equals:
+            raise ValidationError(f"Line {number} has no '='. Write one key=value on each line.")
+        if equals:
+            metadata[key.strip()] = value.strip()
+    return metadata

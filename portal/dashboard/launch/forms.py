@@ -10,7 +10,15 @@ from django.forms import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard import refusals
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField, WholeNumberField
+from portal.dashboard.forms import (
+    MONO,
+    ChoiceLabel,
+    Form,
+    OfferedField,
+    OfferedListField,
+    WholeNumberField,
+    metadata_of,
+)
 from portal.dashboard.launch import names
 from portal.dashboard.launch.disks import DiskRowsField
 from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
@@ -32,24 +40,11 @@ LEASES = (1, 3, 7, 14, 30, 90, 180)
 NO_NETWORK = "none"
 BOOT_FIELDS = {"boot_from", "on_volume", "volume_size", "delete_volume"}
 """Fields of the boot disk."""
-MONO = "mono small"
 
 
 def new_key() -> str:
     """Return an idempotency key for a newly opened wizard."""
     return uuid.uuid4().hex
-
-
-def metadata_of(text: str) -> dict[str, str]:
-    """Return the metadata of a text with one key=value on each line. Raises ValidationError."""
-    metadata: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        key, equals, value = line.partition("=")
-        if line.strip() and not equals:
-            raise ValidationError(f"Line {number} has no '='. Write one key=value on each line.")
-        if equals:
-            metadata[key.strip()] = value.strip()
-    return metadata
 
 
 class LaunchForm(Form):

@@ -7,8 +7,8 @@ import msgspec
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form
-from portal.dashboard.launch.forms import MONO, LaunchForm
+from portal.dashboard.forms import MONO, Form
+from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch_templates.described import Described
 from provisioning.launches.plan import FIELDS, LaunchPlan, values_of
 from provisioning.launches.services.templates import NEVER_LOCKED, Modes

@@ -1,4 +1,4 @@
-"""Usual durations of a launch: of earlier launches of the same image and flavor in the project."""
+"""Usual durations of a launch: of other launches of the same image and flavor in the project."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Durations of ``launches`` earlier launches: of all, and of each step by its name."""
+    """Durations of ``launches`` other launches: of all, and of each step by its name."""
 
     launches: int
     whole: Range

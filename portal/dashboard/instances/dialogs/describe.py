@@ -5,9 +5,8 @@ from collections.abc import Callable
 from django import forms
 from django.http import HttpResponse, QueryDict
 
-from portal.dashboard.forms import Form
+from portal.dashboard.forms import MONO, Form, metadata_of
 from portal.dashboard.instances.page import InstanceSheet
-from portal.dashboard.launch.forms import MONO, metadata_of
 from portal.dashboard.names import bdi
 from portal.dashboard.plain import plain
 from provisioning.common.context import RequestContext
