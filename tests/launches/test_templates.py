@@ -37,7 +37,11 @@ def test_its_link_derives_from_its_name(lab: LaunchTemplate, alice: RequestConte
     assert lab.slug == "lab-web"
     assert selectors.template_with_slug(alice, "lab-web") == lab
     version = selectors.version_of(lab)
-    assert (version.number, version.locked, version.asked) == (1, ["image", "flavor", "lease_days"], ["name"])
+    assert (version.number, version.locked, version.asked) == (
+        1,
+        ["image", "boot_from", "flavor", "lease_days"],
+        ["name"],
+    )
 
 
 @each_row("slug", ["Lab", "a b", "-a", "a--b", "x" * 65, "ä"])
@@ -50,7 +54,7 @@ def test_a_link_has_only_letters_digits_and_hyphens(slug: str) -> None:
 def test_a_locked_field_cannot_be_changed_by_a_launch(lab: LaunchTemplate, alice: RequestContext) -> None:
     version = selectors.version_of(lab)
     fixed = templates.plan_in(version)
-    for changes in ({"flavor": "2"}, {"lease_days": None}, {"lease_days": 8}, {"image": ""}):
+    for changes in ({"flavor": "2"}, {"lease_days": None}, {"lease_days": 8}, {"image": ""}, {"boot_from": "volume:x"}):
         with pytest.raises(LockedFieldError) as refused:
             launch_plan(alice, but(fixed, **changes), "k", source=Source(lab.id, 1))
         assert refused.value.field in changes

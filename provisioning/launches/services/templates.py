@@ -25,6 +25,8 @@ NEVER_LOCKED = frozenset({"name"})
 WRITE, PUBLICIZE = "novella:launch_templates:write", "novella:launch_templates:publicize"
 LONGEST_SLUG = 64
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
+_SOURCE = "boot_from"
+"""Locked with the image: a volume to boot from would replace it."""
 TAKEN = "This link is already used by another launch template."
 
 
@@ -180,7 +182,8 @@ def _locked(context: RequestContext, template_id: uuid.UUID | str) -> LaunchTemp
 def _write(
     context: RequestContext, template: LaunchTemplate, number: int, plan: LaunchPlan, modes: Modes
 ) -> LaunchTemplateVersion:
-    locked = [name for name in FIELDS if name in modes.locked and name not in NEVER_LOCKED]
+    wanted = {*modes.locked, *([_SOURCE] if "image" in modes.locked else [])} - NEVER_LOCKED
+    locked = [name for name in FIELDS if name in wanted]
     asked = [name for name in FIELDS if name in modes.asked and name not in locked]
     if unknown := {*modes.locked, *modes.asked} - set(FIELDS):
         raise InvalidInputError(f"A launch has no field {min(unknown)!r}.")
