@@ -13,6 +13,12 @@ function count(list) {
 
 const again = () => document.querySelectorAll(".list").forEach(count);
 
+// What is typed is left alone when the list is drawn again, so a search that a chip or a link has removed is removed here.
+function search() {
+    const field = document.querySelector('.list .tools [name="q"]');
+    if (field && field !== document.activeElement) field.value = new URLSearchParams(location.search).get("q") ?? "";
+}
+
 document.addEventListener("change", (event) => {
     const list = event.target.closest?.(".list");
     if (!list) return;
@@ -22,5 +28,5 @@ document.addEventListener("change", (event) => {
     count(list);
 });
 document.addEventListener("novella:live", again);
-document.body.addEventListener("htmx:afterSettle", again); // another filter shows other rows
+document.body.addEventListener("htmx:afterSettle", () => (again(), search())); // another filter shows other rows
 addEventListener("pageshow", again); // a page that the browser restores has its boxes ticked
