@@ -1,6 +1,5 @@
 """Live updates of pages: partials rendered again for events."""
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,7 @@ from django.template.loader import render_to_string
 from portal.dashboard import wording
 from portal.dashboard.batches import live as batches
 from portal.dashboard.images.catalogue.cards import CATALOGUE, changed_cards
-from portal.dashboard.images.rows import rows_for as image_rows
-from portal.dashboard.images.rows import said_of
+from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.changes import changed_instances
 from portal.dashboard.instances.listing import INSTANCES
 from portal.dashboard.instances.tabs import render_tab, tab_named
@@ -31,7 +29,6 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
-from provisioning.images import selectors
 
 INSTANCE, IMAGE, NETWORK, VOLUME, HOST = "instance", "image", "network", "volume", "host"
 """Kinds of events that change pages."""
@@ -103,27 +100,6 @@ def _name_of(instance_id: str, events: Events) -> str | None:
     return next((name for key, name in changed_instances(events).items() if str(key) == instance_id), None)
 
 
-def _images(_: str, events: Events, context: RequestContext) -> str:
-    """Render the rows of changed images oldest first, so that each new row is inserted before the others.
-
-    Screen readers announce the arrival of data, but not changes of a record.
-    """
-    changed = [event.payload for event in events if event.kind == IMAGE]
-    ids = {uuid.UUID(each["id"]) for each in changed}
-    told = {uuid.UUID(each["id"]) for each in changed if not each.get("record")}
-    if not ids or not policy.allows(context, "get_images"):
-        return ""
-    images = sorted(selectors.images_by_id(context, ids), key=lambda image: (image.created_at, image.id))
-    newest = {image.id for image in selectors.images_for(context, limit=len(ids))}
-    rows = [
-        {**row, "said": said_of(row) if row["image"].id in told else "", "is_new": row["image"].id in newest}
-        for row in image_rows(context, images)
-    ]
-    shown = [render_to_string("dashboard/images/_row.html", {"row": row}) for row in rows]
-    gone = ids - {image.id for image in images}
-    return "".join([*shown, *(f'<tr id="image-{key}" data-live-remove></tr>' for key in gone)])
-
-
 def _of_list(the_list: RecordList[Any]) -> LivePage:
     return LivePage(the_list.kinds, lambda rest, events, context: lists.render(the_list, rest, events, context))
 
@@ -149,12 +125,12 @@ LISTS: tuple[RecordList[Any], ...] = (
     VOLUMES,
     SNAPSHOTS,
     BACKUPS,
+    IMAGES,
 )
 """The lists that are live."""
 PAGES: dict[str, LivePage] = {
     "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
     "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
-    "images": LivePage(frozenset({IMAGE}), _images),
     "catalogue": LivePage(frozenset({CATALOGUE, IMAGE}), changed_cards),
     "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
     "tray": LivePage(frozenset({BATCH}), lambda _, __, context: batches.render_tray(context)),

@@ -1,4 +1,4 @@
-"""Common pages of networking and volumes: live lists and details, forms, and confirmations."""
+"""Common pages of networking and volumes: live details, forms, and confirmations."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -34,22 +34,6 @@ class RecordsPage(Page):
     def refused(self, error: NovellaError) -> HttpResponse:
         """Show the error in the terms of the pages."""
         return self.go(self.back(), said=refusals.said(error), level=messages.ERROR)
-
-
-class ListPage(RecordsPage):
-    """Base of the lists, with live updates."""
-
-    template: ClassVar[str]
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        since = self.live_since()  # before the rows are read, so that concurrent changes are sent again
-        parts = self.parts(request.GET.get("page", ""))
-        self.live_page = live_name(self.live_page, parts["pages"])
-        return self.page(self.template, {"live_since": since, **parts})
-
-    def parts(self, number: str) -> Mapping[str, Any]:
-        """Return the context of a page of the table, including ``pages``."""
-        raise NotImplementedError
 
 
 class RecordPage(RecordsPage, Generic[Record]):

@@ -16,7 +16,7 @@ TYPED = {"name": "m1.new", "vcpus": "2", "memory_mb": "512", "root_gb": "5", "is
 
 def test_everybody_sees_the_sizes_smallest_first(at_alice: Client, cloud: Cloud) -> None:
     answer = at_alice.get("/flavors/")
-    assert [flavor.name for flavor in answer.context["rows"]] == ["m1.small", "m1.big"]
+    assert [flavor.name for flavor in answer.context["records"]] == ["m1.small", "m1.big"]
     assert "New flavor" not in answer.content.decode()
 
 

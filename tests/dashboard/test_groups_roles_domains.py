@@ -39,7 +39,7 @@ def role(name: str) -> Role:
 def test_a_group_is_made_found_and_changed(at_operator: Client, staff: Group) -> None:
     answer = at_operator.post("/groups/create/", {"name": "night", "description": "Late"}, follow=True)
     assert "night was created." in answer.content.decode()
-    assert [group.name for group in at_operator.get("/groups/?q=NIGH").context["found"].rows] == ["night"]
+    assert [group.name for group in at_operator.get("/groups/?q=NIGH").context["records"]] == ["night"]
     at_operator.post(f"/groups/{staff.id}/edit/", {"name": "crew", "description": "x"})
     staff.refresh_from_db()
     assert (staff.name, staff.description) == ("crew", "x")
@@ -134,7 +134,7 @@ def test_a_group_is_deleted_unless_the_last_administrator_is_one_by_it(
 
 
 def test_roles_are_listed_with_what_they_bring(at_operator: Client) -> None:
-    rows = {row[0].name: row[1:3] for row in at_operator.get("/roles/").context["rows"]}
+    rows = {row["role"].name: (row["implied"], row["immutable"]) for row in at_operator.get("/roles/").context["rows"]}
     implied = {"admin": ["manager"], "manager": ["member"], "member": ["reader"], "reader": [], "service": []}
     assert rows == {name: (names, True) for name, names in implied.items()}
 

@@ -167,7 +167,7 @@ def test_names_are_text(at_operator: Client, alice: Person) -> None:
         assert "<img src=x" not in at_operator.get(path).content.decode(), path
 
 
-@pytest.mark.parametrize(("path", "most"), [("/projects/", 12), ("/users/", 10), ("/groups/", 10), ("/roles/", 11)])
+@pytest.mark.parametrize(("path", "most"), [("/projects/", 14), ("/users/", 12), ("/groups/", 12), ("/roles/", 13)])
 def test_a_long_list_asks_no_more_often(
     at_operator: Client, operator: Person, django_assert_max_num_queries: DjangoAssertNumQueries, path: str, most: int
 ) -> None:
@@ -178,9 +178,9 @@ def test_a_long_list_asks_no_more_often(
     Role.objects.bulk_create(Role(name=f"r{number:03}") for number in range(201))
     with django_assert_max_num_queries(most):
         page = at_operator.get(path).content.decode()
-    assert "page 1 of 5" in page
+    assert "1\N{EN DASH}50 of 20" in page
     last = at_operator.get(f"{path}?page=5").content.decode()
-    assert "page 5 of 5" in last
+    assert "201\N{EN DASH}20" in last
     assert 'rel="next"' not in last
     for odd in ("0", "-1", "x", "9" * 30, "99", ""):
         assert at_operator.get(f"{path}?page={odd}").status_code == 200

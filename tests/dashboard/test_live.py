@@ -29,7 +29,8 @@ def log_of(person: Person, after: int = 0) -> list[LoggedEvent]:
 
 def order_of(html: str) -> list[str]:
     """Return the ids of the rows that a live list has, in order."""
-    return re.findall(r'data-live-order="([^"]*)"', html)[0].split()
+    found: list[str] = re.findall(r'data-live-order="([^"]*)"', html)
+    return found[0].split()
 
 
 def test_the_list_gets_the_rows_it_shows(at_alice: Client, alice: Person, cloud: Cloud) -> None:
@@ -38,7 +39,7 @@ def test_the_list_gets_the_rows_it_shows(at_alice: Client, alice: Person, cloud:
     (row,) = re.findall(r"<tr .*?</tr>", html, re.DOTALL)
     assert row.startswith(f'<tr id="instance-{instance.id}" ')
     assert order_of(html) == [f"instance-{instance.id}"]
-    assert row in at_alice.get("/instances/").content.decode()
+    assert row.replace(' data-live-say="web: Choosing a host"', "") in at_alice.get("/instances/").content.decode()
 
 
 def test_many_events_make_one_row_with_the_newest_state(alice: Person, cloud: Cloud) -> None:

@@ -32,7 +32,7 @@ def role(name: str) -> Role:
 
 
 def names(client: Client, address: str) -> list[str]:
-    return [project.name for project in client.get(address).context["found"].rows]
+    return [project.name for project in client.get(address).context["records"]]
 
 
 def own(user: User, project: Project) -> set[str]:
@@ -63,8 +63,8 @@ def test_the_list_counts_members_and_draws_usage(at_operator: Client, alice: Per
     cloud.launch(alice.context)
     cloud.run()
     row = at_operator.get("/projects/?q=wonderland").context["rows"][0]
-    assert row[0].members == 2
-    assert [bar.said for bar in row[2]] == [
+    assert row["project"].members == 2
+    assert [bar.said for bar in row["bars"]] == [
         "Instances: 1 of 10",
         "vCPUs: 1 of 20",
         "Memory: 1\N{NO-BREAK SPACE}GiB of 50\N{NO-BREAK SPACE}GiB",

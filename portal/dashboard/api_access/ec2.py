@@ -9,17 +9,18 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.dashboard.api_access import ec2_files
+from portal.dashboard.api_access.listing import DELETE, EC2_CREDENTIALS, access_key
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.pages import Page
-from provisioning.common.errors import NotFoundError, UnavailableError
+from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Credential, User
-from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
+from provisioning.identity.selectors.credentials import existing_credential, project_to_enter
 from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.services.credentials import EC2, blob_of, delete_credential, ec2_keys
+from provisioning.identity.services.credentials import EC2, delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 
 LIST = "dashboard:ec2_credentials"
 CREATE = "identity:ec2_create_credential"
-DELETE = "identity:ec2_delete_credential"
 
 
 class Ec2Page(Page):
@@ -43,24 +44,17 @@ class Ec2Page(Page):
         return found
 
 
-class Ec2CredentialList(Ec2Page):
+class Ec2CredentialList(ListPage, Ec2Page):
     """The list of the user's EC2 credentials in this project, without their secrets."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the credentials, oldest first."""
-        rows = [
-            {"credential": each, "access": _access(each)}
-            for each in credentials_for(self.context, kind=EC2)
-            if each.project_id == self.context.project_id
-        ]
-        context = {
-            "rows": rows,
-            "endpoint": ec2_files.endpoint(self.request),
-            "region": ec2_files.region(),
-            "can_create": self.allows(CREATE, self.target()),
-            "can_delete": self.allows(DELETE, self.target()),
-        }
-        return self.page("dashboard/api_access/ec2.html", context)
+    records = EC2_CREDENTIALS
+    template = "dashboard/api_access/ec2.html"
+
+    def can_create(self) -> bool:
+        return self.allows(CREATE, self.target())
+
+    def further(self) -> Mapping[str, Any]:
+        return {"endpoint": ec2_files.endpoint(self.request), "region": ec2_files.region()}
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -107,14 +101,6 @@ class Ec2CredentialDelete(Ec2Page):
         return self.go(LIST, said=f"{called[:1].upper()}{called[1:]} was revoked.")
 
 
-def _access(record: Credential) -> str:
-    """Return the access key, or an empty text if the encryption key of the credential is missing."""
-    try:
-        return ec2_keys(blob_of(record)).access
-    except UnavailableError:
-        return ""
-
-
 def _called(record: Credential) -> str:
-    access = _access(record)
+    access = access_key(record)
     return f"the access key {access[:48]}" if access else "an access key that cannot be read"

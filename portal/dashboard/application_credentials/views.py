@@ -2,27 +2,25 @@
 
 import uuid
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.dashboard.application_credentials.forms import CredentialForm
+from portal.dashboard.application_credentials.listing import APPLICATION_CREDENTIALS, DELETE
 from portal.dashboard.client_files import CLOUD, application_credential_files
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.application_credentials import (
-    application_credentials_of,
     existing_application_credential,
 )
 from provisioning.identity.selectors.lookups import existing, role_records
-from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
@@ -30,7 +28,6 @@ from provisioning.identity.services.application_credentials import (
 
 LIST = "dashboard:application_credentials"
 CREATE = "identity:create_application_credential"
-DELETE = "identity:delete_application_credential"
 
 
 class CredentialPage(Page):
@@ -47,32 +44,14 @@ class CredentialPage(Page):
         return existing(User, self.context.user_id.hex if self.context.user_id else "")
 
 
-class CredentialList(CredentialPage):
+class CredentialList(ListPage, CredentialPage):
     """The list of the user's application credentials in all projects."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the credentials by name."""
-        user, now = self.user(), timezone.now()
-        used: dict[uuid.UUID | None, datetime] = {}
-        for each in sign_ins_of(user):
-            known = used.get(each.application_credential_id, each.last_used_at)
-            used[each.application_credential_id] = max(known, each.last_used_at)
-        rows = [
-            {
-                "credential": each,
-                "roles": sorted(role.name for role in each.roles.all()),
-                "rules": len(each.access_rules.all()),
-                "expired": each.expires_at is not None and each.expires_at <= now,
-                "used": used.get(each.id),
-            }
-            for each in application_credentials_of(user)
-        ]
-        context = {
-            "rows": rows,
-            "can_create": self.allows(CREATE, self.target()),
-            "can_delete": self.allows(DELETE, self.target()),
-        }
-        return self.page("dashboard/application_credentials/list.html", context)
+    records = APPLICATION_CREDENTIALS
+    template = "dashboard/application_credentials/list.html"
+
+    def can_create(self) -> bool:
+        return self.allows(CREATE, self.target())
 
 
 @method_decorator(never_cache, name="dispatch")

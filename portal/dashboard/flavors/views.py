@@ -3,7 +3,9 @@
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.flavors.forms import FlavorForm
+from portal.dashboard.flavors.listing import FLAVORS
 from portal.dashboard.forms import Form
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
@@ -18,17 +20,14 @@ class FlavorPage(Page):
     rule = "novella:flavors:index"
 
 
-class FlavorList(FlavorPage):
+class FlavorList(ListPage, FlavorPage):
     """The list of flavors that the project may use."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the flavors, smallest first."""
-        context = {
-            "rows": selectors.flavors_for(self.context),
-            "can_create": self.allows("os_compute_api:os-flavor-manage:create"),
-            "can_delete": self.allows("os_compute_api:os-flavor-manage:delete"),
-        }
-        return self.page("dashboard/flavors/list.html", context)
+    records = FLAVORS
+    template = "dashboard/flavors/list.html"
+
+    def can_create(self) -> bool:
+        return self.allows("os_compute_api:os-flavor-manage:create")
 
 
 class FlavorCreate(FormPage, FlavorPage):

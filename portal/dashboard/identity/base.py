@@ -142,17 +142,12 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
     return {f"{kind}_id": record.pk, "domain_id": record.pk if isinstance(record, Domain) else record.domain_id}
 
 
-def wanted_of(
-    request: HttpRequest, states: tuple[tuple[str, str], ...] = (), *, within: str = ""
-) -> dashboard_lists.Wanted:
-    """Read the filters of a list from the address, limited to the domain ``within``; unknown values are ignored."""
+def wanted_of(request: HttpRequest, *, within: str = "") -> dashboard_lists.Wanted:
+    """Read the search and the page of a list from the address, limited to the domain ``within``."""
     number = request.GET.get("page", "1")
-    state = request.GET.get("state", "")
     return dashboard_lists.Wanted(
         text=search_of(request.GET),
-        confined=bool(within),
-        domain_id=within or request.GET.get("domain", "").replace("\0", "")[:64],
-        state=state if state in dict(states) else "",
+        domain_id=within,
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
     )
 

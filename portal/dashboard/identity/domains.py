@@ -10,6 +10,7 @@ from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.listing import DOMAINS
 from portal.dashboard.names import bdi
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import dashboard_lists
@@ -22,17 +23,8 @@ class DomainList(ListPage):
     section = "domains"
     kind = "domain"
     rule = "identity:list_domains"
+    records = DOMAINS
     template = "dashboard/identity/domains.html"
-
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        return dashboard_lists.find_domains(wanted)
-
-    def further(self) -> dict[str, Any]:
-        """Add the permitted actions."""
-        return {
-            "can_update": self.allows("identity:update_domain", self.target()),
-            "can_delete": self.allows("identity:delete_domain", self.target()),
-        }
 
 
 class DomainDetail(DomainPage):
@@ -121,11 +113,13 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
         return self.go(self.back(), said=f"{bdi(self.record.name)} was disabled.")
 
 
-class DomainSwitchOn(DomainPage):
-    """Enables a domain again."""
+class DomainSwitchOn(QuestionPage[Domain], DomainPage):
+    """Asks for confirmation, and enables a domain again."""
 
     rule = "identity:update_domain"
-    http_method_names = ["post"]
+    question = "Enable {name}?"
+    text = "Its users can sign in again, and its projects can be used."
+    label = "Enable"
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)

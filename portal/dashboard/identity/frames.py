@@ -1,50 +1,25 @@
 """Common pages of each kind of record: list, form, and confirmation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.identity.base import IdentityPage, OnePage, Record, wanted_of
+from portal.dashboard.identity.base import IdentityPage, OnePage, Record
+from portal.dashboard.lists import views as lists
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity.models import Domain, Group, Project, Role, User
-from provisioning.identity.selectors import dashboard_lists
 
 
-class ListPage(IdentityPage):
-    """Base of the lists of a ``kind``, with a search; ``states`` are the states to filter by."""
+class ListPage(lists.ListPage, IdentityPage):
+    """Base of the lists of a ``kind``."""
 
     kind: ClassVar[str]
-    template: ClassVar[str]
-    states: ClassVar[tuple[tuple[str, str], ...]] = ()
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the records by name."""
-        wanted = wanted_of(request, self.states, within=self.within)
-        found = self.find(wanted)
-        context = {
-            "found": found,
-            "rows": self.rows(found.rows),
-            "wanted": wanted,
-            "states": self.states,
-            "can_create": self.allows(f"identity:create_{self.kind}", self.target()),
-            **self.further(),
-        }
-        return self.page(self.template, context)
-
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        """Return the requested page of the list."""
-        raise NotImplementedError
-
-    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Return the rows for the template."""
-        return found
-
-    def further(self) -> dict[str, Any]:
-        """Return additional context for the template."""
-        return {}
+    def can_create(self) -> bool:
+        return self.allows(f"identity:create_{self.kind}", self.target())
 
 
 class RecordFormPage(FormPage, IdentityPage):

@@ -11,6 +11,7 @@ from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
 from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
+from portal.dashboard.identity.listing import GROUPS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
 from portal.dashboard.names import bdi
@@ -34,13 +35,8 @@ class GroupList(ListPage):
     section = "groups"
     kind = "group"
     rule = "identity:list_groups"
+    records = GROUPS
     template = "dashboard/identity/groups.html"
-
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        return dashboard_lists.find_groups(wanted)
-
-    def further(self) -> dict[str, Any]:
-        return {"domains": dashboard_lists.all_domains(within=self.within)}
 
 
 class GroupCreate(RecordFormPage):

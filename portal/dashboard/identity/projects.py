@@ -1,6 +1,6 @@
 """Projects: the list, the detail page, and the actions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -10,6 +10,7 @@ from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
 from portal.dashboard.identity.forms import ProjectForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.identity.listing import PROJECTS
 from portal.dashboard.identity.members import LIST, members_shown
 from portal.dashboard.quotas import bars
 from provisioning.identity.models import Project
@@ -17,7 +18,7 @@ from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
 from provisioning.network.selectors.topology import may_have_topology
 from provisioning.network.services import allocate_topology
-from provisioning.quotas.selectors import holdings, whole_detail_of
+from provisioning.quotas.selectors import whole_detail_of
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
 
@@ -31,31 +32,11 @@ class ProjectList(ListPage):
     section = "projects"
     kind = "project"
     rule = "identity:list_projects"
+    records = PROJECTS
     template = "dashboard/identity/projects.html"
-    states = STATES
 
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        return dashboard_lists.find_projects(wanted)
-
-    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each project with its usage of the launch quotas, if the policy allows that for every project."""
-        if not self._shows_quotas():
-            return [(project, wording.project_status(project), ()) for project in found]
-        held = holdings([project.id for project in found], bars.LAUNCH)
-        return [
-            (project, wording.project_status(project), bars.bars_of(held[project.id], bars.LAUNCH)) for project in found
-        ]
-
-    def further(self) -> dict[str, Any]:
-        """Add the domains and the permitted actions."""
-        return {
-            "domains": dashboard_lists.all_domains(within=self.within),
-            "shows_quotas": self._shows_quotas(),
-            "can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update"),
-        }
-
-    def _shows_quotas(self) -> bool:
-        return self.allows(QUOTAS, {"project_id": None})
+    def further(self) -> Mapping[str, Any]:
+        return {"can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update")}
 
 
 class ProjectCreate(RecordFormPage):

@@ -1,6 +1,6 @@
 """Roles: the list with implied roles, and the actions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -10,6 +10,7 @@ from portal.dashboard.identity import base
 from portal.dashboard.identity.base import RolePage
 from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
+from portal.dashboard.identity.listing import LEAST, ROLES, rule_of
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
@@ -18,17 +19,7 @@ from provisioning.identity.role_reach import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.role_lookups import counts_beyond_domains
 from provisioning.identity.services import onboarding
-from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
-
-_LEAST = {"role_domain_id": None, "beyond_domains": False}
-"""Policy attributes of a global role. A caller who may let a role imply any role may let it imply a role with these
-attributes.
-"""
-
-
-def _of(domain_id: str | None, verb: str) -> str:
-    """Return the rule for a role of a domain, or for a global role."""
-    return f"identity:{verb}_role" if domain_id is None else f"identity:{verb}_domain_role"
+from provisioning.identity.services.roles import create_role, delete_role, update_role
 
 
 class RoleList(ListPage):
@@ -37,25 +28,8 @@ class RoleList(ListPage):
     section = "roles"
     kind = "role"
     rule = "identity:list_roles"
+    records = ROLES
     template = "dashboard/identity/roles.html"
-
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        return dashboard_lists.find_roles(wanted)
-
-    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each role with its implied roles, whether it is immutable, and the permitted actions."""
-        return [
-            (role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role), self._may(role))
-            for role in found
-        ]
-
-    def _may(self, role: Role) -> dict[str, bool]:
-        target = base.target_of(role)
-        return {
-            "update": self.allows(_of(role.domain_id, "update"), target),
-            "delete": self.allows(_of(role.domain_id, "delete"), target),
-            "imply": self.allows("identity:create_implied_role", {**target, **_LEAST}),
-        }
 
 
 class RoleCreate(RecordFormPage):
@@ -72,7 +46,7 @@ class RoleCreate(RecordFormPage):
     def save(self, form: Form) -> HttpResponse:
         domain = form.cleaned_data["domain"]
         domain_id = domain.id if domain else None
-        policy.enforce(self.context, _of(domain_id, "create"), {"domain_id": domain_id})
+        policy.enforce(self.context, rule_of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
         return self.go("dashboard:roles", said=f"{bdi(role.name)} was created.")
 
@@ -99,10 +73,10 @@ class RoleImplications(FormPage, RolePage):
     template = "dashboard/identity/role_implications.html"
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
-        """Return the policy target with the attributes of ``_LEAST``, to learn whether the caller may create any
+        """Return the policy target with the attributes of ``LEAST``, to learn whether the caller may create any
         implication.
         """
-        return {**super().target(**kwargs), **_LEAST}
+        return {**super().target(**kwargs), **LEAST}
 
     def form(self, data: QueryDict | None = None) -> Form:
         role = self.record

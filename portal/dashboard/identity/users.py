@@ -1,7 +1,6 @@
 """Users: the list, the forms, and the detail page."""
 
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -14,6 +13,7 @@ from portal.dashboard.identity import base, places, wording
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import NewUserForm, UserForm
 from portal.dashboard.identity.frames import ListPage, RecordFormPage
+from portal.dashboard.identity.listing import USERS
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, check_grants, least_grant
 from portal.dashboard.names import bdi
@@ -36,17 +36,8 @@ class UserList(ListPage):
     section = "users"
     kind = "user"
     rule = "identity:list_users"
+    records = USERS
     template = "dashboard/identity/users.html"
-    states = STATES
-
-    def find(self, wanted: dashboard_lists.Wanted) -> dashboard_lists.Found[Any]:
-        return dashboard_lists.find_users(wanted)
-
-    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        return [(user, wording.user_status(user)) for user in found]
-
-    def further(self) -> dict[str, Any]:
-        return {"domains": dashboard_lists.all_domains(within=self.within)}
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")

@@ -14,7 +14,9 @@ from django.urls import reverse
 from portal.common.error_status import status_of
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
-from portal.dashboard.images.rows import rows_for, rows_of_unfinished
+from portal.dashboard.images.listing import IMAGES
+from portal.dashboard.images.rows import rows_of_unfinished
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from portal.dashboard.plain import plain
@@ -30,9 +32,8 @@ from provisioning.common.errors import (
 from provisioning.identity import policy
 from provisioning.images import selectors, services
 from provisioning.images.errors import ImageContentError, UploadOffsetError
-from provisioning.images.models import Image, ImageMember
+from provisioning.images.models import Image
 
-PAGE_SIZE = 100
 WEB_DOWNLOAD = "web-download"
 COMPARED = 1024
 """Number of bytes before the resume position that the browser compares, to check that the chosen file is the same file.
@@ -48,29 +49,14 @@ class ImagePage(Page):
     rule = "get_images"
 
 
-class ImageList(ImagePage):
+class ImageList(ListPage, ImagePage):
     """The images that the project may use."""
 
-    live_page = "images"
+    records = IMAGES
+    template = "dashboard/images/list.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the images, newest first."""
-        since = self.live_since()
-        marker = request.GET.get("marker")
-        try:
-            images = selectors.images_for(self.context, limit=PAGE_SIZE + 1, marker=marker)
-        except NovellaError:  # the marker was deleted
-            images = selectors.images_for(self.context, limit=PAGE_SIZE + 1)
-        more = str(images[PAGE_SIZE - 1].id) if len(images) > PAGE_SIZE else ""
-        answers = {answer.image_id: answer for answer in selectors.answers_for(self.context)}
-        offers = [answer.image for answer in answers.values() if answer.status == ImageMember.Status.PENDING]
-        shown = images[:PAGE_SIZE]
-        if not marker:
-            shown = [*offers, *(image for image in shown if image not in offers)]
-        rows = rows_for(self.context, shown, answers)
-        can_create = self.allows("add_image")
-        values = {"live_since": since, "rows": rows, "more": more, "later": bool(marker), "can_create": can_create}
-        return self.page("dashboard/images/list.html", values)
+    def can_create(self) -> bool:
+        return self.allows("add_image")
 
 
 class ImageUpload(FormPage, ImagePage):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -10,6 +11,8 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Lower
 from django.utils.html import format_html
 
+from portal.dashboard.graphs import sparklines
+from portal.dashboard.graphs.parts import OF_SERVER
 from portal.dashboard.instances.changes import HOST, INSTANCE, NETWORK, changed_instances
 from portal.dashboard.instances.rows import InstanceRow, rows_for
 from portal.dashboard.lists import cells
@@ -21,6 +24,7 @@ from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_choices
 from provisioning.compute.selectors.instances import ALL_PROJECTS
+from provisioning.identity import policy
 from provisioning.network import addressing
 from provisioning.network import selectors as network
 
@@ -96,6 +100,14 @@ def _tags(row: InstanceRow) -> object:
     return cells.join(" ", map(cells.tag, row.instance.tags))
 
 
+def _rows(context: RequestContext, instances: Sequence[Instance]) -> list[InstanceRow]:
+    rows = rows_for(context, instances)
+    if not policy.allows(context, OF_SERVER):
+        return rows
+    lines = sparklines.of_servers(instances)
+    return [replace(row, line=lines.get(row.instance.id, row.line)) for row in rows]
+
+
 def _detail(_: RequestContext, rows: QuerySet[Instance]) -> QuerySet[Instance]:
     return rows.select_related("host")
 
@@ -109,7 +121,7 @@ INSTANCES = RecordList[Instance](
     row_id="instance",
     records=lambda context, values: instance_choices.listed_instances(context, values.get("status", "")),
     detail=_detail,
-    rows=rows_for,
+    rows=_rows,
     default="-age",
     columns=(
         Column("name", "Name", _name, sort=Lower("name"), css="name", titled=False),
@@ -132,6 +144,7 @@ INSTANCES = RecordList[Instance](
             sort=Lower("image_name"),
             css="muted wide-only",
         ),
+        Column("cpu", "Processor", lambda row: row.line, rule=OF_SERVER, picture=True, css="wide-only"),
         Column("key", "Key pair", lambda row: cells.bdi(row.instance.key_name or ""), sort="key_name", optional=True),
         Column("tags", "Tags", _tags, plain=lambda row: ", ".join(row.instance.tags), optional=True),
         Column(

@@ -35,6 +35,8 @@ class InstanceRow:
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
+    line: SafeString = field(default_factory=SafeString)
+    """Its processor in the last hour."""
 
     @property
     def step(self) -> compute.Step | None:

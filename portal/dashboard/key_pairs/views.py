@@ -6,6 +6,8 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.forms import Form
 from portal.dashboard.key_pairs.forms import KeyPairForm
+from portal.dashboard.key_pairs.listing import KEY_PAIRS
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
@@ -20,17 +22,14 @@ class KeyPairPage(Page):
     rule = "os_compute_api:os-keypairs:index"
 
 
-class KeyPairList(KeyPairPage):
+class KeyPairList(ListPage, KeyPairPage):
     """The list of the user's key pairs."""
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the key pairs by name."""
-        context = {
-            "rows": selectors.key_pairs_for(self.context),
-            "can_create": self.allows("os_compute_api:os-keypairs:create"),
-            "can_delete": self.allows("os_compute_api:os-keypairs:delete"),
-        }
-        return self.page("dashboard/key_pairs/list.html", context)
+    records = KEY_PAIRS
+    template = "dashboard/key_pairs/list.html"
+
+    def can_create(self) -> bool:
+        return self.allows("os_compute_api:os-keypairs:create")
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -38,22 +38,24 @@ class Asked:
     compact: bool = False
     pinned: tuple[tuple[str, str], ...] = ()
     """Columns, page size and density of the address; its links keep them."""
+    seen: tuple[Column, ...] = ()
+    """The columns that the caller may see."""
+    filters: tuple[Filter, ...] = ()
+    """The filters that the caller may use."""
 
     @classmethod
     def of(cls, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str = "") -> Asked:
         """Read the query of an address, and the cookie's value ``kept`` for what it does not contain."""
-        return _with_view(
-            cls(
-                text=clean(data.get("q", "")),
-                values=_values(the_list.filters_for(context), context, data),
-                sort=_sort(the_list.columns_for(context), data.get("sort", "")),
-                page=_number(data.get("page", ""), LAST_PAGE) or 1,
-            ),
-            the_list,
-            context,
-            data,
-            kept,
+        columns, filters = the_list.parts_for(context)
+        asked = cls(
+            text=clean(data.get("q", "")),
+            values=_values(filters, context, data),
+            sort=_sort(columns, data.get("sort", "")),
+            page=_number(data.get("page", ""), LAST_PAGE) or 1,
+            seen=tuple(columns),
+            filters=tuple(filters),
         )
+        return _with_view(asked, data, kept)
 
     @property
     def narrowed(self) -> bool:
@@ -89,7 +91,7 @@ class Asked:
 
     def shown(self, the_list: RecordList[Any], context: RequestContext) -> list[Column]:
         """Return the columns to show."""
-        seen = the_list.columns_for(context)
+        seen = self.seen or tuple(the_list.columns_for(context))
         if self.columns:
             return [each for each in seen if each.key in self.columns or each is seen[0]]
         return [each for each in seen if not each.optional]
@@ -124,10 +126,10 @@ def keep(response: HttpResponse, request: HttpRequest, the_list: RecordList[Any]
     )
 
 
-def _with_view(asked: Asked, the_list: RecordList[Any], context: RequestContext, data: QueryDict, kept: str) -> Asked:
+def _with_view(asked: Asked, data: QueryDict, kept: str) -> Asked:
     columns, size, compact = (*kept.split(":"), "", "", "")[:3]
     chosen = data.getlist("column") or columns.split(".")
-    known = tuple(each.key for each in the_list.columns_for(context) if each.key in chosen)
+    known = tuple(each.key for each in asked.seen if each.key in chosen)
     number = _number(data.get("size", "") or size, max(SIZES))
     return replace(
         asked,

@@ -40,6 +40,8 @@ class Column:
     css: str = ""
     titled: bool = True
     """Whether phones show its label beside the value."""
+    picture: bool = False
+    """Whether CSV files omit it."""
     rule: str = ""
     """The policy rule to see it."""
     seen: Callable[[RequestContext], bool] | None = None
@@ -172,23 +174,32 @@ class RecordList(Generic[Record]):
     changed: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
     """Returns the ids of the records that events change; None: any event may change any row."""
     said: Callable[[Any], str] | None = None
-    """Returns the announcement for screen readers when a row changes."""
+    """Returns the announcement for screen readers when a row changes, or an empty text."""
+    told: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
+    """Returns the ids of the records whose changes are announced; None: all changes are."""
     named: Callable[[Record], str] = field(default=str)
 
     @property
     def address(self) -> str:
         return reverse(self.url_name or f"dashboard:{self.key}")
 
+    def parts_for(self, context: RequestContext) -> tuple[list[Column], list[Filter]]:
+        """Return the columns that the caller may see, and the filters that the caller may use."""
+        known: dict[Callable[[RequestContext], bool], bool] = {}
+
+        def is_seen(part: Column | Filter) -> bool:
+            if part.rule and not policy.allows(context, part.rule):
+                return False
+            if part.seen is not None and part.seen not in known:
+                known[part.seen] = part.seen(context)
+            return part.seen is None or known[part.seen]
+
+        return [each for each in self.columns if is_seen(each)], [each for each in self.filters if is_seen(each)]
+
     def columns_for(self, context: RequestContext) -> list[Column]:
         """Return the columns that the caller may see."""
-        return [each for each in self.columns if _is_seen(each, context)]
+        return self.parts_for(context)[0]
 
     def filters_for(self, context: RequestContext) -> list[Filter]:
         """Return the filters that the caller may use."""
-        return [each for each in self.filters if _is_seen(each, context)]
-
-
-def _is_seen(part: Column | Filter, context: RequestContext) -> bool:
-    if part.rule and not policy.allows(context, part.rule):
-        return False
-    return part.seen is None or part.seen(context)
+        return self.parts_for(context)[1]

@@ -1,6 +1,6 @@
 """HTML of a list: headings and rows. In Python, as templates would be slow in long lists."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,14 +51,23 @@ def headings(the_list: RecordList[Any], asked: Asked, columns: Sequence[Column],
 
 
 def rows(
-    the_list: RecordList[Any], columns: Sequence[Column], found: Iterable[tuple[Any, Any]], *, selectable: bool
+    the_list: RecordList[Any],
+    columns: Sequence[Column],
+    found: Iterable[tuple[Any, Any]],
+    *,
+    selectable: bool,
+    told: Container[Any] | None = (),
 ) -> SafeString:
-    """Render the rows of pairs of a record and its row."""
+    """Render the rows of pairs of a record and its row.
+
+    ``told``: ids of the records whose announcement is added for screen readers; None: all.
+    """
     frames = [(_cell_start(each), _cell_start(each, blank=True), each.draw) for each in columns]
     prefix = the_list.row_id or the_list.key
     drawn: list[str] = []
     for record, row in found:
-        said = format_html(' data-live-say="{}"', the_list.said(row)) if the_list.said else ""
+        said = the_list.said(row) if the_list.said and (told is None or record.pk in told) else ""
+        said = format_html(' data-live-say="{}"', said) if said else ""
         drawn.append(f'<tr id="{prefix}-{record.pk}"{said}>')
         if selectable:
             drawn.append(_pick(record.pk, the_list.named(record)))

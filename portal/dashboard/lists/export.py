@@ -33,7 +33,11 @@ def response(
     """Return the matching rows with their ids and the shown columns, at most ``MOST``, as a download."""
     file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the response closes it
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
-    csv.writer(text).writerows(lines(context, the_list, asked))
+    try:
+        csv.writer(text).writerows(lines(context, the_list, asked))
+    except BaseException:
+        file.close()
+        raise
     text.detach()
     length = file.tell()
     file.seek(0)
@@ -45,7 +49,7 @@ def response(
 
 def lines(context: RequestContext, the_list: RecordList[Any], asked: Asked) -> Iterator[list[str]]:
     """Yield the headings and the rows."""
-    columns = [each for each in asked.shown(the_list, context) if each.key != "id"]
+    columns = [each for each in asked.shown(the_list, context) if each.key != "id" and not each.picture]
     yield ["ID", *(each.label for each in columns)]
     ids = find.all_ids(context, the_list, asked, MOST)
     for start in range(0, len(ids), PART):

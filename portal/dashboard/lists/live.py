@@ -30,9 +30,13 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
     records = find.records_of(context, the_list, asked, drawn)
     pairs = zip(records, the_list.rows(context, records), strict=True)
     prefix = the_list.row_id or the_list.key
-    body = format_html(
-        '<tbody id="list-rows" data-live-order="{}">{}</tbody>',
-        " ".join(f"{prefix}-{key}" for key in found.ids),
-        draw.rows(the_list, asked.shown(the_list, context), pairs, selectable=bool(the_list.bulk(context))),
+    rows = draw.rows(
+        the_list,
+        asked.shown(the_list, context),
+        pairs,
+        selectable=bool(the_list.bulk(context)),
+        told=None if the_list.told is None else set(the_list.told(events)),
     )
+    order = " ".join(f"{prefix}-{key}" for key in found.ids)
+    body = format_html('<tbody id="list-rows" data-live-order="{}">{}</tbody>', order, rows)
     return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, asked, found)})

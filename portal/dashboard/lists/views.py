@@ -1,6 +1,6 @@
 """The page of a list, its dialogs and its CSV file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from django.http import HttpRequest, HttpResponse
@@ -38,7 +38,8 @@ class ListPage(Page):
     def parts(self, asked: Asked) -> Mapping[str, Any]:
         """Return the context of the page."""
         the_list, context = self.records, self.context
-        since = self.live_since()  # before the rows are read, so that concurrent changes are sent again
+        # before the rows are read, so that concurrent changes are sent again
+        since = self.live_since() if the_list.kinds else 0
         self.prepare()
         found = find.find(context, the_list, asked)
         records = find.records_of(context, the_list, asked, found.ids)
@@ -49,6 +50,7 @@ class ListPage(Page):
             "list": the_list,
             "asked": asked,
             "found": found,
+            "records": [record for record, _ in pairs],
             "rows": [row for _, row in pairs],
             "live_since": since,
             "headings": draw.headings(the_list, asked, columns, ordered=the_list.order is None),
@@ -56,8 +58,8 @@ class ListPage(Page):
             "foot": draw.foot(the_list, asked, found),
             "bulk": bulk,
             "most": selection.MOST,
-            "quick": [(each, self._choices(each, asked)) for each in self._filters() if each.quick],
-            "has_filters": any(not each.quick for each in self._filters()),
+            "quick": [(each, self._choices(each, asked)) for each in asked.filters if each.quick],
+            "has_filters": any(not each.quick for each in asked.filters),
             "chips": self._chips(asked),
             "can_create": self.can_create(),
             **self.further(),
@@ -78,9 +80,6 @@ class ListPage(Page):
         """Show the error in the terms of the pages."""
         return self.go(self.back(), said=refusals.said(error))
 
-    def _filters(self) -> Sequence[Filter]:
-        return self.records.filters_for(self.context)
-
     def _choices(self, one: Filter, asked: Asked) -> list[tuple[str, str, bool]]:
         """Return address, label and whether it is chosen, for each choice of a filter and for none."""
         now = asked.values.get(one.key, "")
@@ -90,25 +89,24 @@ class ListPage(Page):
     def _chips(self, asked: Asked) -> list[tuple[str, str, str]]:
         """Return label, value and the address without it for search and each filter."""
         found = [("Search", asked.text, asked.without("q"))] if asked.text else []
-        for each in self._filters():
+        for each in asked.filters:
             if value := asked.values.get(each.key):
                 found.append((each.label, dict(each.choices(self.context)).get(value, value), asked.without(each.key)))
         return found
 
     def _dialog(self, show: str, asked: Asked) -> HttpResponse:
         """Show the form of the filters, or of the columns."""
-        seen = self.records.columns_for(self.context)
         shown = asked.shown(self.records, self.context)
         context: dict[str, Any] = {
             "list": self.records,
             "asked": asked,
             "back": self.records.address + asked.query(page=asked.page),
             "sizes": state.SIZES,
-            "columns": [(each, each in shown) for each in seen[1:]],
+            "columns": [(each, each in shown) for each in asked.seen[1:]],
         }
         if show == "filters":
             context["filters"] = [
-                (each, list(each.choices(self.context)), asked.values.get(each.key, "")) for each in self._filters()
+                (each, list(each.choices(self.context)), asked.values.get(each.key, "")) for each in asked.filters
             ]
         if cast("PageRequest", self.request).htmx:
             return self.part(f"dashboard/lists/_{show}.html", context)

@@ -9,6 +9,8 @@ from provisioning.compute.selectors.catalog import (
     key_pair_user,
     key_pairs_for,
     limits_for,
+    own_key_pairs,
+    visible_flavors,
 )
 from provisioning.compute.selectors.explained import decisions_for
 from provisioning.compute.selectors.history import (
@@ -60,10 +62,12 @@ __all__ = [
     "migrations_for",
     "no_live_migration",
     "nodes_of",
+    "own_key_pairs",
     "rows_with_ended",
     "running_steps_of",
     "steps_of",
     "timeline_for",
     "tunnels_of",
+    "visible_flavors",
     "with_ended",
 ]

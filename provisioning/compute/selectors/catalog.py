@@ -114,6 +114,11 @@ _USABLE = Prepared(
 )
 
 
+def own_key_pairs(context: RequestContext) -> QuerySet[KeyPair]:
+    """Return the caller's key pairs, in any order."""
+    return KeyPair.objects.filter(user_id=context.user_id or NOBODY)
+
+
 def key_pairs_for(
     context: RequestContext, *, user_id: uuid.UUID | None = None, limit: int | None = None, marker: str | None = None
 ) -> list[KeyPair]:

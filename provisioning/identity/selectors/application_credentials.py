@@ -3,8 +3,10 @@
 import uuid
 from typing import NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity import effective
@@ -30,6 +32,11 @@ def limits_of(credential_id: uuid.UUID) -> Limits | None:
     if found is None:
         return None
     return Limits(found.roles, found.unrestricted, found.access_rules or None, found.user_id, found.project_id)
+
+
+def own_application_credentials(context: RequestContext) -> QuerySet[ApplicationCredential]:
+    """Return the caller's application credentials, in any order."""
+    return ApplicationCredential.objects.filter(user=context.user_id)
 
 
 def application_credentials_of(user: User, *, name: str | None = None) -> list[ApplicationCredential]:

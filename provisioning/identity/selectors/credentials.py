@@ -30,6 +30,11 @@ def credentials_for(
     return list(found.order_by("created_at", "id")[:LARGEST])
 
 
+def ec2_credentials(context: RequestContext) -> QuerySet[Credential]:
+    """Return the caller's EC2 credentials in its project, in any order."""
+    return _visible(context, everybody=False).filter(type="ec2", project=context.project_id)
+
+
 def existing_credential(context: RequestContext, credential_id: str, *, everybody: bool = False) -> Credential:
     """Return a credential that is visible to the caller.  Raises NotFoundError."""
     found = None

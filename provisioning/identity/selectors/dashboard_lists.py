@@ -1,12 +1,11 @@
 """Paginated lists for administrators, filtered by a part of the name, with the counts that their rows show."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
 from provisioning.common.ids import read_id
 from provisioning.identity.models import (
@@ -32,21 +31,12 @@ SHORT_LIST = 20
 class Wanted:
     """The filters of a list; an empty text does not filter.
 
-    ``text`` is a part of the name (for users also of the e-mail address) or an id; ``state`` is ``enabled``,
-    ``disabled``, or for users ``expired`` (the password has expired).
+    ``text`` is a part of the name (for users also of the e-mail address) or an id.
     """
 
     text: str = ""
     domain_id: str = ""
-    state: str = ""
     page: int = 1
-    confined: bool = False
-    """Whether the counts of a row only include roles on the domain and its projects."""
-
-    def counted(self, given: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
-        """Return the assignments that are counted."""
-        inside = Q(domain=self.domain_id) | Q(project__domain=self.domain_id)
-        return given.filter(inside) if self.confined else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,52 +63,73 @@ class Found(Generic[Record]):
         return self.page + 1 if self.page < self.pages else None
 
 
-def find_projects(wanted: Wanted) -> Found[Project]:
-    """Return projects by name, each with ``members``: the number of users and groups with a direct role on it."""
-    found = _narrow(Project.objects.order_by("name", "id"), wanted).select_related("domain")
-    return _page(found, wanted, members=_members_of("project", "id"))
+def listed_projects(within: str = "") -> QuerySet[Project]:
+    """Return all projects, or those of a domain."""
+    return _inside(Project.objects.all(), within)
 
 
-def find_users(wanted: Wanted) -> Found[User]:
-    """Return users by name, each with ``projects``: the number of projects on which they have a role,
-    also by groups.
+def listed_users(within: str = "") -> QuerySet[User]:
+    """Return all users, or those of a domain."""
+    return _inside(User.objects.all(), within)
+
+
+def listed_groups(within: str = "") -> QuerySet[Group]:
+    """Return all groups, or those of a domain."""
+    return _inside(Group.objects.all(), within)
+
+
+def listed_roles(within: str = "") -> QuerySet[Role]:
+    """Return all roles, or the global ones and those of a domain."""
+    return Role.objects.filter(_of_cloud_or(within)) if within else Role.objects.all()
+
+
+def listed_domains(within: str = "") -> QuerySet[Domain]:
+    """Return all domains, or only this one."""
+    return Domain.objects.filter(id=within) if within else Domain.objects.all()
+
+
+def members_of_project() -> Any:
+    """Return the expression for the number of users and groups with a direct role on a project."""
+    return _members_of("project", "id")
+
+
+def projects_of_user(within: str = "") -> Coalesce:
+    """Return the expression for the number of projects on which a user has a role, also by groups; ``within``: of this
+    domain.
     """
-    found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain", "default_project")
     mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
-    given = wanted.counted(RoleAssignment.objects.filter(mine, project__isnull=False)).annotate(one=Value(1))
-    return _page(found, wanted, projects=_count(given, "one", "project"))
+    given = _given(RoleAssignment.objects.filter(mine, project__isnull=False), within).annotate(one=Value(1))
+    return _count(given, "one", "project")
 
 
-def find_groups(wanted: Wanted) -> Found[Group]:
-    """Return groups by name, each with the numbers of ``members`` and ``projects``."""
-    found = _narrow(Group.objects.order_by("name", "id"), wanted).select_related("domain")
-    members = _count(GroupMembership.objects.filter(group=OuterRef("id")), "group", "user")
-    given = wanted.counted(RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False))
-    return _page(found, wanted, members=members, projects=_count(given, "group", "project"))
+def users_of_group() -> Coalesce:
+    """Return the expression for the number of users of a group."""
+    return _count(GroupMembership.objects.filter(group=OuterRef("id")), "group", "user")
 
 
-def find_roles(wanted: Wanted) -> Found[Role]:
-    """Return roles by name, global ones first, each with ``assignments``: the number of its assignments.
-
-    Global roles are listed for every domain.
-    """
-    rows = Role.objects.order_by(F("domain").asc(nulls_first=True), "name", "id")
-    if wanted.domain_id:
-        rows = rows.filter(_of_cloud_or(wanted.domain_id))
-    found = _narrow(rows, replace(wanted, domain_id="")).select_related("domain").prefetch_related("implies__implied")
-    given = wanted.counted(RoleAssignment.objects.filter(role=OuterRef("id")))
-    return _page(found, wanted, assignments=_count(given, "role", "id"))
+def projects_of_group(within: str = "") -> Coalesce:
+    """Return the expression for the number of projects on which a group has a role; ``within``: of this domain."""
+    given = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
+    return _count(_given(given, within), "group", "project")
 
 
-def find_domains(wanted: Wanted) -> Found[Domain]:
-    """Return domains by name, each with the numbers of ``projects``, ``users`` and ``groups``."""
-    kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
-    inside = {name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()}
-    rows = Domain.objects.order_by("name")
-    if wanted.domain_id:
-        rows = rows.filter(id=wanted.domain_id)
-    in_no_other = replace(wanted, domain_id="")
-    return _page(_narrow(rows, in_no_other), in_no_other, **inside)
+def assignments_of_role(within: str = "") -> Coalesce:
+    """Return the expression for the number of assignments of a role; ``within``: in this domain."""
+    return _count(_given(RoleAssignment.objects.filter(role=OuterRef("id")), within), "role", "id")
+
+
+def in_domain(kind: type[Project | User | Group]) -> Coalesce:
+    """Return the expression for the number of records of a kind in a domain."""
+    return _count(kind._default_manager.filter(domain=OuterRef("id")), "domain", "id")
+
+
+def _inside(rows: QuerySet[Record], within: str) -> QuerySet[Record]:
+    return rows.filter(domain=within) if within else rows
+
+
+def _given(given: QuerySet[RoleAssignment], within: str) -> QuerySet[RoleAssignment]:
+    """Return the assignments on a domain and its projects, or all of them."""
+    return given.filter(Q(domain=within) | Q(project__domain=within)) if within else given
 
 
 def inside(domain: Domain) -> dict[str, int]:
@@ -200,19 +211,14 @@ def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Rec
         found = found.filter(matches)
     if wanted.domain_id:
         found = found.filter(domain=wanted.domain_id.replace("\0", ""))
-    if wanted.state in {"enabled", "disabled"}:
-        found = found.filter(enabled=wanted.state == "enabled")
-    elif wanted.state == "expired":
-        found = found.filter(password_expires_at__lte=timezone.now())
     return found
 
 
-def _page(found: QuerySet[Record], wanted: Wanted, **beside: Any) -> Found[Record]:
-    """Return one page; the counts are only computed for the rows of that page."""
+def _page(found: QuerySet[Record], wanted: Wanted) -> Found[Record]:
     page = min(max(wanted.page, 1), LAST_PAGE)
     total = found.count()
     first = (page - 1) * PAGE_SIZE
-    return Found(list(found.annotate(**beside)[first : first + PAGE_SIZE]), total, page)
+    return Found(list(found[first : first + PAGE_SIZE]), total, page)
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:

@@ -1,8 +1,20 @@
 """Sessions of a user."""
 
+import uuid
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import F, Max, Q
 from django.utils import timezone
 
 from provisioning.identity.models import SignIn, User
+
+
+def last_uses(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, datetime]:
+    """Return application credential → time of its last use by a program with a valid session; one query."""
+    found = SignIn.objects.filter(application_credential__in=ids, expires_at__gt=timezone.now())
+    ended = Q(user__tokens_valid_after__isnull=False, last_used_at__lt=F("user__tokens_valid_after"))
+    return dict(found.exclude(ended).values_list("application_credential").annotate(Max("last_used_at")))
 
 
 def sign_ins_of(user: User) -> list[SignIn]:

@@ -5,7 +5,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
 from provisioning.common.listing import Listing, Part, Sort
@@ -52,6 +53,21 @@ def images_for(
         rows = rows.none()  # a filter would reveal values that the caller may not read
     part = Part([*given.items()], sort, limit, marker)
     return IMAGES.page(rows, part, among=visible_images(context))
+
+
+def listed_images(context: RequestContext) -> QuerySet[Image]:
+    """Return the images of ``images_for`` without filters, and those that are offered to the caller's project."""
+    rows = _listed(context, None, ImageMember.Status.ACCEPTED) | Image.objects.filter(_offered(context))
+    return rows.exclude(status=Image.Status.DELETED).filter(hidden=False)
+
+
+def offered_first(context: RequestContext) -> OrderBy:
+    """Return the ordering that puts images that are offered to the caller's project before others."""
+    return ExpressionWrapper(_offered(context), output_field=BooleanField()).desc()
+
+
+def _offered(context: RequestContext) -> Q:
+    return shared_with(context, ImageMember.Status.PENDING) & ~own(context)
 
 
 def _listed(context: RequestContext, visibility: str | None, member_status: str) -> QuerySet[Image]:
