@@ -24,14 +24,18 @@ def star(context: RequestContext, kind: str, resource_id: uuid.UUID) -> Star:
     if context.user_id is None or context.project_id is None:
         raise ForbiddenError("Resources are starred by a user in a project.")
     hit = find.one(context, kind, str(resource_id))
-    mine = {"user_id": context.user_id, "project_id": context.project_id}
     with transaction.atomic():
         owner_locks.lock_user(context.user_id)
-        others = Star.objects.filter(**mine).exclude(kind=kind, resource_id=resource_id)
+        mine = Star.objects.filter(user_id=context.user_id, project_id=context.project_id)
+        others = mine.exclude(kind=kind, resource_id=resource_id)
         if others.count() >= MOST:
             raise ConflictError(f"{MOST} resources are starred. Remove the star of another one first.")
         row, _ = Star.objects.update_or_create(
-            **mine, kind=kind, resource_id=resource_id, defaults={"name": hit.name[:255]}
+            user_id=context.user_id,
+            project_id=context.project_id,
+            kind=kind,
+            resource_id=resource_id,
+            defaults={"name": hit.name[:255]},
         )
     return row
 
