@@ -121,5 +121,5 @@ urlpatterns = [
     path("", include("portal.dashboard.batches.urls")),
     path("search/", Search.as_view(), name="search"),
     path("starred/", Starred.as_view(), name="starred"),
-    path("starred/<slug:thing>/<uuid:thing_id>/", Star.as_view(), name="star"),
+    path("starred/<slug:resource_kind>/<uuid:thing_id>/", Star.as_view(), name="star"),
 ]

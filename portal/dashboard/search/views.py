@@ -34,14 +34,14 @@ class Search(Page):
 class Star(Page):
     """Stars a resource, or removes its star (``starred`` is empty)."""
 
-    def post(self, request: HttpRequest, thing: str, thing_id: uuid.UUID) -> HttpResponse:
+    def post(self, request: HttpRequest, resource_kind: str, thing_id: uuid.UUID) -> HttpResponse:
         """Return to the page of the resource."""
-        if thing not in PAGES:
+        if resource_kind not in PAGES:
             raise Http404
         if request.POST.get("starred"):
-            services.star(self.context, thing, thing_id)
+            services.star(self.context, resource_kind, thing_id)
         else:
-            services.unstar(self.context, thing, thing_id)
+            services.unstar(self.context, resource_kind, thing_id)
         return self.go(safe_next(request, reverse("dashboard:starred")))
 
 
