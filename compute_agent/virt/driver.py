@@ -57,7 +57,7 @@ Values = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class HostUsage:
-    """What the host and its running guests use: current values, and counters since some start.
+    """Usage of the host and its running guests: current values, and counters since some start.
 
     The counter of ``cpu`` is in seconds, those of bytes, requests and packets in these. ``guests``: values by uuid.
     """

@@ -1,4 +1,4 @@
-"""What this machine uses, from the kernel's counters in /proc and /sys."""
+"""Usage of this machine, from the kernel's counters in /proc and /sys."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ PROC, SYS = Path("/proc"), Path("/sys")
 SECTOR = 512
 GIB = 1 << 30
 _PHYSICAL = re.compile(r"(en|eth|wl|ww|ib)[a-z0-9]+$")
-"""Names of interfaces that lead out of the machine. Bonds, bridges and VLANs would count the same packets again."""
+"""Names of interfaces to other machines. Bonds, bridges and VLANs would count the same packets again."""
 _IDLE = (3, 4)
 """Columns of /proc/stat without work: idle, and waiting for a disk."""
 
 
 def machine_usage(disks: Path, *, proc: Path = PROC, sys: Path = SYS) -> Values:
-    """Return the values of ``HOST_SERIES``; ``disks`` is the directory of the guests' disks. What the kernel does not
-    show is None.
+    """Return the values of ``HOST_SERIES``; ``disks`` is the directory of the guests' disks. A value that the
+    kernel does not show is None.
     """
     cpu = memory = load = used = None
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -1,7 +1,7 @@
 """A plan of the evacuation of a host: where each of its servers would be built, or why it would not.
 
-The plan is made by the checks of evacuations and by the scheduler, on copies of the hosts' records in which every
-planned server takes its room. It changes nothing, so it also answers for a host that is up.
+The plan uses the checks of evacuations and the scheduler, on copies of the hosts' records in which every planned server
+takes its room. It changes nothing, so it also answers for a host that is up.
 """
 
 import uuid

@@ -103,7 +103,7 @@ def leave_host(instance: Instance) -> None:
 
 
 def return_home(instance: Instance) -> None:
-    """Bind a server whose evacuation has failed to its own host again, which may be down: its disks are there."""
+    """Bind a server whose evacuation has failed to its own host again, which may be down: it has the disks."""
     host = instance.host
     if host is None:
         return

@@ -184,21 +184,26 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         if command.generation == instance.attempt and (allocation is None or held_there):
             finish_delete(instance, confirmed=True)
     elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
-        kind = build_kind_of(instance)
-        waiting = kind is not None and instance.task_state == kind.first
-        if keeps_ports(instance):
-            leave_host(instance)
-            return_home(instance)
-        else:
-            if waiting and not hold_again(instance):
-                return
-            if not waiting:
-                block_devices.give_back(instance.id, failed=instance.vm_state != VmState.DELETED)
-            release_place(instance.id, keep_quota=waiting)
-        if waiting:
-            cast_schedule(instance)
+        _left(instance)
     if instance.host_id is not None and instance.host_id != command.host_id:
         source_is_clean(instance.id, command.host_id)
+
+
+def _left(instance: Instance) -> None:
+    """Release what a server had on a host that it has left; a build that waited for that continues."""
+    kind = build_kind_of(instance)
+    waiting = kind is not None and instance.task_state == kind.first
+    if keeps_ports(instance):
+        leave_host(instance)
+        return_home(instance)
+    else:
+        if waiting and not hold_again(instance):
+            return
+        if not waiting:
+            block_devices.give_back(instance.id, failed=instance.vm_state != VmState.DELETED)
+        release_place(instance.id, keep_quota=waiting)
+    if waiting:
+        cast_schedule(instance)
 
 
 _ALLOCATION = Prepared(lambda instance_id: Allocation.objects.filter(instance_id=instance_id), instance_id=UUIDField())

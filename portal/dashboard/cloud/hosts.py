@@ -215,7 +215,7 @@ class HostForceDown(HostQuestion):
 
     question = "Is {name} switched off or cut off?"
     text = (
-        "Force a host down only if its instances cannot run or write any more. Deleting them, and detaching their"
+        "Force a host down only if its instances can no longer run or write. Deleting them, and detaching their"
         " volumes, then no longer waits for the host. An instance that still runs could damage its volumes."
     )
     label = "Force down"

@@ -20,7 +20,7 @@ TONES = ("first", "second")
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a line shows: a series whose values are multiplied by ``factor``."""
+    """A line of a chart: a series whose values are multiplied by ``factor``."""
 
     label: str
     series: str

@@ -1,4 +1,4 @@
-"""Pages with graphs only: what the links of the spans show without a script, and what the script puts in place."""
+"""Pages with graphs only: the targets of the spans' links without a script, which the script loads into the page."""
 
 from collections.abc import Mapping
 from typing import Any, cast

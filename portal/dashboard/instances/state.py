@@ -1,20 +1,38 @@
 """HTML of an instance's status in tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.dashboard.lists import cells
 from portal.dashboard.templatetags import novella as tags
+from portal.dashboard.wording import Status
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import Instance, InstanceFault
 
-if TYPE_CHECKING:
-    from portal.dashboard.instances.rows import InstanceRow
+
+class StatusRow(Protocol):
+    """The parts of an ``InstanceRow`` that its status shows."""
+
+    instance: Instance
+    status: Status
+    task: str
+    silent: bool
+    fault: InstanceFault | None
+
+    @property
+    def steps(self) -> Sequence[compute.Step]: ...
+
+    @property
+    def step(self) -> compute.Step | None: ...
+
+    @property
+    def api_status(self) -> str: ...
 
 
-def state(row: InstanceRow) -> SafeString:
+def state(row: StatusRow) -> SafeString:
     """Render the status, and during an action the task and the progress through the steps."""
     instance = row.instance
     parts = [
@@ -30,7 +48,7 @@ def state(row: InstanceRow) -> SafeString:
     return cells.join("", parts)
 
 
-def _doing(row: InstanceRow) -> SafeString:
+def _doing(row: StatusRow) -> SafeString:
     if row.silent and row.instance.host:
         seen = row.instance.host.last_seen_at
         since = format_html(" since {}", cells.when(seen)) if seen else ""
@@ -48,7 +66,7 @@ def _doing(row: InstanceRow) -> SafeString:
     return cells.NOTHING
 
 
-def _steps(row: InstanceRow) -> SafeString:
+def _steps(row: StatusRow) -> SafeString:
     """Render the steps as segments of a line."""
     boxes = cells.join(
         "",

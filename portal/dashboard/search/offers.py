@@ -1,4 +1,4 @@
-"""What a search offers: actions on instances, resources, forms and pages."""
+"""Offers of a search: actions on instances, resources, forms and pages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ OTHER_PAGES = (
     ("Settings", "settings", "person-gear", "password email profile"),
     ("Sessions and tokens", "settings_sessions", "window-stack", "sign out"),
 )
-"""Pages that are not in the side bar: label, URL name, icon, further words."""
+"""Pages that are not in the side bar: label, URL name, icon, additional words."""
 
 
 def offers_for(context: RequestContext, text: str) -> list[Offer]:

@@ -1,4 +1,4 @@
-"""What follows an import: an image that could not be fetched is deleted, one that arrived replaces earlier versions."""
+"""Steps after an import: an image that could not be fetched is deleted, one that arrived replaces earlier versions."""
 
 from datetime import timedelta
 

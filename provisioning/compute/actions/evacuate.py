@@ -163,7 +163,7 @@ def check_parts(instance: Instance, source: Host) -> None:
 
 
 def _check(instance: Instance, source: Host, wanted: Evacuation) -> None:
-    """Check everything that would make the build fail, before anything changes."""
+    """Raise the errors of ``perform`` for whatever would let the build fail, before anything changes."""
     if not source.forced_down and block_devices.volumes_of(instance.id):
         raise ConflictError(FENCE_FIRST.format(id=instance.id, host=source.name))
     check_parts(instance, source)

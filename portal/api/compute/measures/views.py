@@ -1,4 +1,4 @@
-"""What servers, hosts, projects and the cloud use."""
+"""Usage of servers, hosts, projects and the cloud."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

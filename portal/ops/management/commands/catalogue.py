@@ -133,7 +133,7 @@ def _in_project(project: Project) -> RequestContext:
 
 
 def _wrong_files(found: index.Index, folder: Path) -> list[str]:
-    """Return sentences about files of the index that lie in its folder, and differ from it or are missing."""
+    """Return sentences about files of the index that are in its folder, and differ from it or are missing."""
     faults = []
     for entry in found.images:
         if "://" in entry.file or not entry.checksum.value:
