@@ -17,7 +17,11 @@ class CatalogueIndex(models.Model):
     read_at = models.DateTimeField()  # the last attempt
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=models.Q(pk=1), name="one_catalogue_index")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(pk=1), name="one_catalogue_index", violation_error_message="There is only one index."
+            )
+        ]
 
     def __str__(self) -> str:
         return self.source
@@ -44,9 +48,12 @@ class CatalogueImage(models.Model):
                 fields=["entry", "version"],
                 condition=models.Q(project_id=None),
                 name="catalogue_version_once_for_all",
+                violation_error_message="This version was added for all projects already.",
             ),
             models.UniqueConstraint(
-                fields=["project_id", "entry", "version"], name="catalogue_version_once_in_project"
+                fields=["project_id", "entry", "version"],
+                name="catalogue_version_once_in_project",
+                violation_error_message="This version was added to this project already.",
             ),
         ]
 

@@ -205,6 +205,14 @@ BOUNDS: dict[str, Bound] = {
     # batches
     "batches.Batch": _number("user in each project", "provisioning.batches.services.MOST_OF_USER"),
     "batches.BatchItem": _number("batch", "provisioning.batches.services.MOST_ITEMS"),
+    "launches.InstanceLease": _part("one of a server"),
+    "launches.LaunchTemplate": _number("project", "provisioning.launches.bounds.MOST_TEMPLATES"),
+    "launches.LaunchTemplateVersion": _number("launch template", "provisioning.launches.bounds.MOST_VERSIONS"),
+    "launches.Snippet": _number("project", "provisioning.launches.bounds.MOST_SNIPPETS"),
+    # measures
+    "measures.Report": _HOSTS,
+    "measures.Block": _HOSTS,
+    "measures.Rejection": _HOSTS,
     "starred.Star": _number("user in each project", "provisioning.starred.services.MOST"),
     # hosts, events, jobs
     "hosts.HostCommand": _age("after its end", "provisioning.hosts.commands.KEPT"),

@@ -48,7 +48,10 @@ def test_every_action_of_a_server_is_listed_by_the_rule_it_asks() -> None:
     assert listed == {name: action.rule for name, action in ACTIONS.items()}
 
 
-OPEN_PAGES = {"Overview", "ProjectSearch", "Profile", "UserActionPage"}
+OPEN_PAGES = {
+    *("Overview", "ProjectSearch", "Profile", "UserActionPage", "Search", "Star", "Starred"),
+    *("BulkAction", "BatchList", "BatchPage", "BatchDismiss"),
+}
 """Pages for everybody who is signed in; what they show and do has rules of its own."""
 
 

@@ -133,7 +133,7 @@ def _forms(context: RequestContext, words: list[str]) -> Iterator[Offer]:
     scope = navigation.scope_of(context)
     for form in FORMS:
         own = {"domain_id": context.domain_id, "user_id": context.user_id, "project_id": context.project_id}
-        identity = form.rule.startswith("identity:create_") and "credential" not in form.rule
+        identity = form.rule.partition(":")[0] == "identity" and "credential" not in form.rule
         meant = _is_meant(words, f"{form.title} {form.words}") and (scope == "project" or identity)
         if meant and policy.allows(context, form.rule, own):
             yield Offer("Create", form.title, reverse(f"dashboard:{form.url_name}"), form.icon)

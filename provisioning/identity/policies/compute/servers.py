@@ -41,7 +41,12 @@ RULES = (
         "GET /servers/{server_id}",
         "PUT /servers/{server_id}",
     ),
-    rule("novella:servers:file_systems", MEMBER, "List the mounted file systems of a server through its guest agent."),
+    rule(
+        "novella:servers:file_systems",
+        MEMBER,
+        "List the mounted file systems of a server through its guest agent.",
+        "GET /instances/{server_id}/file-systems/",
+    ),
     rule("novella:servers:scheduling", READER, "Show how a server was scheduled, or why it was not."),
     rule("novella:servers:measures", READER, "Show what a server uses."),
     rule("novella:measures", READER, "Show what the project's servers use together."),
