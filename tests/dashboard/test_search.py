@@ -114,6 +114,7 @@ def test_domain_administrators_search_their_domain(people: People, signed_in: Si
 # ----- stars ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases("sql")
 def test_a_star_is_kept_for_the_user_in_the_project(
     at_alice: Client, signed_in: SignedIn, bob: Person, alice: Person, web: Instance
 ) -> None:
