@@ -279,7 +279,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "resources": "instances",
         "resource_kind": "instance",
         "thing": str(server.id),
-        "verb": "stop",
+        "bulk_action": "stop",
         "batch": str(_batch(alice, server)),
         "span": "24h",
         "protocol": "vnc",

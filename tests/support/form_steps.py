@@ -111,7 +111,7 @@ ACTIONS = [
     d(
         "bulk",
         at="/bulk/instances/delete/?id={server}",
-        kwargs={"resources": "instances", "verb": "delete"},
+        kwargs={"resources": "instances", "bulk_action": "delete"},
         waits=True,
     ),
 ]

@@ -36,7 +36,7 @@ class BulkAction(Page):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Find the action in the address. The page is checked by the action's policy rule."""
-        found = action_named(kwargs["resources"], kwargs["verb"])
+        found = action_named(kwargs["resources"], kwargs["bulk_action"])
         if found is None:
             raise Http404
         self.kind, self.action = found
