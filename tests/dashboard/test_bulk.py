@@ -68,7 +68,7 @@ def test_the_question_names_all_and_the_answer_returns_to_the_list(
     page = at_alice.get("/networks/").content.decode()
     assert 'data-state="done"' in page
     assert "2 instances" in page
-    assert "data-live-page" not in at_alice.get("/flavors/").content.decode()
+    assert 'data-live-page="tray"' not in at_alice.get("/flavors/").content.decode()
 
 
 def test_a_selection_can_be_sent_as_a_form(at_alice: Client, three: list[Instance]) -> None:
