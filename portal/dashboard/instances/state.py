@@ -16,11 +16,20 @@ from provisioning.compute.models import Instance, InstanceFault
 class StatusRow(Protocol):
     """The parts of an ``InstanceRow`` that its status shows."""
 
-    instance: Instance
-    status: Status
-    task: str
-    silent: bool
-    fault: InstanceFault | None
+    @property
+    def instance(self) -> Instance: ...
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def silent(self) -> bool: ...
+
+    @property
+    def fault(self) -> InstanceFault | None: ...
 
     @property
     def steps(self) -> Sequence[compute.Step]: ...

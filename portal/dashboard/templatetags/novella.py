@@ -173,7 +173,7 @@ def ask_button(
 
 
 @register.filter
-def steps_done(steps: list[Any]) -> int:
+def steps_done(steps: Sequence[Any]) -> int:
     return sum(1 for step in steps if step.state == "done")
 
 
