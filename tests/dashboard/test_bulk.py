@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from portal.dashboard.batches.selection import LISTS
 from portal.dashboard.live import render
 from portal.dashboard.sentences import SENTENCES
+from provisioning.batches.kinds import KINDS
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
@@ -103,6 +105,11 @@ def test_how_many_do_not_allow_it_is_said_before(at_alice: Client, three: list[I
 def test_all_that_match_are_found_by_the_query(at_alice: Client, three: list[Instance]) -> None:
     question = at_alice.get(STOP, {"selection": "all", "q": "web"}, headers=HTMX).content.decode()
     assert set(json.loads(answer_to(question)["chosen"])) == {str(each.id) for each in three[:2]}
+
+
+def test_every_list_with_actions_can_select_all_that_match() -> None:
+    assert LISTS.keys() == KINDS.keys() - {"servers"}, "the servers of a host have no list of their own"
+    assert all(each.bulk for each in LISTS.values())
 
 
 def test_a_wrong_argument_is_refused_at_its_field_and_nothing_is_lost(at_alice: Client, three: list[Instance]) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from portal.dashboard.images.listing import IMAGES
 from portal.dashboard.instances.listing import INSTANCES
+from portal.dashboard.key_pairs.listing import KEY_PAIRS
 from portal.dashboard.lists import selection
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
@@ -18,7 +20,10 @@ from provisioning.batches.services import MOST_ITEMS
 
 LISTS: Mapping[str, RecordList[Any]] = {
     each.key: each
-    for each in (INSTANCES, VOLUMES, SNAPSHOTS, BACKUPS, NETWORKS, ROUTERS, FLOATING_IPS, SECURITY_GROUPS)
+    for each in (
+        *(INSTANCES, VOLUMES, SNAPSHOTS, BACKUPS, NETWORKS, ROUTERS, FLOATING_IPS, SECURITY_GROUPS),
+        *(IMAGES, KEY_PAIRS),
+    )
 }
 """Kind of resources → its list."""
 
