@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.prepared import PreparedUpdate
+from provisioning.compute import host_commands
 from provisioning.compute.models import Flavor, Instance, Migration
 from provisioning.hosts.models import Host
 
@@ -94,6 +95,16 @@ def set_destination(instance_id: uuid.UUID, host: Host) -> None:
     """Record the host that was claimed for a running evacuation."""
     rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
     rows.update(status="pre-migrating", dest_compute=host.name, dest_host=host.host_ip, updated_at=timezone.now())
+
+
+def evacuated(instance_id: uuid.UUID) -> None:
+    """Record that the guest is built; a host that still answers may have removed the old one before that."""
+    rows = Migration.objects.filter(instance_id=instance_id, migration_type=EVACUATION, status__in=UNDER_WAY)
+    for row in rows:
+        source = Host.objects.filter(name=row.source_compute).values("id")
+        removed = host_commands.to_destroy().filter(subject_id=instance_id, host_id__in=source)
+        clean = removed.filter(created_at__gte=row.created_at, acknowledged_at__isnull=False, finished_at__isnull=False)
+        set_migration(instance_id, "completed" if clean.exists() else "done")
 
 
 def source_is_clean(instance_id: uuid.UUID, host_id: uuid.UUID) -> None:

@@ -93,6 +93,20 @@ def test_the_old_host_removes_its_guest_when_it_is_back(cloud: Cloud, server: In
     invariants.check()
 
 
+def test_the_old_host_removes_its_guest_before_the_new_one_is_built(cloud: Cloud, server: Instance) -> None:
+    source = cloud.fresh(server).host_name
+    Host.objects.filter(name=source).update(forced_down=True)
+    evacuate(server)
+    drain()
+    cloud.agents[source].hello()
+    work(cloud, source)
+    assert cloud.agents[source].guests == {}
+    assert Migration.objects.get().status == "pre-migrating"
+    work(cloud, ({"one", "two"} - {source}).pop())
+    assert Migration.objects.get().status == "completed"
+    invariants.check()
+
+
 def test_the_old_host_keeps_its_guest_until_another_host_is_claimed(cloud: Cloud, server: Instance) -> None:
     source = dies(server)
     evacuate(server)

@@ -12,7 +12,7 @@ from provisioning.compute import block_devices, firmware_states, instance_action
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, BuildKind, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
-from provisioning.compute.migration_records import set_migration
+from provisioning.compute.migration_records import evacuated
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.outcome import Outcome
@@ -77,7 +77,7 @@ def _came_back(instance: Instance, kind: BuildKind, changes: Mapping[str, Any]) 
     block_devices.plugged(block_devices.volumes_of(back.id))
     instance_actions.finish(back.id, kind.action)
     if kind is EVACUATE:
-        set_migration(back.id, "done")
+        evacuated(back.id)
     firmware_states.discard(back)
     if image_id is not None:
         remove_image(image_id)
