@@ -57,6 +57,12 @@ def host_off(_: Cloud, __: People) -> tuple[str, str]:
     return "has not sent a heartbeat", reverse("dashboard:host", args=[host().id])
 
 
+def host_still_answers(cloud: Cloud, people: People) -> tuple[str, str]:
+    cloud.running(people.alice.context)
+    Host.objects.filter(name="host-1").update(forced_down=True)
+    return "It is forced down, but its agent answers", reverse("dashboard:host", args=[host().id])
+
+
 def pool_full(_: Cloud, __: People) -> tuple[str, str]:
     pool = StoragePool.objects.create(name="fast", driver="nbd", total_gb=100, free_gb=9)
     return "It is 91% full: 9 of 100 GiB are free.", reverse("admin:volumes_storagepool_change", args=[pool.id])
@@ -108,7 +114,8 @@ def backup_failed(_: Cloud, people: People) -> tuple[str, str]:
 
 
 FAULTS: tuple[Callable[[Cloud, People], tuple[str, str]], ...] = (
-    *(host_off, pool_full, worker_gone, clock_wrong, webhook_dead, failed_launch, agent_refused, backup_failed),
+    *(host_off, host_still_answers, pool_full, worker_gone, clock_wrong),
+    *(webhook_dead, failed_launch, agent_refused, backup_failed),
 )
 
 

@@ -10,23 +10,26 @@ from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
 from provisioning.hosts.machines import claimed_twice
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import alive, wrong_clock
+from provisioning.hosts.selectors import alive, long_ago, wrong_clock
 
 
 @check("hosts", at_once=True)
 def silent_hosts() -> Iterator[Finding]:
-    """Find hosts without a heartbeat for longer than HOST_DOWN_AFTER. A host that is forced down and has no servers is
-    only a note.
+    """Find hosts without a heartbeat for longer than HOST_DOWN_AFTER, and those that are forced down. A host that is
+    forced down and has no servers is only a note.
     """
+    now = timezone.now()
     here = Q(instances__isnull=False) & ~Q(instances__vm_state=VmState.DELETED)
-    rows = Host.objects.exclude(alive(timezone.now())).annotate(many=Count("instances", filter=here)).order_by("name")
+    rows = Host.objects.exclude(alive(now)).annotate(many=Count("instances", filter=here)).order_by("name")
     for host in rows:
-        since = f"since {host.last_seen_at:%Y-%m-%d %H:%M:%S}" if host.last_seen_at else "ever"
-        down = " It is forced down." if host.forced_down else ""
         on_it = f"{number(host.many, 'server')} {'is' if host.many == 1 else 'are'} on it."
-        sentence = f"It has not sent a heartbeat {since}; {on_it}{down}"
+        since = f"since {host.last_seen_at:%Y-%m-%d %H:%M:%S}" if host.last_seen_at else "ever"
+        sentence = f"It has not sent a heartbeat {since}; {on_it}{' It is forced down.' if host.forced_down else ''}"
+        answers = host.last_seen_at is not None and host.last_seen_at >= long_ago(now)
+        if answers:
+            sentence = f"It is forced down, but its agent answers; {on_it}"
         severity: Severity = "note" if host.forced_down and not host.many else "warning"
-        yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)
+        yield Finding(severity, f"host {host.name}", sentence, evidence=answers or host.last_seen_at)
 
 
 @check("clocks", at_once=True)
