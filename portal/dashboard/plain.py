@@ -12,7 +12,7 @@ _PREFIX = re.compile(
     r"|URI for web-download does not pass filtering: (?:the given one|\S+): )"
 )
 _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL)
-_BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
+_BUSY = re.compile(rf"Cannot '[\w ]+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
 _RECORD = re.compile(rf"\b(image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
 _KEPT = re.compile(r"(\u2068.*?\u2069|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")", re.DOTALL)
 """Names and quoted texts, which are not changed."""

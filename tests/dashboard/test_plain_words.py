@@ -32,6 +32,10 @@ ID = uuid.UUID(int=7)
             f"Cannot 'stop' instance {ID} while it is in vm_state error",
             "The instance does not allow this in its current state: it is in error.",
         ),
+        (
+            f"Cannot 'update tags' instance {ID} while it is in vm_state resized",
+            "The instance does not allow this in its current state: it is resized.",
+        ),
         ("Invalid input for availability_zone: 'a' is none.", "'a' is none."),
         ("The server's host does not answer.", "The instance's host does not answer."),
         ("The server group has servers.", "The server group has instances."),
