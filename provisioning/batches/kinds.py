@@ -73,6 +73,7 @@ _ending = Argument(
     _check_ending,
     LONGEST_ENDING,
     lambda: timezone.now().strftime("-%Y-%m-%d"),
+    optional=True,
 )
 _tag = Argument(TAG, "Tag", "One word or a few, without / and commas.", _check_tag, tags.LONGEST)
 

@@ -21,6 +21,8 @@ class Argument:
     """Raises InvalidInputError for an invalid text."""
     longest: int
     suggested: Callable[[], str] = lambda: ""
+    optional: bool = False
+    """Whether the text can be empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,11 @@ def test_a_wrong_argument_is_refused_at_its_field_and_nothing_is_lost(at_alice: 
     assert Batch.objects.get().total == 3
 
 
+def test_only_an_argument_that_can_be_empty_is_called_optional(at_alice: Client, three: list[Instance]) -> None:
+    assert 'class="optional"' not in asked(at_alice, "/bulk/instances/tag/", three)
+    assert 'class="optional"' in asked(at_alice, "/bulk/instances/image/", three)
+
+
 @pytest.mark.parametrize("chosen", ["nonsense", '{"a": 1}', "[1]", "[]", "[" * 100_000, json.dumps(["x"] * 1001)])
 def test_a_strange_selection_starts_nothing(at_alice: Client, three: list[Instance], chosen: str) -> None:
     sent = answer_to(asked(at_alice, STOP, three), chosen=chosen)

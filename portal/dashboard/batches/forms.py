@@ -56,7 +56,7 @@ class BatchForm(Form):
                 help_text=action.argument.help,
                 max_length=action.argument.longest,
                 initial=action.argument.suggested(),
-                required=False,
+                required=not action.argument.optional,
                 strip=True,
             )
 
