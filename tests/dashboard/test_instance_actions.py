@@ -16,7 +16,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.base import HostAction
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.registry import actions
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.network import services as network
@@ -337,3 +337,19 @@ def test_an_offloaded_instance_is_unshelved_in_a_zone(
     assert at_alice.post(f"/instances/{web.id}/unshelve/", {"zone": "any"}).status_code == 303
     cloud.run()
     assert state_of(web) == ("active", None)
+
+
+def test_the_deletion_says_which_volumes_go_with_the_instance(
+    signed_in: SignedIn, alice: Person, web: Instance
+) -> None:
+    at_alice, url = signed_in(alice), f"/instances/{web.id}/delete/"
+    disk = {"instance": web, "source_type": "blank", "destination_type": "volume"}
+    assert "volume" not in at_alice.get(url, headers=HTMX).content.decode()
+    BlockDevice.objects.create(**disk, delete_on_termination=True)
+    BlockDevice.objects.create(**disk, delete_on_termination=True)
+    root = BlockDevice.objects.create(**disk)
+    asked = at_alice.get(url, headers=HTMX).content.decode()
+    assert "its disk is removed. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in asked
+    BlockDevice.objects.filter(id=root.id).update(boot_index=0)
+    asked = at_alice.get(url, headers=HTMX).content.decode()
+    assert "The guest is stopped. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in asked

@@ -19,6 +19,7 @@ from portal.dashboard.names import bdi
 from portal.dashboard.pages import PageRequest
 from portal.dashboard.things import Thing
 from portal.dashboard.wording import duration
+from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.models import Instance
@@ -108,6 +109,8 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button, why
     text = button.consequence
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and not kept_to_be_restored(instance):
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
+    elif action.key == "delete":
+        text = _with_volumes(text, instance)
     if why:
         text = f"{why} {text}"
     return {
@@ -119,3 +122,13 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button, why
         "back": reverse("dashboard:instance", args=[instance.id]),
         "force": [instance.id] if action.key == "delete" and kept_to_be_restored(instance) else [],
     }
+
+
+def _with_volumes(text: str, instance: Instance) -> str:
+    """Add which of a server's volumes are deleted with it to the consequence of its deletion."""
+    devices = block_devices.volumes_of(instance.id)
+    found = ["The guest is stopped. This cannot be undone." if any(each.is_root for each in devices) else text]
+    for fate, goes in (("deleted with it", True), ("kept", False)):
+        if number := sum(each.delete_on_termination is goes for each in devices):
+            found.append(f"{number} volume{' is' if number == 1 else 's are'} {fate}.")
+    return " ".join(found)
