@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION
+from provisioning.batches.models import Batch
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import runs
@@ -399,6 +400,8 @@ def test_the_plan_of_a_host_tells_where_its_instances_would_be(
     page = at_operator.get(reverse("dashboard:host_evacuation", args=[server.host_id])).content.decode()
     assert "<bdi>host-9</bdi>" in page
     assert "Evacuate 1 instance" not in page
+    (row,) = [row for row in rows_of(page) if "&lt;b&gt;web" in row]
+    assert people.alice.project.name in row
 
 
 def test_the_instances_of_a_host_that_is_down_are_evacuated(at_operator: Client, well: Cloud, people: People) -> None:
@@ -412,6 +415,17 @@ def test_the_instances_of_a_host_that_is_down_are_evacuated(at_operator: Client,
     well.agents = {"host-9": well.agents["host-9"]}
     well.run()
     assert (well.fresh(server).host_name, well.fresh(server).vm_state) == ("host-9", VmState.ACTIVE)
+
+
+def test_a_plan_that_is_out_of_date_evacuates_nothing(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context)
+    address = reverse("dashboard:host_evacuation", args=[server.host_id])
+    page = at_operator.post(address, follow=True).content.decode()
+    assert "host-1 is up, so nothing is evacuated." in page
+    host_off(well, people)
+    page = at_operator.post(address, follow=True).content.decode()
+    assert "No instance of host-1 can be evacuated now." in page
+    assert not Batch.objects.exists()
 
 
 def test_a_member_sees_no_plan(signed_in: SignedIn, alice: Person, well: Cloud) -> None:

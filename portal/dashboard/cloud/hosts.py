@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -116,10 +117,11 @@ class HostEvacuation(HostPage):
         """Show the plan; for the panel of the host's page only its summary."""
         plan = plan_evacuation(self.record)
         down = not is_alive(self.record, timezone.now())
+        projects = projects_by_id({move.instance.project_id for move in plan.moves})
         context = {
             "host": self.record,
             "plan": plan,
-            "moves": [_move(move) for move in plan.moves],
+            "moves": [_move(move, projects.get(move.instance.project_id)) for move in plan.moves],
             "down": down,
             "can": {"evacuate": down and bool(plan.going)},
         }
@@ -128,15 +130,29 @@ class HostEvacuation(HostPage):
         return self.page("dashboard/cloud/evacuation.html", context)
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Evacuate the instances of the plan in the background, in its order."""
+        """Evacuate the instances of the plan in the background, in its order; a plan that is out of date changes
+        nothing.
+        """
+        name = bdi(self.record.name)
+        if is_alive(self.record, timezone.now()):
+            return self.go(self.back(), said=f"{name} is up, so nothing is evacuated.", level=messages.WARNING)
         ids = [str(move.instance.id) for move in plan_evacuation(self.record).going]
+        if not ids:
+            said = f"No instance of {name} can be evacuated now."
+            return self.go(self.back(), said=said, level=messages.WARNING)
         batches.create(self.context, BatchRequest(SERVERS.name, Evacuate.key, ids))
-        return self.go(self.back(), said=f"The instances of {bdi(self.record.name)} are being evacuated.")
+        return self.go(self.back(), said=f"The instances of {name} are being evacuated.")
 
 
-def _move(move: PlannedMove) -> dict[str, Any]:
-    status = wording.server_status(move.instance, timezone.now())
-    return {"move": move, "instance": move.instance, "status": status, "flavor": move.instance.flavor["name"]}
+def _move(move: PlannedMove, project: Any) -> dict[str, Any]:
+    """Return a row of the table of a plan."""
+    return {
+        "move": move,
+        "instance": move.instance,
+        "status": wording.server_status(move.instance, timezone.now()),
+        "project": project,
+        "flavor": move.instance.flavor["name"],
+    }
 
 
 class MaintenanceForm(Form):
