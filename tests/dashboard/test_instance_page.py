@@ -165,6 +165,15 @@ def test_hosts_are_named_to_operators_only(signed_in: SignedIn, alice: Person, o
     assert "host-1" in page_of(signed_in(operator), web).content.decode()
 
 
+@pytest.mark.parametrize("tab", ["", "settings/"])
+def test_instances_of_other_projects_name_their_owner(
+    signed_in: SignedIn, alice: Person, operator: Person, web: Instance, tab: str
+) -> None:
+    owner = f"Owned by project <bdi>{alice.project.name}</bdi>"
+    assert owner not in page_of(signed_in(alice), web, tab).content.decode()
+    assert owner in page_of(signed_in(operator), web, tab).content.decode()
+
+
 def test_what_people_write_is_never_html(at_alice: Client, web: Instance) -> None:
     page = page_of(at_alice, web).content.decode()
     assert "<b>db</b>" not in page
