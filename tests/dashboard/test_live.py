@@ -110,6 +110,7 @@ def test_the_instances_page_is_told_of_its_end(alice: Person, cloud: Cloud) -> N
     html = render(f"instance/{instance.id}", log_of(alice), alice.context)
     assert 'data-status="DELETED"' in html
     assert "web was deleted" in html
+    assert '<div id="instance-lease"></div>' in html, "it cannot be kept any longer"
 
 
 def test_the_overview_gets_quota_and_newest(alice: Person, cloud: Cloud) -> None:
