@@ -95,3 +95,9 @@ def test_the_disk_of_the_system_is_extended_only() -> None:
     guide = guide_for(VOLUME, "root", "virtio", is_root=True)
     assert not guide.mount
     assert "growpart" in guide.extend
+
+
+def test_a_directory_of_the_user_data_replaces_the_one_of_the_name(programs: Path) -> None:
+    guide = guide_for(VOLUME, "data", "virtio", is_root=False, directory="/srv/db")
+    assert "mount /srv/db" in calls(programs, guide.mount, probed=0)
+    assert "xfs_growfs /srv/db" in guide.extend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import subprocess
 from email import message_from_bytes
@@ -17,7 +18,7 @@ import yaml
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.launch.mounts import check_mounts
+from provisioning.compute.launch.mounts import check_mounts, mounted_disks
 from provisioning.compute.launch.multipart import own_part, with_config
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import BlockDevice, Instance
@@ -144,6 +145,10 @@ def test_a_server_with_a_key_gets_no_password(plan: LaunchPlan) -> None:
     assert not but(plan, password=True, key_name="laptop").needs_password
 
 
+def json_config(*command: object) -> str:
+    return f"#cloud-config\n{json.dumps({'bootcmd': [command]})}\n"
+
+
 # ----- data disks -----------------------------------------------------------------------------------------------------
 
 
@@ -169,6 +174,7 @@ def test_each_server_mounts_its_own_disks_and_runs_the_users_data(
         first = BlockDevice.objects.get(instance=server, position=0)
         assert str(first.volume_id).startswith(command[-2])
         named.add(command[-2])
+        assert mounted_disks(server.user_data) == {command[-2]: "/srv/data"}
         assert base64.b64decode(own_part(server.user_data or "")).decode() == own
     assert len(named) == 2
     assert sorted(Volume.objects.values_list("size_gb", flat=True)) == [1, 1, 2, 2]
@@ -186,6 +192,27 @@ def test_a_directory_that_is_none_is_refused(mount: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         check_mounts([DiskRequest("blank", "volume", size=1, mount=mount)])
     assert refused.value.field == "mount"
+
+
+@each_row(
+    "config",
+    [
+        "",
+        "#cloud-config\n[]\n",
+        "#cloud-config\n" + "[" * 9999,
+        json_config("sh", "-c", "x", "mount-disks", "5f1c"),
+        json_config("sh", "-c", "x", "mount-disks", "5f1c", "/srv/$(id)"),
+        json_config("sh", "-c", "x", "mount-disks", ["5f1c"], "/srv/x"),
+        json_config("sh", "-c", "x", "mount-disks", "5f1c", 7),
+    ],
+)
+def test_a_part_of_the_caller_names_no_mounted_disks(config: str) -> None:
+    assert mounted_disks(with_config(None, config, "disks")) == {}
+
+
+@each_row("user_data", [None, "", "?", base64.b64encode(b"#!/bin/sh\n").decode()])
+def test_user_data_without_parts_mounts_no_disks(user_data: str | None) -> None:
+    assert mounted_disks(user_data) == {}
 
 
 def test_two_disks_cannot_share_a_directory_and_the_root_disk_has_its_own() -> None:

@@ -30,15 +30,22 @@ class Guide:
     """Empty for the disk that the guest boots from."""
     extend: str
     is_new: bool = False
+    directory: str = ""
+    """Directory at which cloud-init mounts the volume; empty: it does not."""
 
 
-def guide_for(volume_id: str, name: str, bus: str, *, is_root: bool, is_new: bool = False) -> Guide:
-    """Return the commands for a volume on a bus. They format only a disk without any signature."""
+def guide_for(
+    volume_id: str, name: str, bus: str, *, is_root: bool, is_new: bool = False, directory: str = ""
+) -> Guide:
+    """Return the commands for a volume on a bus. They format only a disk without any signature.
+
+    ``directory``: where cloud-init mounts the volume, empty: nowhere.
+    """
     serial = volume_id[:SERIAL]
     disk = _path(serial, bus)
     if is_root:
         return Guide(serial, "", "\n".join((f"disk={disk}", *_EXTEND_ROOT)), is_new)
-    folder = f"/mnt/{_slug(name) or serial[:8]}"
+    folder = directory or f"/mnt/{_slug(name) or serial[:8]}"
     entry = f'UUID=$(sudo blkid -s UUID -o value "$disk") {folder} auto defaults,nofail 0 2'
     mount = (
         f"disk={disk}",
@@ -48,7 +55,7 @@ def guide_for(volume_id: str, name: str, bus: str, *, is_root: bool, is_new: boo
         f"sudo mount {folder}",
     )
     extend = (f"sudo resize2fs {disk}  # ext4", f"sudo xfs_growfs {folder}  # XFS")
-    return Guide(serial, "\n".join(mount), "\n".join(extend), is_new)
+    return Guide(serial, "\n".join(mount), "\n".join(extend), is_new, directory)
 
 
 def _slug(name: str) -> str:

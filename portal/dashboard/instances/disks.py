@@ -24,6 +24,7 @@ from provisioning.compute import selectors as compute
 from provisioning.compute.actions.volumes import AttachVolume
 from provisioning.compute.device_names import root_device
 from provisioning.compute.guest_agent import has_guest_agent
+from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
@@ -68,6 +69,7 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     taken = {str(each.id): each.status for each in volumes.attachments_of(instance.id)}
     detaches = policy.allows(context, "os_compute_api:os-volumes-attachments:delete", own)
     newest = max((device.created_at for device in devices if device.is_volume and not device.is_root), default=None)
+    mounted = mounted_disks(instance.user_data)
     names = Counter(volume.name for volume in known.values())
     rows = [] if any(device.is_root for device in devices if device.is_volume) else [_root(instance)]
     rows += _of_flavor(instance) if all(device.is_volume for device in devices) else []
@@ -80,7 +82,8 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         row = _of_volume(device, volume, can_detach=detaches and attached and not device.is_root)
         if volume is not None and device.plugged and not device.leaving and device.device_type in {"", "disk"}:
             is_new = device.created_at == newest and timezone.now() - device.created_at < NEW_FOR
-            row = replace(row, guide=_guide(device, volume, unique=names[volume.name] == 1, is_new=is_new))
+            unique = names[volume.name] == 1
+            row = replace(row, guide=_guide(device, volume, unique=unique, is_new=is_new, mounted=mounted))
         rows.append(row)
     attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
     return {
@@ -134,10 +137,14 @@ def _of_volume(device: BlockDevice, volume: Volume | None, *, can_detach: bool) 
     )
 
 
-def _guide(device: BlockDevice, volume: Volume, *, unique: bool, is_new: bool) -> Guide:
-    """Return the commands for the disk; ``unique``: no other volume of the server has its name."""
+def _guide(device: BlockDevice, volume: Volume, *, unique: bool, is_new: bool, mounted: Mapping[str, str]) -> Guide:
+    """Return the commands for the disk; ``unique``: no other volume of the server has its name; ``mounted``: serial
+    number → directory where the user data mounts it.
+    """
+    directory = mounted.get(str(volume.id)[:SHOWN_SERIAL], "")
     name = volume.name if unique else f"{volume.name[:20]}-{str(volume.id)[:8]}"
-    return guide_for(str(volume.id), name, device.disk_bus or "virtio", is_root=device.is_root, is_new=is_new)
+    bus = device.disk_bus or "virtio"
+    return guide_for(str(volume.id), name, bus, is_root=device.is_root, is_new=is_new, directory=directory)
 
 
 def _volumes(context: RequestContext, devices: Iterable[BlockDevice]) -> Mapping[uuid.UUID, Volume]:

@@ -1,15 +1,18 @@
 """Disks that cloud-init formats and mounts at the first boot of a guest."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.guest_data import check_user_data
-from provisioning.compute.launch.multipart import with_config
+from provisioning.compute.launch.multipart import added_part, with_config
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import BlockDevice
 
 FIELD = "mount"
+PART = "disks"
+"""Name of the part of the user data that mounts disks."""
 SHOWN_SERIAL = 20
 """Characters of a serial number that virtio-blk shows to the guest."""
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+", re.ASCII)
@@ -53,7 +56,7 @@ def check_mounts(disks: Sequence[DiskRequest]) -> dict[int, str]:
         if not disk.mount:
             continue
         path = disk.mount.rstrip("/")
-        if not _PATH.fullmatch(path) or len(path) > 200 or {".", ".."} & set(path.split("/")):
+        if not _is_directory(path):
             raise _invalid(f"{disk.mount[:64]!r} is not a directory such as /srv/data.")
         if path.removeprefix("/") in _NEEDED:
             raise _invalid(f"The guest needs its own {path}: choose a directory such as /srv/data.")
@@ -75,9 +78,23 @@ def mounting(user_data: str | None, devices: Sequence[BlockDevice], mounts: Mapp
     if not wanted:
         return user_data
     named = [text for device, path in wanted for text in (str(device.volume_id or device.id)[:SHOWN_SERIAL], path)]
-    merged = with_config(user_data, {"bootcmd": [["sh", "-c", _SCRIPT, "mount-disks", *named]]}, "disks")
+    merged = with_config(user_data, {"bootcmd": [["sh", "-c", _SCRIPT, "mount-disks", *named]]}, PART)
     check_user_data(merged)
     return merged
+
+
+def mounted_disks(user_data: str | None) -> dict[str, str]:
+    """Return serial number → directory of the disks that a server's user data mounts; empty if it mounts none."""
+    try:
+        arguments = json.loads(added_part(user_data or "", PART).partition("\n")[2])["bootcmd"][0][4:]
+        pairs = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    except (ValueError, LookupError, TypeError, RecursionError):  # a part of the caller with this name
+        return {}
+    return {key: path for key, path in pairs.items() if isinstance(path, str) and _is_directory(path)}
+
+
+def _is_directory(path: str) -> bool:
+    return bool(_PATH.fullmatch(path)) and len(path) <= 200 and not {".", ".."} & set(path.split("/"))
 
 
 def _invalid(sentence: str) -> InvalidInputError:

@@ -46,6 +46,16 @@ def own_part(user_data: str) -> str:
     return base64.b64encode(_payload(own)).decode()
 
 
+def added_part(user_data: str, name: str) -> str:
+    """Return the text of the part that was added last with a name; empty if there is none."""
+    try:
+        read = message_from_bytes(base64.b64decode(user_data, validate=True))
+    except (binascii.Error, ValueError):
+        return ""
+    found = [part for part in _parts(read) if part.get_filename() == name] if _is_ours(read) else []
+    return _payload(found[-1]).decode("utf-8", "replace") if found else ""
+
+
 _MARK = "X-Novella-Parts"
 
 
