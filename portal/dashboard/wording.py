@@ -59,6 +59,8 @@ SEEN_BY = {
     "community": "projects that know its ID",
     "private": "this project",
     "shared": "this project and the ones it is shared with",
+    "private of others": "the project that owns it",
+    "shared of others": "the project that owns it and the ones it is shared with",
     "offered": "offered to this project",
     "lent": "shared with this project",
 }

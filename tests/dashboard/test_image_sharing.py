@@ -67,6 +67,7 @@ def test_operators_are_not_offered_what_others_share(people: People, gift: Image
     page = browser(people.operator).get("/images/").content.decode()
     assert "gift" in page
     assert "offered" not in page
+    assert "the project that owns it and the ones it is shared with" in page
     assert f"/images/{gift.id}/decline/" not in page
 
 

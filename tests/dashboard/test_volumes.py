@@ -130,6 +130,14 @@ def test_a_volume_is_attached_and_detached_from_both_sides(
     assert volume.status == "in-use"
 
 
+def test_a_volume_of_another_project_names_its_owner(
+    signed_in: SignedIn, at_alice: Client, alice: Person, operator: Person, volume: Volume
+) -> None:
+    owner = f"Owned by project <bdi>{alice.project.name}</bdi>"
+    assert owner not in at_alice.get(f"/volumes/{volume.id}/").content.decode()
+    assert owner in signed_in(operator).get(f"/volumes/{volume.id}/").content.decode()
+
+
 @pytest.mark.slow
 def test_an_operator_sees_an_instance_of_others_with_its_volumes(
     signed_in: SignedIn, at_alice: Client, operator: Person, cloud: Cloud, volume: Volume, server: Instance

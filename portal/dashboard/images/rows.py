@@ -52,6 +52,8 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
     offered = answer is not None and answer.status != ImageMember.Status.ACCEPTED
     answers = answer is not None and not mine and policy.allows(context, "modify_member")
     seen_by = image.visibility if answer is None or mine else "offered" if offered else "lent"
+    if not mine and seen_by in {Image.Visibility.PRIVATE, Image.Visibility.SHARED}:
+        seen_by = f"{seen_by} of others"
     shareable = mine and image.visibility == Image.Visibility.SHARED
     return {
         "image": image,

@@ -8,6 +8,7 @@ from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
 from portal.dashboard.instances.menu import menu_for
 from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.owners import other_project
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
@@ -15,7 +16,7 @@ from provisioning.compute.selectors.explained import Explained
 from provisioning.compute.selectors.usual import usual_of
 from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
 from provisioning.identity import policy
-from provisioning.identity.selectors.lookups import names_of_projects, user_names
+from provisioning.identity.selectors.lookups import user_names
 from provisioning.launches.selectors import lease_of
 from provisioning.launches.services.leases import UPDATE as UPDATES_LEASES
 from provisioning.launches.services.templates import WRITE as WRITES_TEMPLATES
@@ -41,7 +42,7 @@ def head_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
             "lease": policy.allows(context, UPDATES_LEASES),
             "template": policy.allows(context, WRITES_TEMPLATES),
         },
-        "project": _other_project(context, instance),
+        "project": other_project(context, instance.project_id),
         "lease": lease_of(instance.id),
         "connect": connect_for(context, instance, row.addresses),
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
@@ -103,12 +104,6 @@ def _persons(instance: Instance, actions: Iterable[InstanceAction]) -> dict[int,
     names = user_names(action.user_id for action in own if action.user_id)
     found = {action.pk: "an operator" if action.user_id else "the system" for action in actions}
     return found | {action.pk: names.get(action.user_id, "a deleted user") for action in own if action.user_id}
-
-
-def _other_project(context: RequestContext, instance: Instance) -> str:
-    """Return the name of the instance's project, or its id after its deletion; empty for the selected project."""
-    owner = instance.project_id
-    return "" if owner == context.project_id else names_of_projects([owner]).get(owner, str(owner))
 
 
 def _host(context: RequestContext, instance: Instance) -> str:

@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from portal.dashboard.lists import draw
 from portal.dashboard.lists.asked import Asked
 from portal.dashboard.lists.declaration import RecordList
+from portal.dashboard.owners import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
 from portal.dashboard.volumes.rows import names_of, row_of
 from portal.dashboard.volumes.wording import failure
@@ -34,6 +35,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     roots = roots_among([use["attachment"].id for use in row["users"]])
     return {
         "row": {**row, "users": [_of_root(use) if use["attachment"].id in roots else use for use in row["users"]]},
+        "project": other_project(context, volume.project_id),
         "limits": selectors.iotune_of(volume),
         "sees_snapshots": policy.allows(context, "volume:get_all_snapshots"),
         "snapshots": _drawn(SNAPSHOTS, context, list(snapshots)),
