@@ -9,8 +9,9 @@ from django.test import Client
 
 from provisioning.compute.models import Instance
 from provisioning.launches.models import InstanceLease, LaunchTemplate, Snippet
-from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.plan import DataDisk, LaunchPlan
 from provisioning.launches.services import templates
+from provisioning.launches.services.launch import launch_plan
 from provisioning.launches.services.templates import Modes
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_launch import typed
@@ -70,6 +71,24 @@ def test_an_instance_is_saved_as_a_template(at_alice: Client, cloud: Cloud, alic
     saved(at_alice, page, title="Shop")
     plan = templates.plan_in(LaunchTemplate.objects.get().versions.get())
     assert (plan.name, plan.image, plan.flavor, plan.tags) == ("shop", str(cloud.image.id), "1", ("x",))
+
+
+def test_a_template_of_an_instance_has_its_data_disks_and_lease(at_alice: Client, cloud: Cloud, alice: Person) -> None:
+    cloud.agents["host-1"].serve()
+    disks = (DataDisk(2, "/srv/db"), DataDisk(1))
+    wanted = plan_of(cloud, disks=disks, delete_disks=True, lease_days=3, on_volume=True, volume_size=5)
+    (server,) = launch_plan(alice.context, wanted, "k").instances
+    cloud.run()
+    saved(at_alice, at_alice.get(f"{PATH}create/", {"server": str(server.id)}), title="Shop")
+    plan = templates.plan_in(LaunchTemplate.objects.get().versions.get())
+    assert (plan.disks, plan.delete_disks, plan.lease_days) == (disks, True, 3)
+    assert (plan.image, plan.on_volume, plan.volume_size) == (str(cloud.image.id), True, 5)
+
+
+def test_a_size_of_no_volume_is_not_listed(at_alice: Client, cloud: Cloud) -> None:
+    size = b"Size of the volume"
+    assert size not in at_alice.post(f"{PATH}create/", typed(cloud, volume_size="10")).content
+    assert size in at_alice.post(f"{PATH}create/", typed(cloud, volume_size="10", on_volume="on")).content
 
 
 def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTemplate) -> None:
