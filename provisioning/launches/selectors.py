@@ -2,13 +2,18 @@
 
 import uuid
 from collections.abc import Collection
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.compute import block_devices
+from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
+from provisioning.compute.models import Instance
 from provisioning.launches.models import InstanceLease, LaunchTemplate, LaunchTemplateVersion, Snippet
+from provisioning.launches.plan import MOST_DISKS, DataDisk
 
 
 def lease_of(instance_id: uuid.UUID) -> InstanceLease | None:
@@ -69,4 +74,22 @@ def snippet_for(context: RequestContext, snippet_id: uuid.UUID | str) -> Snippet
     found = snippets_for(context).filter(pk=key).first() if key else None
     if found is None:
         raise NotFoundError("The snippet does not exist.")
+    return found
+
+
+def disks_of(instance: Instance) -> dict[str, Any]:
+    """Return the fields of a plan for the volumes that a server's launch has created; empty if it has created none."""
+    devices = block_devices.volumes_of(instance.id)
+    found: dict[str, Any] = {}
+    for root in devices:
+        if root.is_root and root.source_type == "image":
+            found = {"image": str(root.source_id), "on_volume": True, "volume_size": root.size}
+            found["delete_volume"] = root.delete_on_termination
+    if data := [each for each in devices if each.source_type == "blank" and not each.is_root][:MOST_DISKS]:
+        mounted = mounted_disks(instance.user_data)
+        serials = [str(each.volume_id or each.id)[:SHOWN_SERIAL] for each in data]
+        found["disks"] = tuple(
+            DataDisk(each.size or 1, mounted.get(serial, "")) for each, serial in zip(data, serials, strict=True)
+        )
+        found["delete_disks"] = any(each.delete_on_termination for each in data)
     return found

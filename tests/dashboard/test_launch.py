@@ -17,6 +17,7 @@ from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
+from provisioning.launches.plan import DataDisk
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP, SecurityGroup
 from provisioning.quotas.services.limits import set_limit
@@ -455,6 +456,12 @@ def test_the_names_of_several_are_shown(at_alice: Client, cloud: Cloud) -> None:
 
 
 def test_a_launch_with_disks_is_repeated_with_the_users_own_data(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    at_alice.post(PATH, typed(cloud, user_data="#!/bin/sh\necho hi", disks_size="1", disks_mount="/srv"))
+    at_alice.post(
+        PATH, typed(cloud, user_data="#!/bin/sh\necho hi", disks_size="1", disks_mount="/srv", lease_days="3")
+    )
     again = at_alice.get(PATH, {"again": str(Instance.objects.get().id)})
-    assert again.context["form"]["user_data"].value() == "#!/bin/sh\necho hi"
+    form = again.context["form"]
+    assert form["user_data"].value() == "#!/bin/sh\necho hi"
+    assert form["disks"].value() == (DataDisk(1, "/srv"),)
+    assert form["lease_days"].value() == "3"
+    assert 'value="/srv"' in again.content.decode()

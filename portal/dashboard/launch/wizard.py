@@ -287,8 +287,18 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
         "tags": ", ".join(instance.tags),
         "description": instance.description or "",
         "config_drive": instance.config_drive,
+        **_disks_of(instance, wizard),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _disks_of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
+    """Return the choices of the volumes and the lease that an instance was launched with."""
+    lease = launches.lease_of(instance.id)
+    found = {**launches.disks_of(instance), "lease_days": str(lease.days) if lease else ""}
+    if found.get("image") not in {str(image.id) for image in wizard.images}:
+        found.pop("image", None)
+    return found
 
 
 def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:

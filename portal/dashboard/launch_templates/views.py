@@ -19,14 +19,12 @@ from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from portal.dashboard.records import QuestionPage, RecordPage, SheetPage
 from provisioning.common.errors import NovellaError
-from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
-from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance
 from provisioning.launches import selectors
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
-from provisioning.launches.plan import MOST_DISKS, DataDisk, LaunchPlan, read_plan
+from provisioning.launches.plan import LaunchPlan, read_plan
 from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
@@ -303,22 +301,10 @@ def _plan_of(page: FormPage, instance: Instance) -> LaunchPlan:
     if instance.user_data and (own or page.allows(SHOWS_USER_DATA)):
         user_data = base64.b64decode(own_part(instance.user_data)).decode("utf-8", "replace")
     flavor = instance.flavor.get("flavorid", "")
-    volumes = block_devices.volumes_of(instance.id)
-    root = next((each for each in volumes if each.is_root and each.source_type == "image"), None)
-    data = [each for each in volumes if each.source_type == "blank" and not each.is_root]
-    mounted = mounted_disks(instance.user_data)
     lease = selectors.lease_of(instance.id)
     return LaunchPlan(
         name=instance.name,
-        image=str((root.source_id if root else instance.image_id) or ""),
-        on_volume=root is not None,
-        volume_size=root.size if root else None,
-        delete_volume=root is not None and root.delete_on_termination,
-        disks=tuple(
-            DataDisk(each.size or 1, mounted.get(str(each.volume_id or each.id)[:SHOWN_SERIAL], ""))
-            for each in data[:MOST_DISKS]
-        ),
-        delete_disks=any(each.delete_on_termination for each in data),
+        **{"image": str(instance.image_id or ""), **selectors.disks_of(instance)},
         lease_days=lease.days if lease else None,
         flavor=flavor,
         networks=tuple(str(each["network_id"]) for each in instance.requested_networks if each.get("network_id")),
