@@ -16,6 +16,7 @@ from provisioning.common.ids import read_id
 
 PAGES = {
     "instances": "dashboard:instance",
+    "servers": "dashboard:instance",
     "volumes": "dashboard:volume",
     "networks": "dashboard:network",
     "routers": "dashboard:router",
@@ -23,6 +24,8 @@ PAGES = {
     "security_groups": "dashboard:security_group",
 }
 """Kind → the URL name of the page of one resource; other kinds only have a list."""
+LISTS = {"servers": "dashboard:instances"}
+"""Kind → the URL name of its list, if it has another name than the kind."""
 STATES = {
     BatchItem.State.WAITING: "Waiting",
     BatchItem.State.DONE: "Done",
@@ -30,6 +33,11 @@ STATES = {
     BatchItem.State.FAILED: "Failed",
 }
 _SENTENCES: Mapping[str, str] = {error.__name__: text for error, text in SENTENCES.items()}
+
+
+def list_of(kind: str) -> str:
+    """Return the URL name of the list of a kind."""
+    return LISTS.get(kind, f"dashboard:{kind}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Result:
         """The page of the resource, or its list."""
         if self.kind in PAGES and self.item.error != "NotFoundError" and read_id(self.item.resource_id):
             return reverse(PAGES[self.kind], args=[self.item.resource_id])
-        return reverse(f"dashboard:{self.kind}")
+        return reverse(list_of(self.kind))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from compute_agent.contract.messages import CONTRACT_VERSION
-from provisioning.batches.models import Batch
+from portal.dashboard.tray import Result
+from provisioning.batches import services as batches
+from provisioning.batches.kinds import KINDS
+from provisioning.batches.models import Batch, BatchItem
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor import runs
@@ -415,6 +418,25 @@ def test_the_instances_of_a_host_that_is_down_are_evacuated(at_operator: Client,
     well.agents = {"host-9": well.agents["host-9"]}
     well.run()
     assert (well.fresh(server).host_name, well.fresh(server).vm_state) == ("host-9", VmState.ACTIVE)
+
+
+def test_an_evacuation_that_fails_leads_to_its_instances(at_operator: Client, well: Cloud, people: People) -> None:
+    server = well.running(people.alice.context)
+    context = people.operator.context
+    lost = "00000000-0000-4000-8000-000000000000"
+    batch = batches.create(context, batches.BatchRequest("servers", "evacuate", [str(server.id), lost]))
+    well.run()
+    page = at_operator.get(reverse("dashboard:batch", args=[batch.id])).content.decode()
+    instance = reverse("dashboard:instance", args=[server.id])
+    assert f'href="{instance}"' in page[page.index('id="batch-results"') :]
+    assert f'href="{instance}"' in at_operator.get(USAGE).content.decode(), "the tray names it on every page"
+    answer = at_operator.get(reverse("dashboard:bulk", args=["servers", "evacuate"]))
+    assert (answer.status_code, answer.headers["Location"]) == (303, reverse("dashboard:instances"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_actions_on_many_has_a_list(kind: str) -> None:
+    assert Result(BatchItem(error="NotFoundError"), kind).address.startswith("/")
 
 
 def test_a_plan_that_is_out_of_date_evacuates_nothing(at_operator: Client, well: Cloud, people: People) -> None:

@@ -15,7 +15,7 @@ from portal.dashboard.batches.forms import BatchForm
 from portal.dashboard.batches.selection import selected
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
-from portal.dashboard.tray import results_of, row_of
+from portal.dashboard.tray import list_of, results_of, row_of
 from portal.dashboard.wording import duration
 from provisioning.batches import selectors, services
 from provisioning.batches.kinds import action_named
@@ -40,7 +40,7 @@ class BulkAction(Page):
         if found is None:
             raise Http404
         self.kind, self.action = found
-        self.section, self.rule, self.back_to = self.kind.name, self.action.rule, f"dashboard:{self.kind.name}"
+        self.section, self.rule, self.back_to = self.kind.name, self.action.rule, list_of(self.kind.name)
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
