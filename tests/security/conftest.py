@@ -444,7 +444,7 @@ def volume_ids(alice: Person) -> dict[str, str]:
     usual = VolumeType.objects.create(name="__DEFAULT__")
     group_type = GroupType.objects.create(name="kind")
     group = Group.objects.create(**own, group_type=group_type, status="available")
-    taken = GroupSnapshot.objects.create(**own, group=group, group_type=group_type)
+    taken = GroupSnapshot.objects.create(**own, group=group, group_type=group_type, status="available")
     volume = Volume.objects.create(
         **own, size_gb=1, status="available", pool=pool, volume_type=usual, metadata={SECRET: SECRET}
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -372,30 +371,3 @@ def test_a_list_by_http_is_refused(site: Web) -> None:
     with pytest.raises(DownloadError, match="not an https address"):
         sources.published_digest(site.serve("/SUMS", A.encode()), "sha256", "x.img")
     assert site.asked == []
-
-
-@pytest.mark.both_databases("locks")
-def test_two_people_add_the_same_at_once(people: Any, folder: Publisher) -> None:
-    from django.db import connection  # noqa: PLC0415
-
-    folder.publish(entry())
-    results: list[str] = []
-    start = threading.Barrier(4)
-
-    def work(person: Person) -> None:
-        start.wait(60)
-        try:
-            add(person.context, "tiny", for_all=True)
-            results.append("added")
-        except ConflictError:
-            results.append("refused")
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=work, args=(people.operator,)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(results) == ["added", "refused", "refused", "refused"]
-    assert Image.objects.count() == 1
