@@ -50,7 +50,7 @@ function download(link) {
 // --- dialogs: a page's form, fetched by htmx, shown in place --------------------------------------------------------------
 
 document.body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id !== "dialog" || dialog.open || !dialog.childElementCount) return;
+    if (event.detail.target?.id !== "dialog" || dialog.open || !dialog.childElementCount) return;
     dialog.showModal();
     dialog.scrollTop = 0; // the focus is on a button at its end, the question at its beginning
 });
@@ -205,7 +205,7 @@ if (page) {
     sessionStorage.removeItem(DRAFTS);
     restoreDrafts(page);
 }
-document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target.id === "dialog" && restoreDrafts(dialog));
+document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target?.id === "dialog" && restoreDrafts(dialog));
 document.addEventListener("submit", keepDrafts, true);
 document.addEventListener("novella:signed-out", keepDrafts);
 

@@ -113,6 +113,20 @@ def test_the_focus_returns_to_the_menu_from_which_was_asked(
     expect(menu).to_be_focused()
 
 
+def test_the_way_back_to_another_time_span_raises_no_error(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
+    page = enter().pages[0]
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    graphs = f"{cloud.url}/instances/{servers[0]}/graphs/"
+    page.goto(graphs)
+    page.get_by_role("link", name="30 days").click()
+    page.wait_for_url(f"{graphs}30d/")
+    page.go_back()
+    page.wait_for_url(graphs)
+    expect(page.get_by_role("link", name="30 days")).to_be_visible()
+    assert not errors
+
+
 def test_times_are_in_the_zone_of_the_browser(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
     page = enter(timezone_id="Asia/Tokyo").pages[0]
     page.goto(f"{cloud.url}/instances/{servers[0]}/")
