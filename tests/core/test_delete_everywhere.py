@@ -78,7 +78,8 @@ def _put(agent: ScriptedAgent, server: Instance, pair: Pair) -> None:
     columns: dict[str, object] = {"vm_state": pair[0], "task_state": pair[1]}
     if pair[1] is not None:
         columns["task_deadline"] = timezone.now() + timedelta(minutes=5)
-    if pair[0] == VmState.SHELVED_OFFLOADED and pair[1] != TaskState.SPAWNING:
+    offloaded = pair[0] == VmState.SHELVED_OFFLOADED and pair[1] != TaskState.SPAWNING
+    if offloaded or pair[1] == TaskState.EVACUATING:
         agent.guests.pop(str(server.id))
         leave_host(server)
         columns["host"] = None

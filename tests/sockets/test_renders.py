@@ -21,6 +21,7 @@ from provisioning.common.threads import RENDERS
 from provisioning.events.selectors import LoggedEvent, latest_id
 from provisioning.hosts.models import Host
 from provisioning.identity.policy import PersonalRuleError
+from provisioning.images.models import Image
 from tests.agent_link.test_link import connect, enrol, eventually, tell
 from tests.sockets.test_browser import browser, happen
 from tests.sockets.test_console_log import server_of
@@ -188,9 +189,12 @@ def test_pages_look_the_same_without_the_person(people: People, page: str, role:
     server = server_of(people.alice, None)
     context = context_of(make_user("ada", {people.alice.project: role}), people.alice.project)
     name = f"instance/{server.id}" if page == "instance" else page
-    happened = [LoggedEvent(1, "", "image" if page == "images" else "instance", {"id": str(server.id), "name": "web"})]
+    kind, shown_id = "instance", server.id
+    if page == "images":
+        kind, shown_id = "image", Image.objects.create(project_id=people.alice.project_id, name="small").id
+    happened = [LoggedEvent(1, "", kind, {"id": str(shown_id), "name": "web"})]
     shown = real_render(name, happened, context)
-    assert str(server.id) in shown or page == "overview"
+    assert str(shown_id) in shown or page == "overview"
     assert shown == real_render(name, happened, context.without_person())
 
 
