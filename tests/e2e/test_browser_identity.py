@@ -96,6 +96,7 @@ def launch(page: Page, cloud: OneMachine, name: str) -> None:
     page.goto(f"{cloud.url}/instances/launch/")
     page.locator("#name").fill(name)
     page.locator("label", has_text="m1.nano").click()
+    page.locator("[name=password]").uncheck()  # it would be shown once on a page of its own
     page.get_by_test_id("launch-submit").click()
 
 

@@ -50,7 +50,7 @@ NETWORKING = [
 ]
 LAUNCH = {"at": "/instances/launch/", "button": "[data-testid=launch-submit]", "keep": "server", "kind": "instances"}
 SERVERS = [
-    d("launch", {"name": "web-1"}, **LAUNCH),
+    d("launch", {"name": "web-1", "password": False}, **LAUNCH),
     d("instance_lease", {"lease_days": "7"}, "server"),
     d("instance_lease_extend", of="server", at="/instances/{server}/"),
     d("snippet_create", {"name": "hello", "text": "#cloud-config\nruncmd: [[ls]]"}, keep="snippet", kind="snippets"),
