@@ -41,7 +41,7 @@ MOST_OF_USER = 30
 """Maximum number of batches of a user in a project that are kept; the oldest finished ones are deleted."""
 ROUND = 4.0
 """Seconds after which a job queues its continuation."""
-TELL_EVERY = 0.4
+ANNOUNCE_EVERY = 0.4
 """Seconds between two events about the progress of a batch."""
 LOST_AFTER = timedelta(seconds=60)
 """Time without progress after which a batch is queued again, if its message was lost."""
@@ -150,7 +150,7 @@ def run(batch_id: uuid.UUID | str) -> None:
     found = action_named(batch.kind, batch.action) if batch else None
     if batch is None:
         return
-    begun = told = time.monotonic()
+    begun = announced = time.monotonic()
     while (item := _next(batch)) is not None:
         _carry_out(batch, item, found)
         now = time.monotonic()
@@ -159,8 +159,8 @@ def run(batch_id: uuid.UUID | str) -> None:
                 cast(TOPIC, JOB, batch_id=str(batch.id))
                 announce(batch)
             return
-        if now - told > TELL_EVERY:
-            told = now
+        if now - announced > ANNOUNCE_EVERY:
+            announced = now
             announce(batch)
     _finish(batch)
 

@@ -13,15 +13,15 @@ class InstanceLease(models.Model):
     instance = models.OneToOneField(Instance, primary_key=True, on_delete=models.CASCADE, related_name="lease")
     days = models.PositiveSmallIntegerField()  # length of the lease, and of each extension
     ends_at = models.DateTimeField()
-    tell_at = models.DateTimeField()  # when the owner is to be notified of the end
-    told_at = models.DateTimeField(null=True)  # when the owner was notified of the end
+    notify_at = models.DateTimeField()  # when the owner is to be notified of the end
+    notified_at = models.DateTimeField(null=True)  # when the owner was notified of the end
     refused_at = models.DateTimeField(null=True)  # when the server could last not be deleted: it is locked
     fixed = models.BooleanField(default=False)  # required by a template: it can be extended but not removed
 
     class Meta:
         indexes = [
             models.Index(fields=["ends_at"], name="lease_end"),
-            models.Index(fields=["tell_at"], name="lease_notice", condition=models.Q(told_at=None)),
+            models.Index(fields=["notify_at"], name="lease_notice", condition=models.Q(notified_at=None)),
         ]
         verbose_name = "lease of a server"
         verbose_name_plural = "leases of servers"

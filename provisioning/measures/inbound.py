@@ -16,7 +16,7 @@ from provisioning.measures.resolutions import FINE
 log = logging.getLogger(__name__)
 
 PLACES = FINE.kept // FINE.seconds
-TOLD_EVERY = 600.0
+RECORD_EVERY = 600.0
 """Seconds between two records of rejections of a link."""
 HIGHEST = {
     "cpu": 1e4,
@@ -42,7 +42,7 @@ class Inbox:
         self._shift: float | None = None
         self._slot = 0
         self._early = 0
-        self._told = -math.inf
+        self._recorded = -math.inf
 
     def due(self, now: float) -> int | None:
         """Return the slot of a frame that arrives ``now``; None if the host has filled the slot.
@@ -62,13 +62,13 @@ class Inbox:
         return slot
 
     def rejects(self, reasons: Sequence[str], now: float) -> str:
-        """Return the reason to record; empty for none, and for one that follows another within TOLD_EVERY seconds."""
+        """Return the reason to record; empty for none, and for one that follows another within RECORD_EVERY seconds."""
         early, self._early = self._early, 0
         said = [f"{early} of its frames were too early"] if early > 1 else []
         said += reasons
-        if not said or now < self._told + TOLD_EVERY:
+        if not said or now < self._recorded + RECORD_EVERY:
             return ""
-        self._told = now
+        self._recorded = now
         return "; ".join(said)
 
 

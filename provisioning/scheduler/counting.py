@@ -92,8 +92,8 @@ def room_for(hosts: Sequence[HostState], spec: RequestSpec, options: Options, mo
     fitting = _kept(hosts, request, filters)
     guesses = {host.raw_id: _by_resources(host, request, most) for host in fitting}
     last = _kept([_with_guests(host, request, guesses[host.raw_id] - 1) for host in fitting], request, filters)
-    further = _kept([_with_guests(host, request, guesses[host.raw_id]) for host in fitting], request, filters)
-    right = {host.raw_id for host in last} - {host.raw_id for host in further if guesses[host.raw_id] < most}
+    larger = _kept([_with_guests(host, request, guesses[host.raw_id]) for host in fitting], request, filters)
+    right = {host.raw_id for host in last} - {host.raw_id for host in larger if guesses[host.raw_id] < most}
     found = (
         guesses[host.raw_id] if host.raw_id in right else _room_on(host, request, filters, most) for host in fitting
     )

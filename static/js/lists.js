@@ -13,7 +13,7 @@ function count(list) {
 
 const again = () => document.querySelectorAll(".list").forEach(count);
 
-// What is typed is left alone when the list is drawn again, so a search that a chip or a link has removed is removed here.
+// A new list does not change the text that is being typed, so this removes a search that a chip or a link has removed.
 function search() {
     const field = document.querySelector('.list .tools [name="q"]');
     if (field && field !== document.activeElement) field.value = new URLSearchParams(location.search).get("q") ?? "";

@@ -1,4 +1,4 @@
-"""What holds for every list of the dashboard: search, order, filters, pages, CSV, names, queries, other projects."""
+"""The properties of every list of the dashboard: search, order, filters, pages, CSV, names, queries, other projects."""
 
 from __future__ import annotations
 

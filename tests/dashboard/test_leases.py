@@ -31,12 +31,12 @@ def test_every_tab_tells_when_it_is_deleted(at_alice: Client, server: Instance) 
 
 
 def test_one_click_extends_it(at_alice: Client, server: Instance) -> None:
-    InstanceLease.objects.update(ends_at=timezone.now() + timedelta(hours=1), told_at=timezone.now())
+    InstanceLease.objects.update(ends_at=timezone.now() + timedelta(hours=1), notified_at=timezone.now())
     answer = at_alice.post(f"/instances/{server.id}/lease/extend/")
     assert answer["Location"] == f"/instances/{server.id}/"
     lease = InstanceLease.objects.get()
     assert lease.ends_at > timezone.now() + timedelta(days=6)
-    assert lease.told_at is None
+    assert lease.notified_at is None
 
 
 def test_it_is_changed_and_removed_in_a_form(at_alice: Client, server: Instance) -> None:

@@ -68,7 +68,7 @@ def test_an_extended_lease_starts_again_and_is_told_again(leased: Instance, alic
     leases.announce_ending(after(3.5))
     InstanceLease.objects.update(ends_at=after(0.1))
     extended = leases.extend(alice, leased.id)
-    assert extended.told_at is None
+    assert extended.notified_at is None
     assert timedelta(days=3.9) < extended.ends_at - timezone.now() < timedelta(days=4.1)
     assert leases.delete_ended(after(1)) == 0
     assert leases.announce_ending(after(3.5)) == 1

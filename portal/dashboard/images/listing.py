@@ -37,7 +37,7 @@ def _changed(events: Sequence[LoggedEvent]) -> Collection[uuid.UUID]:
     return {uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}
 
 
-def _told(events: Sequence[LoggedEvent]) -> Collection[uuid.UUID]:
+def _announced(events: Sequence[LoggedEvent]) -> Collection[uuid.UUID]:
     """Return the images whose data has changed; screen readers do not announce changes of a record."""
     return _changed([event for event in events if not event.payload.get("record")])
 
@@ -142,7 +142,7 @@ IMAGES = RecordList[Image](
     bulk=bulk_actions("images"),
     kinds=frozenset({IMAGE}),
     changed=_changed,
-    told=_told,
+    announced=_announced,
     said=said_of,
     named=lambda image: image.name or str(image.id),
     empty=Empty(

@@ -236,7 +236,7 @@ class VersionDelete(OneVersion):
 class VersionDefault(OneVersion):
     """Sets the default version."""
 
-    question, label, said = "Make {name} the default?", "Make default", "{name} is now the default."
+    question, label, said = "Set {name} as the default?", "Set as default", "{name} is now the default."
     consequence = "The link uses it from now on."
 
     def do(self) -> None:

@@ -175,7 +175,7 @@ class RecordList(Generic[Record]):
     """Returns the ids of the records that events change; None: any event may change any row."""
     said: Callable[[Any], str] | None = None
     """Returns the announcement for screen readers when a row changes, or an empty text."""
-    told: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
+    announced: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
     """Returns the ids of the records whose changes are announced; None: all changes are."""
     named: Callable[[Record], str] = field(default=str)
 

@@ -56,17 +56,17 @@ def rows(
     found: Iterable[tuple[Any, Any]],
     *,
     selectable: bool,
-    told: Container[Any] | None = (),
+    announced: Container[Any] | None = (),
 ) -> SafeString:
     """Render the rows of pairs of a record and its row.
 
-    ``told``: ids of the records whose announcement is added for screen readers; None: all.
+    ``announced``: ids of the records whose announcement is added for screen readers; None: all.
     """
     frames = [(_cell_start(each), _cell_start(each, blank=True), each.draw) for each in columns]
     prefix = the_list.row_id or the_list.key
     drawn: list[str] = []
     for record, row in found:
-        said = the_list.said(row) if the_list.said and (told is None or record.pk in told) else ""
+        said = the_list.said(row) if the_list.said and (announced is None or record.pk in announced) else ""
         said = format_html(' data-live-say="{}"', said) if said else ""
         drawn.append(f'<tr id="{prefix}-{record.pk}"{said}>')
         if selectable:

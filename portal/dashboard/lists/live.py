@@ -35,7 +35,7 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
         asked.shown(the_list, context),
         pairs,
         selectable=bool(the_list.bulk(context)),
-        told=None if the_list.told is None else set(the_list.told(events)),
+        announced=None if the_list.announced is None else set(the_list.announced(events)),
     )
     order = " ".join(f"{prefix}-{key}" for key in found.ids)
     body = format_html('<tbody id="list-rows" data-live-order="{}">{}</tbody>', order, rows)

@@ -92,13 +92,13 @@ def meter(bar: Bar, *, bare: bool = False) -> SafeString:
     """
     of = "\N{MIDDLE DOT} no limit" if bar.unlimited else f"of {bar.limit_text}"
     tone = bar.tone
-    further = note = SafeString("")
+    reserved = note = SafeString("")
     if bar.reserved:
-        further = format_html(_RESERVED, tone, bar.in_use_width, bar.reserved_width)
+        reserved = format_html(_RESERVED, tone, bar.in_use_width, bar.reserved_width)
         note = SafeString("") if bare else format_html(_RESERVED_NOTE, bar.reserved_text)
     label = SafeString("") if bare else format_html("<span>{}</span>", bar.label)
     strength = "meter-over" if bar.over else "muted"
-    return format_html(_METER, bar.said, label, strength, bar.used_text, of, tone, bar.in_use_width, further, note)
+    return format_html(_METER, bar.said, label, strength, bar.used_text, of, tone, bar.in_use_width, reserved, note)
 
 
 _METER = (

@@ -20,15 +20,15 @@ class Migration(migrations.Migration):
                 ('instance', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='lease', serialize=False, to='compute.instance')),
                 ('days', models.PositiveSmallIntegerField()),
                 ('ends_at', models.DateTimeField()),
-                ('tell_at', models.DateTimeField()),
-                ('told_at', models.DateTimeField(null=True)),
+                ('notify_at', models.DateTimeField()),
+                ('notified_at', models.DateTimeField(null=True)),
                 ('refused_at', models.DateTimeField(null=True)),
                 ('fixed', models.BooleanField(default=False)),
             ],
             options={
                 'verbose_name': 'lease of a server',
                 'verbose_name_plural': 'leases of servers',
-                'indexes': [models.Index(fields=['ends_at'], name='lease_end'), models.Index(condition=models.Q(('told_at', None)), fields=['tell_at'], name='lease_notice')],
+                'indexes': [models.Index(fields=['ends_at'], name='lease_end'), models.Index(condition=models.Q(('notified_at', None)), fields=['notify_at'], name='lease_notice')],
             },
         ),
         migrations.CreateModel(

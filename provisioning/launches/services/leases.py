@@ -49,7 +49,7 @@ def _times(days: int) -> dict[str, datetime]:
     """Return the columns of a lease that starts now."""
     length = timedelta(days=days)
     end = timezone.now() + length
-    return {"ends_at": end, "tell_at": end - min(timedelta(seconds=settings.LEASE_NOTICE), length / 2)}
+    return {"ends_at": end, "notify_at": end - min(timedelta(seconds=settings.LEASE_NOTICE), length / 2)}
 
 
 def extend(context: RequestContext, instance_id: uuid.UUID | str) -> InstanceLease:
@@ -58,8 +58,8 @@ def extend(context: RequestContext, instance_id: uuid.UUID | str) -> InstanceLea
         lease = _locked(context, instance_id)
         for column, value in _times(lease.days).items():
             setattr(lease, column, value)
-        lease.told_at = lease.refused_at = None
-        lease.save(update_fields=["ends_at", "tell_at", "told_at", "refused_at"])
+        lease.notified_at = lease.refused_at = None
+        lease.save(update_fields=["ends_at", "notify_at", "notified_at", "refused_at"])
         state.announce_all(lease.instance, [{}])
     return lease
 
@@ -106,14 +106,16 @@ def _locked(context: RequestContext, instance_id: uuid.UUID | str) -> InstanceLe
 
 def announce_ending(now: datetime | None = None) -> int:
     """Notify the owners of leases that end soon, once for each; returns their number."""
-    now, told = now or timezone.now(), 0
-    for lease in _running().filter(told_at=None, tell_at__lte=now)[:BATCH]:
+    now, notified = now or timezone.now(), 0
+    for lease in _running().filter(notified_at=None, notify_at__lte=now)[:BATCH]:
         with transaction.atomic():
-            if InstanceLease.objects.filter(pk=lease.pk, told_at=None, ends_at=lease.ends_at).update(told_at=now):
+            if InstanceLease.objects.filter(pk=lease.pk, notified_at=None, ends_at=lease.ends_at).update(
+                notified_at=now
+            ):
                 notify(lease.instance, "lease.ending", Note(_member(lease.instance)))
                 state.announce_all(lease.instance, [{}])
-                told += 1
-    return told
+                notified += 1
+    return notified
 
 
 def delete_ended(now: datetime | None = None) -> int:

@@ -82,11 +82,11 @@ def _evacuate(view: ServerView, server_id: str, body: Any) -> Response:
     """Answer with the password until 2.13. From 2.95 on the server is stopped afterwards."""
     if boolean(body.get("force", False)) and not body.get("host"):
         raise InvalidInputError("Can't force to a non-provided destination", field="host")
-    told = view.microversion < STORAGE_KNOWN
-    password = guest_password(body) if told else body.get("adminPass")
+    shows_password = view.microversion < STORAGE_KNOWN
+    password = guest_password(body) if shows_password else body.get("adminPass")
     wanted = Evacuation(body.get("host") or "", password, start=view.microversion < STAYS_STOPPED)
     Evacuate.begin(view.context, server_id, wanted)
-    return Response({"adminPass": password} if told and settings.ENABLE_INSTANCE_PASSWORD else None)
+    return Response({"adminPass": password} if shows_password and settings.ENABLE_INSTANCE_PASSWORD else None)
 
 
 ACTIONS = {
