@@ -31,6 +31,8 @@ from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.projects import create_project
 from provisioning.identity.services.roles import create_role
 from provisioning.images import services as images
+from provisioning.launches.plan import LaunchPlan
+from provisioning.launches.services.templates import Modes, create_template
 from provisioning.network import services as network
 from provisioning.network.models import Network
 from provisioning.volumes.models import Backup
@@ -99,6 +101,8 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     )
     create_application_credential(person.user, person.project, name=name, caller=person.context)
     create_ec2_credential(person.user, person.project, caller=person.context)
+    plan = LaunchPlan(name=name, image="", flavor="1")
+    create_template(person.context, name, f"{person.user.name}-{number}", plan, Modes())
     domain = create_domain(f"{name}{number}", description=name)
     create_role(f"{name}{number}", description=name)
     create_group(domain, name, description=name)
@@ -119,8 +123,8 @@ def person(people: People, the_list: RecordList[Any]) -> Person:
 
 RESERVED = {"q", "sort", "page", "size", "column", "density", "keep", "format", "show", "id", "selection", "next"}
 """Names in the addresses of lists that are not filters."""
-OF_USERS = frozenset({"key_pairs", "application_credentials", "ec2_credentials"})
-"""Lists of users' own records."""
+OF_USERS = frozenset({"key_pairs", "application_credentials", "ec2_credentials", "launch_templates"})
+"""Lists of users' own records, and of projects' records without events."""
 ENCRYPTED = frozenset({"ec2_credentials"})
 """Lists of records that are found by their whole name only."""
 OF_ALL = frozenset({"flavors"})

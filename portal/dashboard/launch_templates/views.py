@@ -15,8 +15,10 @@ from portal.dashboard.launch.views import Launch, LaunchPage, Quote
 from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
 from portal.dashboard.launch_templates.described import describe, describe_version
 from portal.dashboard.launch_templates.forms import EditForm, LinkForm, TemplateForm, VersionForm, plan_text
+from portal.dashboard.launch_templates.listing import READ, TEMPLATES
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
-from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.pages import FormPage
 from portal.dashboard.records import QuestionPage, RecordPage, SheetPage
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
@@ -28,7 +30,7 @@ from provisioning.launches.plan import LaunchPlan, read_plan
 from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
-READ, WRITE = "novella:launch_templates:list", templates.WRITE
+WRITE = templates.WRITE
 
 
 class TemplatePage(RecordPage[LaunchTemplate]):
@@ -43,20 +45,16 @@ class TemplatePage(RecordPage[LaunchTemplate]):
         return selectors.own_template_for(self.context, identity)
 
 
-class TemplateList(Page):
+class TemplateList(ListPage):
     """The launch templates of the project, and the public ones."""
 
     section = "launch_templates"
     rule = READ
+    records = TEMPLATES
+    template = "dashboard/launch_templates/list.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        rows = selectors.templates_for(self.context).order_by("name", "id")
-        context = {
-            "rows": rows,
-            "can_write": self.allows(WRITE),
-            "can_launch": self.allows("os_compute_api:servers:create"),
-        }
-        return self.page("dashboard/launch_templates/list.html", context)
+    def can_create(self) -> bool:
+        return self.allows(WRITE) and self.allows("os_compute_api:servers:create")
 
 
 class TemplateDetail(TemplatePage):
