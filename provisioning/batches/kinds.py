@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from provisioning.batches.registry import Argument, BatchAction, Kind, Task
@@ -50,6 +51,15 @@ def _owners(record: Any) -> dict[str, object]:
     of_network = getattr(record, "network", None)
     owner = record.project_id if of_network is None else of_network.project_id
     return {"project_id": record.project_id, "network:project_id": owner, "network:tenant_id": owner}
+
+
+def _of_project(
+    name: str, singular: str, plural: str, visible: Callable[[RequestContext], QuerySet[Any]], *actions: BatchAction
+) -> Kind:
+    """Return a kind of records with an owner. ``visible`` returns the records that the caller sees."""
+    return Kind(
+        name, singular, plural, lambda context, ids: visible(context).filter(pk__in=_ids(ids)), actions, owners=_owners
+    )
 
 
 # ----- arguments ------------------------------------------------------------------------------------------------------
@@ -243,51 +253,45 @@ def _delete(rule: str, consequence: str, run: Callable[[Task], object], label: s
     return BatchAction(label.lower(), label, "trash", rule, consequence, run, deletes=True, danger=True)
 
 
-VOLUMES = Kind(
+VOLUMES = _of_project(
     "volumes",
     "volume",
     "volumes",
-    lambda context, ids: volumes.visible_volumes(context).filter(pk__in=_ids(ids)),
-    (
-        BatchAction(
-            "snapshot",
-            "Take snapshot",
-            "camera",
-            "volume:create_snapshot",
-            "Data that an instance has not yet written to its disk is not part of the snapshot.",
-            _snapshot_volume,
-            argument=_ending,
-        ),
-        BatchAction(
-            "backup",
-            "Back up",
-            "archive",
-            "backup:create",
-            "A copy outside the volume's pool, kept when the volume is deleted.",
-            _back_up_volume,
-            argument=_ending,
-        ),
-        _delete(
-            "volume:delete",
-            "Their data and their snapshots are lost. Backups are kept. This cannot be undone.",
-            _delete_volume,
-        ),
+    volumes.visible_volumes,
+    BatchAction(
+        "snapshot",
+        "Take snapshot",
+        "camera",
+        "volume:create_snapshot",
+        "Data that an instance has not yet written to its disk is not part of the snapshot.",
+        _snapshot_volume,
+        argument=_ending,
     ),
-    owners=_owners,
+    BatchAction(
+        "backup",
+        "Back up",
+        "archive",
+        "backup:create",
+        "A copy outside the volume's pool, kept when the volume is deleted.",
+        _back_up_volume,
+        argument=_ending,
+    ),
+    _delete(
+        "volume:delete",
+        "Their data and their snapshots are lost. Backups are kept. This cannot be undone.",
+        _delete_volume,
+    ),
 )
-SNAPSHOTS = Kind(
+SNAPSHOTS = _of_project(
     "volume_snapshots",
     "snapshot",
     "snapshots",
-    lambda context, ids: volumes.visible_snapshots(context).filter(pk__in=_ids(ids)),
-    (
-        _delete(
-            "volume:delete_snapshot",
-            "Their volumes, and volumes created from them, do not change. This cannot be undone.",
-            _delete_snapshot,
-        ),
+    volumes.visible_snapshots,
+    _delete(
+        "volume:delete_snapshot",
+        "Their volumes, and volumes created from them, do not change. This cannot be undone.",
+        _delete_snapshot,
     ),
-    owners=_owners,
 )
 BACKUPS = Kind(
     "volume_backups",
@@ -322,47 +326,38 @@ FLOATING_IPS = Kind(
     name_of=lambda record: str(record.address),
     owners=_owners,
 )
-NETWORKS = Kind(
+NETWORKS = _of_project(
     "networks",
     "network",
     "networks",
-    lambda context, ids: network.networks_for(context).filter(pk__in=_ids(ids)),
-    (
-        _delete(
-            "delete_network",
-            "Their subnets are deleted with them. Networks in use are not deleted.",
-            _of_network(network_services.delete_network),
-        ),
+    network.networks_for,
+    _delete(
+        "delete_network",
+        "Their subnets are deleted with them. Networks in use are not deleted.",
+        _of_network(network_services.delete_network),
     ),
-    owners=_owners,
 )
-ROUTERS = Kind(
+ROUTERS = _of_project(
     "routers",
     "router",
     "routers",
-    lambda context, ids: routing.routers_for(context).filter(pk__in=_ids(ids)),
-    (
-        _delete(
-            "delete_router",
-            "Routers with interfaces are not deleted.",
-            _of_network(network_services.delete_router),
-        ),
+    routing.routers_for,
+    _delete(
+        "delete_router",
+        "Routers with interfaces are not deleted.",
+        _of_network(network_services.delete_router),
     ),
-    owners=_owners,
 )
-SECURITY_GROUPS = Kind(
+SECURITY_GROUPS = _of_project(
     "security_groups",
     "security group",
     "security groups",
-    lambda context, ids: network.security_groups_for(context).filter(pk__in=_ids(ids)),
-    (
-        _delete(
-            "delete_security_group",
-            "Rules of other groups that refer to them are deleted, too. Groups in use are not deleted.",
-            _of_network(network_services.delete_security_group),
-        ),
+    network.security_groups_for,
+    _delete(
+        "delete_security_group",
+        "Rules of other groups that refer to them are deleted, too. Groups in use are not deleted.",
+        _of_network(network_services.delete_security_group),
     ),
-    owners=_owners,
 )
 
 
