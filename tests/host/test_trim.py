@@ -102,10 +102,10 @@ def test_it_is_refused(people: People, cloud: Cloud, server: Instance) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("plain_static")
-def test_the_page_has_a_button_where_there_is_an_agent(people: People, cloud: Cloud, server: Instance) -> None:
+def test_the_page_offers_it_where_there_is_an_agent(people: People, cloud: Cloud, server: Instance) -> None:
     browser, page = Client(), f"/instances/{server.id}/"
     sign_in_browser(browser, people.alice)
-    assert "trim" in [button.name for button in browser.get(page).context["row"].buttons]
+    assert not browser.get(page).context["menu"].known["trim"].why
     seen = Event.objects.filter(kind="instance").count()
     assert browser.post(f"{page}trim/").status_code == 303
     assert Event.objects.filter(kind="instance").count() == seen + 1, "the page hears that it begins"
@@ -114,8 +114,8 @@ def test_the_page_has_a_button_where_there_is_an_agent(people: People, cloud: Cl
     labels = [action.label for action in browser.get(page).context["later_actions"]]
     assert labels == ["Trimmed"]
     Instance.objects.filter(id=server.id).update(image_properties={})
-    assert "trim" not in [button.name for button in browser.get(page).context["row"].buttons]
-    assert b"it has no guest agent" in browser.get(f"{page}trim/").content
+    assert browser.get(page).context["menu"].known["trim"].why == "It has no guest agent."
+    assert b"It has no guest agent." in browser.get(f"{page}trim/").content
 
 
 # ----- at the fake host -----------------------------------------------------------------------------------------------
