@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 from django.db import connection
@@ -11,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from compute_agent.contract.messages import ResourceAudit
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import RequestContext
 from provisioning.compute.actions.resize import resize as resize_server
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
@@ -20,7 +18,7 @@ from provisioning.compute.services import aggregates
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts import audits
 from provisioning.hosts.models import CachedImage, Host
-from tests.support.clouds import Cloud, context, state_of
+from tests.support.clouds import Cloud, context, next_request, state_of
 from tests.support.jobs import drain
 
 pytestmark = pytest.mark.both_databases
@@ -117,9 +115,9 @@ def test_an_unshelving_is_a_decision_too(
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()
-    Shelve.begin(replace(alice, request_id=new_request_id()), server.id)
+    Shelve.begin(next_request(alice), server.id)
     cloud.run()
-    unshelve(replace(alice, request_id=new_request_id()), server.id)
+    unshelve(next_request(alice), server.id)
     cloud.run()
     assert state_of(server) == ("active", None)
     assert [(row.action, row.host_name) for row in decisions(server)] == [("create", "kelvin"), ("unshelve", "kelvin")]

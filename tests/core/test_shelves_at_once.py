@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compute_agent.contract.commands import SnapshotRequest
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.shelve import Shelve
@@ -22,7 +21,7 @@ from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.core.test_parallel import in_threads
-from tests.support.clouds import Cloud, state_of
+from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -34,12 +33,8 @@ def _at_once(settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
 
 
-def anew(caller: RequestContext) -> RequestContext:
-    return replace(caller, request_id=new_request_id())
-
-
 def launched(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Instance]:
-    made = [cloud.launch(anew(caller)) for _ in range(count)]
+    made = [cloud.launch(next_request(caller)) for _ in range(count)]
     cloud.run()
     return made
 
@@ -47,7 +42,7 @@ def launched(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Insta
 def on_the_shelf(cloud: Cloud, caller: RequestContext, count: int = 1) -> list[Instance]:
     made = launched(cloud, caller, count)
     for server in made:
-        Shelve.begin(anew(caller), server.id)
+        Shelve.begin(next_request(caller), server.id)
     cloud.run()
     assert {state_of(server) for server in made} == {("shelved_offloaded", None)}
     return made
@@ -59,8 +54,8 @@ def test_one_of_many_images_at_the_same_moment_is_made(shared_cloud: Cloud, alic
 
     def work(index: int) -> object:
         if index % 2:
-            return create_image(anew(alice), server.id, f"copy-{index}")
-        return Shelve.begin(anew(alice), server.id)
+            return create_image(next_request(alice), server.id, f"copy-{index}")
+        return Shelve.begin(next_request(alice), server.id)
 
     results = in_threads(8, work)
     assert Counter(isinstance(result, InstanceBusyError) for result in results) == {True: 7, False: 1}
@@ -73,7 +68,7 @@ def test_many_runs_of_one_job_claim_one_place(shared_cloud: Cloud, alice: Reques
     for name in ("h1", "h2", "h3"):
         shared_cloud.add_host(name)
     (server,) = on_the_shelf(shared_cloud, alice)
-    unshelve(anew(alice), server.id)
+    unshelve(next_request(alice), server.id)
     attempt = shared_cloud.fresh(server).attempt
     in_threads(4, lambda _: schedule(str(server.id), attempt))
     assert Allocation.objects.filter(instance=server).count() == 1
@@ -88,7 +83,7 @@ def test_the_last_place_goes_to_one_of_those_that_come_back(shared_cloud: Cloud,
     host = shared_cloud.add_host("h1", vcpus=4)
     servers = on_the_shelf(shared_cloud, alice, 3)
     Host.objects.filter(id=host.host.id).update(vcpus_total=1)
-    in_threads(3, lambda index: unshelve(anew(alice), servers[index].id))
+    in_threads(3, lambda index: unshelve(next_request(alice), servers[index].id))
     attempts = {server.id: shared_cloud.fresh(server).attempt for server in servers}
     in_threads(3, lambda index: schedule(str(servers[index].id), attempts[servers[index].id]))
     shared_cloud.run()
@@ -103,11 +98,11 @@ def test_a_delete_at_the_same_moment_leaves_nothing(shared_cloud: Cloud, alice: 
 
     def begin() -> object:
         if first == "image":
-            return create_image(anew(alice), server.id, "copy")
-        return (Shelve.begin if first == "shelf" else unshelve)(anew(alice), server.id)
+            return create_image(next_request(alice), server.id, "copy")
+        return (Shelve.begin if first == "shelf" else unshelve)(next_request(alice), server.id)
 
     def work(index: int) -> object:
-        return begin() if index % 2 else delete(anew(alice), server.id)
+        return begin() if index % 2 else delete(next_request(alice), server.id)
 
     results = in_threads(4, work)
     assert all(not isinstance(result, Exception) or isinstance(result, NovellaError) for result in results), results
@@ -122,7 +117,7 @@ def test_data_a_report_and_a_delete_of_the_image_at_the_same_moment(shared_cloud
     host: ScriptedAgent = shared_cloud.add_host("h1")
     (server,) = launched(shared_cloud, alice)
     for _ in range(3):
-        image_id = create_image(anew(alice), server.id, "copy")
+        image_id = create_image(next_request(alice), server.id, "copy")
         (command,) = host.take()
         body = command.body
         assert isinstance(body, SnapshotRequest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,7 +12,7 @@ from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.firmware_state import PROPERTY, to_property
 from compute_agent.contract.messages import Command
 from compute_agent.virt import fake_disk
-from provisioning.common.context import RequestContext, new_request_id
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
@@ -28,7 +27,7 @@ from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.quotas.services.limits import set_limit
-from tests.support.clouds import Cloud, context, state_of
+from tests.support.clouds import Cloud, context, next_request, state_of
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
@@ -304,15 +303,10 @@ def test_data_that_is_no_disk_is_refused_and_the_image_waits_for_better(
 # ----- backups --------------------------------------------------------------------------------------------------------
 
 
-def anew(caller: RequestContext) -> RequestContext:
-    """The same caller with another request."""
-    return replace(caller, request_id=new_request_id())
-
-
 def backups(cloud: Cloud, server: Instance, caller: RequestContext, names: str, rotation: int) -> list[uuid.UUID]:
     made = []
     for name in names:
-        made.append(create_backup(anew(caller), server.id, name, "daily", rotation))
+        made.append(create_backup(next_request(caller), server.id, name, "daily", rotation))
         assert state_of(server) == ("active", "image_backup")
         cloud.run()
         assert state_of(server) == ("active", None)
@@ -366,7 +360,7 @@ def test_a_failed_backup_rotates_nothing(
     cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
     backups(cloud, server, alice, "a", 1)
-    create_backup(anew(alice), server.id, "b", "daily", 1)
+    create_backup(next_request(alice), server.id, "b", "daily", 1)
     command, _ = snapshot(host)
     host.report(command, "failed", error_code="host_failed", message="No.")
     assert kept() == ["a"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
 from django.db import connection
 from django.db.models import UUIDField
 
-from provisioning.common.context import RequestContext
+from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.prepared import Prepared
 from provisioning.compute.launch import create
 from provisioning.compute.launch.request import LaunchRequest
@@ -46,6 +46,11 @@ def context(name: str, roles: frozenset[str] = MEMBER, *, project: str | None = 
     )
     _known[caller.project_id or uuid.UUID(int=0)] = caller
     return caller
+
+
+def next_request(caller: RequestContext) -> RequestContext:
+    """The same caller with another request id, as each request of a client has its own."""
+    return replace(caller, request_id=new_request_id())
 
 
 def stand(*project_ids: uuid.UUID | None) -> None:

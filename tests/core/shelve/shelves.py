@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone
 
 from compute_agent.contract.messages import Command
-from provisioning.common.context import RequestContext, new_request_id
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.network.models import Port
 from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
 OFFLOADED = ("shelved_offloaded", None)
-
-
-def anew(caller: RequestContext) -> RequestContext:
-    return replace(caller, request_id=new_request_id())
 
 
 def addresses(server: Instance) -> list[tuple[uuid.UUID, str, str]]:

@@ -18,8 +18,8 @@ from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.services import server_groups
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
-from tests.core.shelve.shelves import anew, nothing_taken
-from tests.support.clouds import Cloud, state_of
+from tests.core.shelve.shelves import nothing_taken
+from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -31,8 +31,8 @@ def test_a_zone_can_be_asked_for_and_let_go_of(
 ) -> None:
     cloud.add_host("far", zone="far")
     with pytest.raises(InvalidInputError, match="zone is not available"):
-        unshelve(anew(alice), offloaded.id, Destination(zone="nowhere"))
-    unshelve(anew(alice), offloaded.id, Destination(zone="far"))
+        unshelve(next_request(alice), offloaded.id, Destination(zone="nowhere"))
+    unshelve(next_request(alice), offloaded.id, Destination(zone="far"))
     cloud.run()
     row = cloud.fresh(offloaded)
     assert row.host is not None
@@ -82,7 +82,8 @@ def test_the_groups_policy_holds_when_it_comes_back(
     group = server_groups.create_server_group(alice, "apart", "anti-affinity")
     cloud.add_host("h2")
     first, second = (
-        cloud.launch(anew(alice), name=name, scheduler_hints={"group": str(group.id)}) for name in ("one", "two")
+        cloud.launch(next_request(alice), name=name, scheduler_hints={"group": str(group.id)})
+        for name in ("one", "two")
     )
     cloud.run()
     Shelve.begin(alice, first.id)
@@ -91,11 +92,11 @@ def test_the_groups_policy_holds_when_it_comes_back(
     cloud.run()
     away = cloud.agent_of(second).host
     Host.objects.exclude(id=away.id).update(enabled=False)
-    unshelve(anew(alice), first.id)
+    unshelve(next_request(alice), first.id)
     cloud.run()
     nothing_taken(first)
     Host.objects.update(enabled=True)
-    unshelve(anew(alice), first.id)
+    unshelve(next_request(alice), first.id)
     cloud.run()
     assert cloud.agent_of(first).host.id != away.id
 
@@ -123,7 +124,7 @@ def test_a_server_on_its_shelf_can_be_deleted_with_a_way_back(
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
     Restore.begin(alice, offloaded.id)
     nothing_taken(offloaded)
-    delete(anew(alice), offloaded.id, force=True)
+    delete(next_request(alice), offloaded.id, force=True)
     assert state_of(offloaded) == ("deleted", None)
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "deleted"
 

@@ -23,8 +23,8 @@ from provisioning.compute.models import FirmwareState, Instance
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.quotas.models import QuotaUsage
-from tests.core.shelve.shelves import OFFLOADED, action, anew, only
-from tests.support.clouds import Cloud, state_of
+from tests.core.shelve.shelves import OFFLOADED, action, only
+from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
@@ -46,18 +46,18 @@ def secure(h1: ScriptedAgent, server: Instance) -> Instance:
 
 def shelving(host: ScriptedAgent, server: Instance, caller: RequestContext) -> Command:
     """Return the command of a host that shelves a server."""
-    Shelve.begin(anew(caller), server.id)
+    Shelve.begin(next_request(caller), server.id)
     return only(host, SnapshotRequest)
 
 
 def shelved(cloud: Cloud, server: Instance, caller: RequestContext) -> Instance:
-    Shelve.begin(anew(caller), server.id)
+    Shelve.begin(next_request(caller), server.id)
     cloud.run()
     return cloud.fresh(server)
 
 
 def offloaded(cloud: Cloud, server: Instance, caller: RequestContext, operator: RequestContext) -> Instance:
-    Offload.begin(anew(operator), shelved(cloud, server, caller).id)
+    Offload.begin(next_request(operator), shelved(cloud, server, caller).id)
     cloud.run()
     assert state_of(server) == OFFLOADED
     return cloud.fresh(server)
@@ -104,7 +104,7 @@ def test_a_server_comes_back_on_another_host_with_its_state(
 
     Host.objects.filter(id=h1.host.id).update(enabled=False)
     h2 = cloud.add_host("h2")
-    unshelve(anew(alice), secure.id)
+    unshelve(next_request(alice), secure.id)
     drain()
     build = only(h2, BuildRequest)
     assert isinstance(build.body, BuildRequest)
@@ -120,7 +120,7 @@ def test_a_server_that_starts_where_it_is_keeps_its_state_there(
 ) -> None:
     shelved(cloud, secure, alice)
     assert FirmwareState.objects.exists()
-    unshelve(anew(alice), secure.id)
+    unshelve(next_request(alice), secure.id)
     cloud.run()
     assert state_of(secure) == ("active", None)
     assert not FirmwareState.objects.exists()
@@ -130,7 +130,7 @@ def test_the_state_is_deleted_with_its_server(
     cloud: Cloud, secure: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:
     offloaded(cloud, secure, alice, operator)
-    delete(anew(alice), secure.id)
+    delete(next_request(alice), secure.id)
     cloud.run()
     assert state_of(secure) == ("deleted", None)
     assert not FirmwareState.objects.exists()
@@ -140,7 +140,7 @@ def test_a_failed_unshelving_keeps_the_state(
     cloud: Cloud, h1: ScriptedAgent, secure: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:
     offloaded(cloud, secure, alice, operator)
-    unshelve(anew(alice), secure.id)
+    unshelve(next_request(alice), secure.id)
     drain()
     h1.fail(only(h1, BuildRequest), "The guest's UEFI variables do not fit the firmware of the host.", retryable=False)
     assert state_of(secure) == OFFLOADED
@@ -213,7 +213,7 @@ def test_a_host_gets_the_state_of_the_server_that_it_builds_and_no_other(
 
     for host in (h1, other):
         refused(host)  # no build has begun
-    unshelve(anew(alice), secure.id)
+    unshelve(next_request(alice), secure.id)
     drain()
     building = cloud.agent_of(secure)
     command = only(building, BuildRequest)
@@ -244,7 +244,7 @@ def test_a_state_whose_key_is_lost_is_said_to_be_lost(
 ) -> None:
     offloaded(cloud, secure, alice, operator)
     FirmwareState.objects.update(packed=Fernet(Fernet.generate_key()).encrypt(SECRET).decode())
-    unshelve(anew(alice), secure.id)
+    unshelve(next_request(alice), secure.id)
     drain()
     building = cloud.agent_of(secure)
     only(building, BuildRequest)

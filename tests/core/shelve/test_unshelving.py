@@ -22,8 +22,8 @@ from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network.models import Port
-from tests.core.shelve.shelves import OFFLOADED, action, addresses, anew, let_deadline_pass, nothing_taken, only
-from tests.support.clouds import Cloud, state_of
+from tests.core.shelve.shelves import OFFLOADED, action, addresses, let_deadline_pass, nothing_taken, only
+from tests.support.clouds import Cloud, next_request, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -103,10 +103,10 @@ def test_it_comes_back_on_another_host_with_all_that_it_was(
 def test_it_goes_round_again(cloud: Cloud, offloaded: Instance, alice: RequestContext, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
     for _ in range(2):
-        unshelve(anew(alice), offloaded.id)
+        unshelve(next_request(alice), offloaded.id)
         cloud.run()
         assert state_of(offloaded) == ("active", None)
-        Shelve.begin(anew(alice), offloaded.id)
+        Shelve.begin(next_request(alice), offloaded.id)
         cloud.run()
         nothing_taken(offloaded)
 
@@ -149,7 +149,7 @@ def test_after_three_hosts_it_stays_on_its_shelf_with_a_fault(
     assert "3 hosts were tried" in fault.message
     assert action(offloaded, "unshelve").message == fault.message
     assert Image.objects.get(id=offloaded.snapshot_image_id).status == "active"
-    unshelve(anew(alice), offloaded.id)
+    unshelve(next_request(alice), offloaded.id)
     cloud.run()
     assert state_of(offloaded) == ("active", None)
 
@@ -162,7 +162,7 @@ def test_a_fatal_failure_is_cleaned_up_before_anything_else(
     h1.fail(only(h1, BuildRequest), "The image is damaged.", retryable=False)
     assert state_of(offloaded) == OFFLOADED
     assert Allocation.objects.filter(instance=offloaded).exists()  # until the host has confirmed
-    unshelve(anew(alice), offloaded.id)
+    unshelve(next_request(alice), offloaded.id)
     drain()
     assert state_of(offloaded) == ("shelved_offloaded", "unshelving")  # never two guests of one server
     cloud.run()
