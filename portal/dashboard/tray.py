@@ -65,7 +65,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """A batch, in words."""
+    """A batch as the tray shows it, with the results that need attention."""
 
     batch: Batch
     unsuccessful: list[Result]

@@ -1,4 +1,4 @@
-"""Periodic jobs of leases."""
+"""Deletes servers whose lease has ended, and announces the end to their projects."""
 
 from provisioning.jobs.registry import periodic
 from provisioning.launches.services.leases import announce_ending, delete_ended

@@ -210,12 +210,12 @@ class HostQuestion(HostPage):
         return self.go(self.back(), said=self.said.format(name=bdi(self.record.name)))
 
     def do(self) -> None:
-        """Call the service."""
+        """Call the service that does it; ``post`` reports success."""
         raise NotImplementedError
 
 
 class HostMaintenanceEnd(HostQuestion):
-    """Ends a maintenance."""
+    """Schedules new instances on the host again."""
 
     question = "End maintenance of {name}?"
     text = "New instances are scheduled on it again."
@@ -227,7 +227,7 @@ class HostMaintenanceEnd(HostQuestion):
 
 
 class HostForceDown(HostQuestion):
-    """Forces a host down."""
+    """Declares that the guests of the host no longer run or write, so that nothing waits for it."""
 
     question = "Is {name} switched off or cut off?"
     text = (

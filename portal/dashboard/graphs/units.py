@@ -25,7 +25,7 @@ class Unit:
 
     @property
     def table(self) -> str:
-        """The steps for graphs.js."""
+        """The sizes and names of the steps as text, ``1 MiB|1024 GiB``: graphs.js reads it from the page."""
         return "|".join(f"{size:g} {name}" for size, name in self.steps)
 
     def above(self, value: float) -> float:

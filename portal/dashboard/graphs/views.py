@@ -15,7 +15,7 @@ class GraphsPage(Page):
     """Base of the pages whose graphs other pages include."""
 
     def graphs(self, span: Span) -> Mapping[str, Any]:
-        """Return ``graphs`` and ``title``."""
+        """Return the context of ``parts.TEMPLATE``, and ``title``, the name of the graphs' subject."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, span: str, **_: Any) -> HttpResponse:
@@ -37,7 +37,7 @@ class ProjectGraphs(GraphsPage):
 
 
 class HostGraphs(GraphsPage):
-    """A host."""
+    """The use of one host over the span."""
 
     rule = parts.OF_HOSTS
     everywhere = True
@@ -48,7 +48,7 @@ class HostGraphs(GraphsPage):
 
 
 class CloudGraphs(GraphsPage):
-    """All hosts together."""
+    """The use of all hosts over the span, added up."""
 
     rule = parts.OF_HOSTS
     everywhere = True

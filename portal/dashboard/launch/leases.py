@@ -41,7 +41,7 @@ class LeasePage(RecordPage[Instance]):
 
 
 class LeaseExtend(LeasePage):
-    """Starts the lease again."""
+    """Starts the lease again, with its own length."""
 
     http_method_names = ["post"]
 

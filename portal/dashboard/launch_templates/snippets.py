@@ -45,7 +45,7 @@ class SnippetPage(RecordPage[Snippet]):
 
 
 class SnippetCreate(SheetPage):
-    """A new snippet."""
+    """Creates a snippet of the project."""
 
     section = "launch_templates"
     back_to = LIST
@@ -61,7 +61,7 @@ class SnippetCreate(SheetPage):
 
 
 class SnippetEdit(SheetPage, SnippetPage):
-    """Changes a snippet."""
+    """Edits a snippet; instances that were launched with it do not change."""
 
     def words(self) -> str:
         return f"Edit {bdi(self.record.name)}"
@@ -79,7 +79,7 @@ class SnippetEdit(SheetPage, SnippetPage):
 
 
 class SnippetDelete(QuestionPage[Snippet], SnippetPage):
-    """Deletes a snippet."""
+    """Deletes a snippet, even if launch templates choose it."""
 
     consequence = "Launch templates that choose it cannot be launched until they get a new version."
 

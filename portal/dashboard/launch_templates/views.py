@@ -179,7 +179,7 @@ class VersionCreate(VersionPage):
 
 
 class TemplateEdit(SheetPage, TemplatePage):
-    """Name, link and visibility."""
+    """Edits the name, the link and the visibility; the plan changes only by a new version."""
 
     def words(self) -> str:
         return f"Edit {bdi(self.record.name)}"
@@ -196,7 +196,7 @@ class TemplateEdit(SheetPage, TemplatePage):
 
 
 class TemplateDelete(QuestionPage[LaunchTemplate], TemplatePage):
-    """Deletes a launch template."""
+    """Deletes a launch template with its versions and its link."""
 
     consequence = "Its link stops working. Instances that were launched with it stay. This cannot be undone."
 
@@ -223,7 +223,7 @@ class OneVersion(QuestionPage[LaunchTemplate], TemplatePage):
 
 
 class VersionDelete(OneVersion):
-    """Deletes a version."""
+    """Deletes a version that is not the default."""
 
     consequence = "This cannot be undone."
 
@@ -232,7 +232,7 @@ class VersionDelete(OneVersion):
 
 
 class VersionDefault(OneVersion):
-    """Sets the default version."""
+    """Sets the version that the link uses."""
 
     question, label, said = "Set {name} as the default?", "Set as default", "{name} is now the default."
     consequence = "The link uses it from now on."

@@ -32,7 +32,7 @@ def listing(version: Version) -> Schema:
 
 
 class MeasuresView(ComputeView):
-    """Base of the views."""
+    """Reads the span, the most points and the series from the query, and answers with the measures."""
 
     queries: ClassVar = {"GET": listing}
 

@@ -17,7 +17,7 @@ class LockForm(Form):
 
 
 class LockWithReason(InstanceSheet):
-    """Locks the instance."""
+    """Locks the instance; all users of the project see the reason."""
 
     path, label, icon, action = "lock", "Lock", "lock", "lock"
     heading, submit, said = "Lock {name}?", "Lock", "{name} is locked."
@@ -45,7 +45,7 @@ class PasswordForm(Form):
     )
 
     def clean(self) -> None:
-        """Reject two different inputs."""
+        """Reject the form if the password was not repeated exactly."""
         typed = self.cleaned_data
         if "password" in typed and "again" in typed and typed["password"] != typed["again"]:
             self.add_error("again", "The passwords are not the same.")
@@ -68,7 +68,7 @@ class ChangePassword(InstanceSheet):
 
 
 class StateForm(Form):
-    """The state to set."""
+    """Offers the states that the instance may be reset to."""
 
     state = OfferedField(error_messages={"required": "Choose a state."})
 

@@ -67,7 +67,7 @@ class TagsForm(Form):
 
 
 class EditTags(InstanceSheet):
-    """Replaces the tags."""
+    """Edits all tags as one text; those that the text lacks are removed."""
 
     path, label, icon = "tags", "Edit tags", "tags"
     heading, said = "Tags of {name}", "The tags of {name} were saved."
@@ -99,7 +99,7 @@ class MetadataForm(Form):
 
 
 class EditMetadata(InstanceSheet):
-    """Replaces the metadata."""
+    """Edits all pairs as one text; those that the text lacks are removed."""
 
     path, label, icon = "metadata", "Edit metadata", "braces"
     heading, said = "Metadata of {name}", "The metadata of {name} was saved."
