@@ -112,9 +112,9 @@ class Form(forms.Form):
     def refuse(self, error: NovellaError) -> None:
         """Show an error of a service at its field, or above the form if it has none."""
         name = self.service_fields.get(error.field or "", error.field)
-        self.add_error(name if name in self.fields else None, self.said(error))
+        self.add_error(name if name in self.fields else None, self.message_of(error))
 
-    def said(self, error: NovellaError) -> str:
+    def message_of(self, error: NovellaError) -> str:
         """Return the message of an error with the labels of the page."""
         return plain(error.message, self.labels())
 

@@ -168,13 +168,13 @@ class Page(View):
         """Whether the policy allows the rule for the target; used to decide which buttons are shown."""
         return policy.allows(self.context, rule, target)
 
-    def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
+    def go(self, to: str, *args: Any, message: str = "", level: int = messages.SUCCESS) -> HttpResponse:
         """Redirect to another page of the dashboard, with a message.
 
         After a confirmation on the section's list, returns to the list with its filter and page (``returns_to``).
         """
-        if said:
-            messages.add_message(self.request, level, said)
+        if message:
+            messages.add_message(self.request, level, message)
         url = self._list_shown() or (reverse(to, args=args) if ":" in to else to)
         if cast("PageRequest", self.request).htmx:
             return HttpResponse(headers={"HX-Redirect": url})
@@ -197,7 +197,7 @@ class Page(View):
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Redirect to the page that ``back`` returns, with the error. FormPage shows errors in its form instead."""
-        return self.go(self.back(), said=plain(error.message), level=messages.ERROR)
+        return self.go(self.back(), message=plain(error.message), level=messages.ERROR)
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:
         """Ask for confirmation in the page's dialog, or on a page of its own for browsers without scripts."""
@@ -260,10 +260,10 @@ class FormPage(Page):
         """Save the valid form and redirect; a NovellaError is shown in the form."""
         raise NotImplementedError
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         """Return additional context for the template."""
         return {}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the page with this form."""
-        return self.page(self.template, {"form": form, **self.further()}, status=status)
+        return self.page(self.template, {"form": form, **self.extra_context()}, status=status)

@@ -58,11 +58,11 @@ def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = 
     begun = _PREFIX.sub("", text, count=1)
     parts = _KEPT.split(begun)
     parts[::2] = [_reworded(part, known) for part in parts[::2]]
-    said = "".join(parts)
-    word, before = _FIRST_WORD.match(said), _FIRST_WORD.match(text)
+    sentence = "".join(parts)
+    word, before = _FIRST_WORD.match(sentence), _FIRST_WORD.match(text)
     if word and (within or begun != text or not before or before[0] != word[0]):
-        return said[:1].upper() + said[1:]
-    return said  # a whole error that begins with a lower-case letter begins with a name
+        return sentence[:1].upper() + sentence[1:]
+    return sentence  # a whole error that begins with a lower-case letter begins with a name
 
 
 def _reworded(text: str, known: Mapping[str, str]) -> str:

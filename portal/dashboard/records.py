@@ -33,7 +33,7 @@ class RecordsPage(Page):
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Show the error in the terms of the pages."""
-        return self.go(self.back(), said=refusals.said(error), level=messages.ERROR)
+        return self.go(self.back(), message=refusals.message_of(error), level=messages.ERROR)
 
 
 class RecordPage(RecordsPage, Generic[Record]):
@@ -80,7 +80,7 @@ class QuestionPage(RecordPage[Record]):
     question: ClassVar[str] = "Delete {name}?"
     consequence: ClassVar[str] = ""
     label: ClassVar[str] = "Delete"
-    said: ClassVar[str] = "{name} was deleted."
+    message: ClassVar[str] = "{name} was deleted."
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.ask_first(self.question.format(name=bdi(self.name())), self.text(), self.label)
@@ -89,7 +89,7 @@ class QuestionPage(RecordPage[Record]):
         """Run the action and redirect."""
         name = self.name()
         self.do()
-        return self.go(self.leave_for(), said=self.said.format(name=bdi(name)))
+        return self.go(self.success_url(), message=self.message.format(name=bdi(name)))
 
     def name(self) -> str:
         return name_of(self.record)
@@ -102,7 +102,7 @@ class QuestionPage(RecordPage[Record]):
         """Call the service."""
         raise NotImplementedError
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         """Return the page to redirect to; after a deletion this is the list."""
         return self.back_to
 
@@ -114,22 +114,22 @@ class SheetPage(FormPage, RecordsPage):
     heading: ClassVar[str] = ""
     submit: ClassVar[str] = "Save"
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {
-            "heading": self.words(),
+            "heading": self.title(),
             "crumbs": self.crumbs(),
             "submit": self.submit,
-            "back": self.leave(),
+            "back": self.cancel_url(),
             "action": self.request.get_full_path(),
             "about": self.about(),
         }
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if cast("PageRequest", self.request).htmx:
-            return self.part("dashboard/records/_sheet.html", {"form": form, **self.further()}, status=status)
+            return self.part("dashboard/records/_sheet.html", {"form": form, **self.extra_context()}, status=status)
         return super().show(form, status=status)
 
-    def words(self) -> str:
+    def title(self) -> str:
         """Return the heading."""
         return self.heading
 
@@ -137,7 +137,7 @@ class SheetPage(FormPage, RecordsPage):
         """Return the text below the heading."""
         return ""
 
-    def leave(self) -> str:
+    def cancel_url(self) -> str:
         """Return the address of the Cancel button."""
         back = self.back()
         return reverse(back) if back.startswith("dashboard:") else back

@@ -18,7 +18,7 @@ _OVERLAP = re.compile(r"^Cidr (\S+) overlaps with cidr (\S+)\.$")
 _RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port|volume):? {_ID}", re.IGNORECASE)
 
 
-def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
+def message_of(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
     """Return the message for an error: advice where it is known, otherwise the error without ids."""
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
@@ -36,5 +36,5 @@ def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
 class RecordForm(Form):
     """Base of the forms of networking and volumes."""
 
-    def said(self, error: NovellaError) -> str:
-        return said(error, self.labels())
+    def message_of(self, error: NovellaError) -> str:
+        return message_of(error, self.labels())

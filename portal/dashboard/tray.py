@@ -94,11 +94,11 @@ class Row:
     def progress(self) -> str:
         """For example ``198 of 200 instances``."""
         kind = KINDS.get(self.batch.kind)
-        total = kind.words(self.batch.total) if kind else str(self.batch.total)
+        total = kind.counted(self.batch.total) if kind else str(self.batch.total)
         return total if self.batch.done == self.batch.total else f"{self.batch.done:,} of {total}"
 
     @property
-    def said(self) -> str:
+    def announcement(self) -> str:
         """The announcement for screen readers at the end."""
         if not self.over:
             return ""

@@ -80,6 +80,6 @@ class Kind:
     def action(self, name: str) -> BatchAction | None:
         return next((each for each in self.actions if each.name == name), None)
 
-    def words(self, number: int) -> str:
+    def counted(self, number: int) -> str:
         """Return a number of these resources in words: ``1 instance``."""
         return f"{number:,} {self.singular if number == 1 else self.plural}"

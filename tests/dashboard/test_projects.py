@@ -64,7 +64,7 @@ def test_the_list_counts_members_and_draws_usage(at_operator: Client, alice: Per
     cloud.run()
     row = at_operator.get("/projects/?q=wonderland").context["rows"][0]
     assert row["project"].members == 2
-    assert [bar.said for bar in row["bars"]] == [
+    assert [bar.text for bar in row["bars"]] == [
         "Instances: 1 of 10",
         "vCPUs: 1 of 20",
         "Memory: 1\N{NO-BREAK SPACE}GiB of 50\N{NO-BREAK SPACE}GiB",

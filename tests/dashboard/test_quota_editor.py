@@ -159,7 +159,7 @@ def test_the_defaults_are_those_of_projects_without_their_own(
     ],
 )
 def test_a_bar_is_drawn_by_use_reservation_and_limit(bar: Bar, tone: str, widths: tuple[str, str], said: str) -> None:
-    assert (bar.tone, (bar.in_use_width, bar.reserved_width), bar.said) == (tone, widths, said)
+    assert (bar.tone, (bar.in_use_width, bar.reserved_width), bar.text) == (tone, widths, said)
 
 
 def test_every_resource_has_a_place_and_a_word() -> None:

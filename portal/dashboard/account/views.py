@@ -85,7 +85,7 @@ class SwitchScope(View):
         except NovellaError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, self.said(context))
+            messages.success(request, self.message(context))
             place = projects.place_in(context, request.POST.get("next", ""))
         return redirect(place)
 
@@ -93,7 +93,7 @@ class SwitchScope(View):
         """Rescope the token of the session. Raises ForbiddenError, NotAuthenticatedError."""
         raise NotImplementedError
 
-    def said(self, context: RequestContext) -> str:
+    def message(self, context: RequestContext) -> str:
         """Return the message after the change."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class SwitchProject(SwitchScope):
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_project(request, wanted["project_id"].hex)
 
-    def said(self, context: RequestContext) -> str:
+    def message(self, context: RequestContext) -> str:
         return f"You now work in {bdi(context.project_name)}."
 
 
@@ -114,7 +114,7 @@ class SwitchDomain(SwitchScope):
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_domain(request, wanted["domain_id"])
 
-    def said(self, context: RequestContext) -> str:
+    def message(self, context: RequestContext) -> str:
         domain = by_id(Domain, context.domain_id)
         return f"You now administer the domain {domain.name if domain else context.domain_id}."
 
@@ -125,7 +125,7 @@ class SwitchToSystem(SwitchScope):
     def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
         return switch_to_system(request)
 
-    def said(self, context: RequestContext) -> str:
+    def message(self, context: RequestContext) -> str:
         return "You now administer the whole cloud."
 
 

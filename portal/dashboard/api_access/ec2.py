@@ -53,7 +53,7 @@ class Ec2CredentialList(ListPage, Ec2Page):
     def can_create(self) -> bool:
         return self.allows(CREATE, self.target())
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"endpoint": ec2_files.endpoint(self.request), "region": ec2_files.region()}
 
 
@@ -98,7 +98,7 @@ class Ec2CredentialDelete(Ec2Page):
         record = self.record(credential_id)
         called = _called(record)
         delete_credential(record, caller=self.context)
-        return self.go(LIST, said=f"{called[:1].upper()}{called[1:]} was revoked.")
+        return self.go(LIST, message=f"{called[:1].upper()}{called[1:]} was revoked.")
 
 
 def _called(record: Credential) -> str:

@@ -100,4 +100,4 @@ class CredentialDelete(CredentialPage):
         record = existing_application_credential(self.user(), credential_id.hex)
         name = record.name
         delete_application_credential(record, caller=self.context)
-        return self.go(LIST, said=f"{bdi(name)} was deleted.")
+        return self.go(LIST, message=f"{bdi(name)} was deleted.")

@@ -48,7 +48,7 @@ class BulkAction(Page):
         ids = selected(request, self.kind)
         records = list(self.kind.find(self.context, ids)) if ids else []
         if not records:
-            return self.go(self.back_to, said="Nothing was selected.", level=messages.INFO)
+            return self.go(self.back_to, message="Nothing was selected.", level=messages.INFO)
         place = {key: position for position, key in enumerate(ids)}
         records.sort(key=lambda record: place.get(self.kind.id_of(record), 0))
         kept = [self.kind.id_of(each) for each in records if self.action.deletes and self.kind.is_kept(each)]
@@ -90,7 +90,7 @@ class BulkAction(Page):
     def _question(self, records: list[Any], *, permanent: bool) -> dict[str, Any]:
         names = [self.kind.name_of(record) for record in records]
         cannot = sum(not self.action.possible(record) for record in records)
-        what = bdi(names[0]) if len(names) == 1 else self.kind.words(len(names))
+        what = bdi(names[0]) if len(names) == 1 else self.kind.counted(len(names))
         return {
             "title": f"{self.action.label}: {what}?" if self.action.argument else f"{self.action.label} {what}?",
             "consequence": consequence(self.action, self.kind.name, permanent=permanent),

@@ -135,13 +135,13 @@ class HostEvacuation(HostPage):
         """
         name = bdi(self.record.name)
         if is_alive(self.record, timezone.now()):
-            return self.go(self.back(), said=f"{name} is up, so nothing is evacuated.", level=messages.WARNING)
+            return self.go(self.back(), message=f"{name} is up, so nothing is evacuated.", level=messages.WARNING)
         ids = [str(move.instance.id) for move in plan_evacuation(self.record).going]
         if not ids:
-            said = f"No instance of {name} can be evacuated now."
-            return self.go(self.back(), said=said, level=messages.WARNING)
+            message = f"No instance of {name} can be evacuated now."
+            return self.go(self.back(), message=message, level=messages.WARNING)
         batches.create(self.context, BatchRequest(SERVERS.name, Evacuate.key, ids))
-        return self.go(self.back(), said=f"The instances of {name} are being evacuated.")
+        return self.go(self.back(), message=f"The instances of {name} are being evacuated.")
 
 
 def _move(move: PlannedMove, project: Any) -> dict[str, Any]:
@@ -175,12 +175,12 @@ class HostMaintenance(SheetPage, HostPage):
 
     def save(self, form: Form) -> HttpResponse:
         disable_host(self.context, self.record.id, form.cleaned_data["reason"])
-        return self.go(self.back(), said=f"{bdi(self.record.name)} is in maintenance.")
+        return self.go(self.back(), message=f"{bdi(self.record.name)} is in maintenance.")
 
     def crumbs(self) -> Crumbs:
         return [(self.record.name, self.back())]
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Start maintenance of {bdi(self.record.name)}?"
 
     def about(self) -> str:
@@ -198,7 +198,7 @@ class HostQuestion(HostPage):
     question = ""
     text = ""
     label = ""
-    said = ""
+    message = ""
     danger = False
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
@@ -207,7 +207,7 @@ class HostQuestion(HostPage):
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         self.do()
-        return self.go(self.back(), said=self.said.format(name=bdi(self.record.name)))
+        return self.go(self.back(), message=self.message.format(name=bdi(self.record.name)))
 
     def do(self) -> None:
         """Call the service that does it; ``post`` reports success."""
@@ -220,7 +220,7 @@ class HostMaintenanceEnd(HostQuestion):
     question = "End maintenance of {name}?"
     text = "New instances are scheduled on it again."
     label = "End maintenance"
-    said = "{name} gets new instances again."
+    message = "{name} gets new instances again."
 
     def do(self) -> None:
         enable_host(self.context, self.record.id)
@@ -235,7 +235,7 @@ class HostForceDown(HostQuestion):
         " volumes, then no longer waits for the host. An instance that still runs could damage its volumes."
     )
     label = "Force down"
-    said = "{name} is forced down."
+    message = "{name} is forced down."
     danger = True
 
     def do(self) -> None:
@@ -248,7 +248,7 @@ class HostForceDownEnd(HostQuestion):
     question = "Undo force down of {name}?"
     text = "It is up again as soon as its agent answers."
     label = "Undo force down"
-    said = "{name} is no longer forced down."
+    message = "{name} is no longer forced down."
 
     def do(self) -> None:
         change_host(self.context, self.record.id, forced_down=False)

@@ -50,8 +50,8 @@ def _status(row: HostRow) -> object:
 def _load(row: HostRow) -> object:
     if not row.loads:
         return ""
-    said = f"Load averages of 1, 5 and 15 minutes: {', '.join(row.loads)}"
-    return format_html('<span class="{}" title="{}">{}</span>', "meter-over" if row.busy else "", said, row.load)
+    title = f"Load averages of 1, 5 and 15 minutes: {', '.join(row.loads)}"
+    return format_html('<span class="{}" title="{}">{}</span>', "meter-over" if row.busy else "", title, row.load)
 
 
 def _actions(row: HostRow) -> object:
@@ -139,5 +139,5 @@ class HostList(ListPage):
     def can_create(self) -> bool:
         return self.allows("novella:hosts:join")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"refused": refused_agents(self.context, LIST), "seconds": SECONDS}

@@ -41,7 +41,7 @@ class FlavorCreate(FormPage, FlavorPage):
 
     def save(self, form: Form) -> HttpResponse:
         flavor = create_flavor(self.context, FlavorRequest(**form.cleaned_data))
-        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} was created.")
+        return self.go("dashboard:flavors", message=f"{bdi(flavor.name)} was created.")
 
 
 class FlavorDelete(FlavorPage):
@@ -59,4 +59,4 @@ class FlavorDelete(FlavorPage):
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         flavor = selectors.flavor_for(self.context, flavor_id)
         delete_flavor(self.context, flavor.flavorid)
-        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} was deleted.")
+        return self.go("dashboard:flavors", message=f"{bdi(flavor.name)} was deleted.")

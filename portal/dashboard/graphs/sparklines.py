@@ -46,5 +46,5 @@ def spark(percents: Sequence[float | None]) -> SafeString:
         if value is not None:
             parts.append(f"{'L' if pen else 'M'}{x} {HEIGHT - round(min(value, 100) * HEIGHT / 100)}")
         pen = value is not None
-    said = f"Processor in the last hour: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
-    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, said, "".join(parts))
+    title = f"Processor in the last hour: now {PERCENT.text(known[-1])}, at most {PERCENT.text(max(known))}"
+    return format_html(_SPARK, LINE_POINTS - 1, HEIGHT, title, "".join(parts))

@@ -82,7 +82,7 @@ class DomainCreate(RecordFormPage):
 
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
-        return self.go("dashboard:domain_page", domain.id, said=f"{bdi(domain.name)} was created.")
+        return self.go("dashboard:domain_page", domain.id, message=f"{bdi(domain.name)} was created.")
 
 
 class DomainEdit(RecordFormPage, DomainPage):
@@ -95,7 +95,7 @@ class DomainEdit(RecordFormPage, DomainPage):
 
     def save(self, form: Form) -> HttpResponse:
         update_domain(self.record, **form.cleaned_data)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
 
 class DomainSwitchOff(QuestionPage[Domain], DomainPage):
@@ -110,7 +110,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{bdi(self.record.name)} was disabled.")
+        return self.go(self.back(), message=f"{bdi(self.record.name)} was disabled.")
 
 
 class DomainSwitchOn(QuestionPage[Domain], DomainPage):
@@ -123,7 +123,7 @@ class DomainSwitchOn(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{bdi(self.record.name)} was enabled.")
+        return self.go(self.back(), message=f"{bdi(self.record.name)} was enabled.")
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):

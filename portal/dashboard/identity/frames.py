@@ -37,7 +37,7 @@ class RecordFormPage(FormPage, IdentityPage):
         """Return the record to update, None for a new one; raises the errors of ``OnePage.record``."""
         return self.record if isinstance(self, OnePage) else None
 
-    def further(self) -> dict[str, Any]:
+    def extra_context(self) -> dict[str, Any]:
         return {
             "record": self.changed(),
             "has_page": isinstance(self, OnePage) and self.has_page,
@@ -66,4 +66,4 @@ class DeletePage(QuestionPage[Record]):
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         name = self.record.name
         self.remove(self.record)
-        return self.go(f"dashboard:{self.kind}s", said=f"{name} was deleted.")
+        return self.go(f"dashboard:{self.kind}s", message=f"{name} was deleted.")

@@ -56,7 +56,7 @@ class GroupCreate(RecordFormPage):
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
-        return self.go("dashboard:group_page", group.id, said=f"{bdi(group.name)} was created. Now add users to it.")
+        return self.go("dashboard:group_page", group.id, message=f"{bdi(group.name)} was created. Now add users to it.")
 
 
 class GroupDetail(GroupPage):
@@ -96,7 +96,7 @@ class GroupEdit(RecordFormPage, GroupPage):
 
     def save(self, form: Form) -> HttpResponse:
         update_group(self.record, **form.cleaned_data)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
 
 class GroupDelete(DeletePage[Group], GroupPage):
@@ -121,9 +121,9 @@ class GroupUserAdd(FormPage, GroupPage):
     def save(self, form: Form) -> HttpResponse:
         group, user = self.record, form.cleaned_data["who"]
         add_to_group(group, user)
-        return self.go(self.back(), said=f"{bdi(user.name)} is in {bdi(group.name)} now.")
+        return self.go(self.back(), message=f"{bdi(user.name)} is in {bdi(group.name)} now.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"group": self.record, "text": base.search_of(self.request.GET)}
 
 
@@ -143,7 +143,7 @@ class GroupUserRemove(GroupPage):
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         user = self._user(user_id)
         remove_from_group(self.record, user)
-        return self.go(self.back(), said=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
+        return self.go(self.back(), message=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
 
     def _user(self, user_id: uuid.UUID) -> User:
         """Return the user. Raises NotFoundError if the user does not exist, or is not in the token's domain."""

@@ -124,7 +124,7 @@ def _bar(number: int, resource: str) -> Column:
         resource,
         bars.LABELS[resource],
         lambda row: tags.meter(row["bars"][number], bare=True) if row["bars"] else "",
-        plain=lambda row: row["bars"][number].said if row["bars"] else "",
+        plain=lambda row: row["bars"][number].text if row["bars"] else "",
         css="usage",
         seen=_shows_quotas,
     )

@@ -100,9 +100,9 @@ class MemberAdd(FormPage, PlacePage):
         roles, handed_down = form.cleaned_data["roles"], form.cleaned_data.get("handed_down", [])
         check_grants(self, GRANT, place, who, [*roles, *handed_down])
         onboarding.add_roles(who, place, roles, handed_down=handed_down)
-        return self.go(places.page_of(place), said=f"{bdi(who.name)} has a role on {bdi(name_of(place))} now.")
+        return self.go(places.page_of(place), message=f"{bdi(who.name)} has a role on {bdi(name_of(place))} now.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {**_words(self.place), "text": base.search_of(self.request.GET)}
 
 
@@ -162,15 +162,15 @@ class MemberRoles(FormPage, MemberPage):
             check_grants(self, GRANT, place, actor, [role for role in now if role not in before])
             check_grants(self, REVOKE, place, actor, [role for role in before if role not in now])
         onboarding.set_roles(actor, place, wanted[0], handed_down=wanted[1] if len(wanted) > 1 else None)
-        return self.go(self.back(), said=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
+        return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         action = self.address("member_roles")
         return {**_words(self.place), "actor": self.actor, "action": action, "back": self.back()}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
-            return self.part("dashboard/identity/_member_roles.html", {"form": form, **self.further()})
+            return self.part("dashboard/identity/_member_roles.html", {"form": form, **self.extra_context()})
         return super().show(form, status=status)
 
 
@@ -198,7 +198,7 @@ class MemberRemove(MemberPage):
         held += members.own_roles(place, actor, inherited=True) if handed_down else []
         check_grants(self, REVOKE, place, actor, held)
         onboarding.set_roles(actor, place, [], handed_down=[] if handed_down else None)
-        return self.go(self.back(), said=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} were revoked.")
+        return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} were revoked.")
 
 
 class ProjectMemberAdd(MemberAdd, OfProject):
@@ -272,13 +272,13 @@ class RoleGive(FormPage, IdentityPage):
         actor, project, roles = self.actor, form.cleaned_data["project"], form.cleaned_data["roles"]
         check_grants(self, GRANT, project, actor, roles)
         onboarding.add_roles(actor, project, roles)
-        return self.go(self.back(), said=f"{bdi(actor.name)} has a role on {bdi(project.name)} now.")
+        return self.go(self.back(), message=f"{bdi(actor.name)} has a role on {bdi(project.name)} now.")
 
     def back(self) -> str:
         """Return to the page of the user or group."""
         return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {
             "actor": self.actor,
             "text": base.search_of(self.request.GET),

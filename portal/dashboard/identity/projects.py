@@ -35,7 +35,7 @@ class ProjectList(ListPage):
     records = PROJECTS
     template = "dashboard/identity/projects.html"
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update")}
 
 
@@ -62,11 +62,11 @@ class ProjectCreate(RecordFormPage):
             description=typed["description"],
             tags=tuple(typed["tags"]),
         )
-        said = f"{project.name} was created. Now assign roles in it to users."
-        return self.go("dashboard:project_page", project.id, said=said)
+        message = f"{project.name} was created. Now assign roles in it to users."
+        return self.go("dashboard:project_page", project.id, message=message)
 
-    def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
+    def extra_context(self) -> dict[str, Any]:
+        return {**super().extra_context(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
 
 
 class ProjectDetail(ProjectPage):
@@ -112,7 +112,7 @@ class ProjectEdit(RecordFormPage, ProjectPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         update_project(self.record, name=typed["name"], description=typed["description"], tags=typed["tags"])
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
 
 class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
@@ -127,7 +127,7 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{self.record.name} was disabled.")
+        return self.go(self.back(), message=f"{self.record.name} was disabled.")
 
 
 class ProjectSwitchOn(ProjectPage):
@@ -138,7 +138,7 @@ class ProjectSwitchOn(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{self.record.name} was enabled.")
+        return self.go(self.back(), message=f"{self.record.name} was enabled.")
 
 
 class ProjectNetwork(ProjectPage):
@@ -149,7 +149,7 @@ class ProjectNetwork(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         allocate_topology(self.record.id)
-        return self.go(self.back(), said=f"{self.record.name} now has a network and a router.")
+        return self.go(self.back(), message=f"{self.record.name} now has a network and a router.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):
@@ -166,7 +166,7 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
         delete_project(self.record)
         if self.record.id == self.context.project_id:
             return self.go("dashboard:overview")
-        return self.go("dashboard:projects", said=f"{name} was deleted.")
+        return self.go("dashboard:projects", message=f"{name} was deleted.")
 
 
 class OwnProject(ProjectDetail):

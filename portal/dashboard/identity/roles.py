@@ -48,7 +48,7 @@ class RoleCreate(RecordFormPage):
         domain_id = domain.id if domain else None
         policy.enforce(self.context, rule_of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
-        return self.go("dashboard:roles", said=f"{bdi(role.name)} was created.")
+        return self.go("dashboard:roles", message=f"{bdi(role.name)} was created.")
 
 
 class RoleEdit(RecordFormPage, RolePage):
@@ -63,7 +63,7 @@ class RoleEdit(RecordFormPage, RolePage):
 
     def save(self, form: Form) -> HttpResponse:
         update_role(self.record, **form.cleaned_data)
-        return self.go("dashboard:roles", said="Saved.")
+        return self.go("dashboard:roles", message="Saved.")
 
 
 class RoleImplications(FormPage, RolePage):
@@ -96,14 +96,14 @@ class RoleImplications(FormPage, RolePage):
         self._check("identity:create_implied_role", [each for each in wanted if each not in present])
         self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
         onboarding.set_implied(role, wanted)
-        return self.go("dashboard:roles", said=f"The roles that {bdi(role.name)} implies are saved.")
+        return self.go("dashboard:roles", message=f"The roles that {bdi(role.name)} implies are saved.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"role": self.record}
 
     def _may_imply(self, other: Role, beyond: Collection[Any]) -> bool:
-        further = {"role_domain_id": other.domain_id, "beyond_domains": other.id in beyond}
-        return self.allows(self.rule, {**base.target_of(self.record), **further})
+        target = {"role_domain_id": other.domain_id, "beyond_domains": other.id in beyond}
+        return self.allows(self.rule, {**base.target_of(self.record), **target})
 
     def _check(self, rule: str, implied: list[Role]) -> None:
         for each in implied:

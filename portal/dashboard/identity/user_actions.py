@@ -25,14 +25,14 @@ from provisioning.identity.services.users import delete_user, revoke_all, set_us
 
 @dataclass(frozen=True, slots=True)
 class UserAction:
-    """An action on a user after confirmation; ``said`` and ``question`` contain the user's name as ``{name}``."""
+    """An action on a user after confirmation; ``message`` and ``question`` contain the user's name as ``{name}``."""
 
     name: str
     rule: str
     question: str
     text: str
     label: str
-    said: str
+    message: str
     do: Callable[[User], Any]
     danger: bool = True
 
@@ -116,7 +116,7 @@ class UserActionPage(UserPage):
         user = self.record
         self.action.do(user)
         to = "dashboard:users" if self.action.name == "delete" else self.back()
-        return self.go(to, said=self.action.said.format(name=bdi(user.name)))
+        return self.go(to, message=self.action.message.format(name=bdi(user.name)))
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -134,11 +134,11 @@ class UserPassword(FormPage, UserPage):
         user, password = self.record, form.cleaned_data["password"]
         set_password(user, password, by_admin=True)
         if form.cleaned_data["how"] == "type":
-            return self.go(self.back(), said=f"{bdi(user.name)} has a new password and is signed out everywhere.")
+            return self.go(self.back(), message=f"{bdi(user.name)} has a new password and is signed out everywhere.")
         shown = {"person": user, "password": password, "is_new": False}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"person": self.record}
 
 
@@ -158,4 +158,4 @@ class CredentialDelete(UserPage):
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         credential = existing_application_credential(self.record, str(application_credential_id))
         delete_application_credential(credential, caller=self.context)
-        return self.go(self.back(), said=f"{bdi(credential.name)} was deleted.")
+        return self.go(self.back(), message=f"{bdi(credential.name)} was deleted.")

@@ -78,12 +78,12 @@ class UserCreate(RecordFormPage):
             role=role,
         )
         if typed["how"] == "type":
-            return self.go("dashboard:user_page", user.id, said=f"{bdi(user.name)} was created.")
+            return self.go("dashboard:user_page", user.id, message=f"{bdi(user.name)} was created.")
         shown = {"person": user, "password": typed["password"], "is_new": True}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
-    def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
+    def extra_context(self) -> dict[str, Any]:
+        return {**super().extra_context(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
 
 
 class UserDetail(UserPage):
@@ -143,9 +143,9 @@ class UserEdit(RecordFormPage, UserPage):
             description=typed["description"],
             default_project=typed["project"],
         )
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def further(self) -> dict[str, Any]:
+    def extra_context(self) -> dict[str, Any]:
         found = projects_of(self.record.id)
         near = [project for project in found if not self.within or project.domain_id == self.within]
-        return {**super().further(), "suggested": near}
+        return {**super().extra_context(), "suggested": near}

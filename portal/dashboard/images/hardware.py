@@ -64,7 +64,7 @@ class HardwareForm(Form):
             self.fields[wanted.image] = OfferedField(label=label, required=False, widget=forms.Select)
             self.offer(wanted.image, _choices(wanted, image))
 
-    def said(self, error: NovellaError) -> str:
+    def message_of(self, error: NovellaError) -> str:
         """Replace names of properties in an error by the labels of the page."""
         reason = error.message.partition(": ")[2] or error.message
         for label, wanted in _ALL.items():
@@ -88,9 +88,11 @@ class ImageHardware(FormPage, ImagePage):
 
     def save(self, form: Form) -> HttpResponse:
         image = set_hardware(self.context, self.kwargs["image_id"], form.cleaned_data)
-        return self.go("dashboard:images", said=f"New instances of {bdi(image.name or image.id)} have this hardware.")
+        return self.go(
+            "dashboard:images", message=f"New instances of {bdi(image.name or image.id)} have this hardware."
+        )
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         image = self._image()
         return {"image": image, "found": FOUND.get(image.found_firmware, "")}
 

@@ -12,13 +12,13 @@ SHOWN = ("hw_machine_type", "hw_disk_bus", "hw_vif_model", "hw_video_model")
 
 def summary(image: Image) -> str:
     """Describe the image's requirements in one line; empty without any."""
-    said = image.properties
+    properties = image.properties
     words = [boots_by(image)]
-    if said.get(known.SECURE_BOOT.image) == "required":
+    if properties.get(known.SECURE_BOOT.image) == "required":
         words.append("Secure Boot")
-    if said.get(known.TPM_VERSION.image):
-        words.append(f"TPM {said[known.TPM_VERSION.image]}")
-    words += [str(said[name]) for name in SHOWN if said.get(name)]
+    if properties.get(known.TPM_VERSION.image):
+        words.append(f"TPM {properties[known.TPM_VERSION.image]}")
+    words += [str(properties[name]) for name in SHOWN if properties.get(name)]
     return " · ".join(filter(None, words))
 
 

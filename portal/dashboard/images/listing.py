@@ -8,8 +8,8 @@ from django.db.models import F, Q
 from django.utils.html import format_html
 
 from portal.dashboard import wording
+from portal.dashboard.images.rows import announcement_of
 from portal.dashboard.images.rows import rows_for as rows_of
-from portal.dashboard.images.rows import said_of
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
@@ -143,7 +143,7 @@ IMAGES = RecordList[Image](
     kinds=frozenset({IMAGE}),
     changed=_changed,
     announced=_announced,
-    said=said_of,
+    announcement=announcement_of,
     named=lambda image: image.name or str(image.id),
     empty=Empty(
         "disc",

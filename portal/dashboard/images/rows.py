@@ -89,7 +89,7 @@ def _upload(context: RequestContext, image: Image) -> Row:
     return {"percent": 100 * arrived // (image.size or 1), "arrived": arrived, "can_resume": can_resume}
 
 
-def said_of(row: Row) -> str:
+def announcement_of(row: Row) -> str:
     """Return the message at the end of an import."""
     image: Image = row["image"]
     name = image.name or str(image.id)

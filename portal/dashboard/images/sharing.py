@@ -29,9 +29,9 @@ class ImageShare(FormPage, ImagePage):
     def save(self, form: Form) -> HttpResponse:
         image_id = self.kwargs["image_id"]
         services.add_member(self.context, image_id, form.cleaned_data["project"])
-        return self.go("dashboard:image_share", image_id, said="The project can use the image now.")
+        return self.go("dashboard:image_share", image_id, message="The project can use the image now.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         image = selectors.image_for(self.context, self.kwargs["image_id"])
         members = selectors.members_for(self.context, image.id)
         known = projects_by_id([member.project_id for member in members])
@@ -58,7 +58,7 @@ class ImageUnshare(ImagePage):
 
     def post(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
         services.remove_member(self.context, image_id, project_id)
-        return self.go("dashboard:image_share", image_id, said="The image is no longer shared with that project.")
+        return self.go("dashboard:image_share", image_id, message="The image is no longer shared with that project.")
 
 
 class ImageAnswer(ImagePage):
@@ -82,4 +82,4 @@ class ImageAnswer(ImagePage):
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         mine = self.context.project_id or NOBODY
         services.set_member_status(self.context, image_id, mine, self.status)
-        return self.go("dashboard:images", said=f"The image is {self.status}.")
+        return self.go("dashboard:images", message=f"The image is {self.status}.")

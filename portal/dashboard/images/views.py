@@ -96,7 +96,7 @@ class ImageUpload(FormPage, ImagePage):
         place = field if field in form.fields else ""
         return JsonResponse({"field": place, "message": errors[0]}, status=status)
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"unfinished": rows_of_unfinished(self.context)}
 
     def _is_script(self) -> bool:
@@ -201,4 +201,4 @@ class ImageDelete(ImagePage):
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         image = selectors.image_for(self.context, image_id)
         services.delete(self.context, image.id)
-        return self.go("dashboard:images", said=f"{bdi(image.name or image.id)} was deleted.")
+        return self.go("dashboard:images", message=f"{bdi(image.name or image.id)} was deleted.")

@@ -189,7 +189,7 @@ INSTANCES = RecordList[Instance](
     bulk=bulk_actions("instances"),
     kinds=frozenset({INSTANCE, NETWORK, HOST}),
     changed=changed_instances,
-    said=lambda row: row.said,
+    announcement=lambda row: row.announcement,
     named=lambda instance: instance.name,
     empty=Empty(
         "hdd-stack",

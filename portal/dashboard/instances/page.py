@@ -81,20 +81,20 @@ class InstanceDialog(InstancePage):
 
 
 class InstanceSheet(InstanceDialog, SheetPage):
-    """Base of the dialogs with a form; ``said`` is shown after the action has begun."""
+    """Base of the dialogs with a form; ``message`` is shown after the action has begun."""
 
-    said: ClassVar[str] = ""
+    message: ClassVar[str] = ""
 
-    def words(self) -> str:
+    def title(self) -> str:
         return self.heading.format(name=bdi(self.instance.name))
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         shown = self.request.POST.get("next") or cast("PageRequest", self.request).htmx.current_url_abs_path
-        return {**super().further(), "danger": self.danger, "next": shown or ""}
+        return {**super().extra_context(), "danger": self.danger, "next": shown or ""}
 
     def crumbs(self) -> Crumbs:
         return [(self.instance.name, self.back())]
 
     def done(self) -> HttpResponse:
         """Return to the page of the instance, with the message of the dialog."""
-        return self.go(self.back(), said=self.said.format(name=bdi(self.instance.name)))
+        return self.go(self.back(), message=self.message.format(name=bdi(self.instance.name)))

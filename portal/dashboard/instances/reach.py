@@ -85,10 +85,10 @@ def _lines(sources: Iterable[Source]) -> list[Line]:
         who = {"anywhere": "Anywhere", "range": source.name}.get(source.kind) or (
             f"Members of {bdi(source.name)}" if source.kind == "group" else f"Addresses of {bdi(source.name)}"
         )
-        said = wording.listed(dict.fromkeys(wording.what(rule).replace("ICMPv6", "ICMP") for rule in source.rules))
+        flows = wording.listed(dict.fromkeys(wording.what(rule).replace("ICMPv6", "ICMP") for rule in source.rules))
         if source.everything:
-            said = "Everything"
-        found.setdefault((source.kind, who, said), []).append(_addresses(source))
+            flows = "Everything"
+        found.setdefault((source.kind, who, flows), []).append(_addresses(source))
     return [Line(who, ", ".join(filter(None, more)), what) for (_, who, what), more in found.items()]
 
 

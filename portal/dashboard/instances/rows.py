@@ -70,7 +70,7 @@ class InstanceRow:
         return f"{flavor['vcpus']} vCPU · {wording.mebibytes(flavor['memory_mb'])}"
 
     @property
-    def said(self) -> str:
+    def announcement(self) -> str:
         """The announcement for screen readers when the row changes."""
         return f"{bdi(self.instance.name)}: {self.task or self.status.word}"
 

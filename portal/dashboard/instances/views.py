@@ -93,7 +93,7 @@ class InstanceAction(InstancePage):
         begin(self.context, self.action, instance, force=str(instance.id) in request.POST.getlist("force"))
         deleted = self.action.key == "delete"
         to = reverse("dashboard:instances") if deleted else reverse("dashboard:instance", args=[instance.id])
-        return self.go(to, said=self.button.said.format(name=bdi(instance.name)))
+        return self.go(to, message=self.button.message.format(name=bdi(instance.name)))
 
     def back(self) -> str:
         """Return the page of the instance, on which errors are shown."""

@@ -52,7 +52,7 @@ class KeyPairCreate(FormPage, KeyPairPage):
             algorithm=typed["algorithm"] or "ed25519",
         )
         if private_key is None:
-            return self.go("dashboard:key_pairs", said=f"{bdi(pair.name)} can be chosen at the next launch.")
+            return self.go("dashboard:key_pairs", message=f"{bdi(pair.name)} can be chosen at the next launch.")
         return self.page("dashboard/key_pairs/created.html", {"pair": pair, "private_key": private_key}, status=201)
 
 
@@ -70,4 +70,4 @@ class KeyPairDelete(KeyPairPage):
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:
         delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
-        return self.go("dashboard:key_pairs", said=f"{bdi(name)} was deleted.")
+        return self.go("dashboard:key_pairs", message=f"{bdi(name)} was deleted.")

@@ -237,16 +237,16 @@ class LaunchForm(Form):
     def refuse(self, error: NovellaError) -> None:
         """Show exceeded quotas next to the meters, and other errors at their fields."""
         if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
-            self.over_quota = refusals.said(error)
+            self.over_quota = refusals.message_of(error)
         elif error.field == "user_data" and isinstance(error, InvalidInputError):
             size = len(self.cleaned_data["user_data"].encode())
             self.add_error("user_data", f"It has {size} bytes. At most {MAX_USER_DATA * 3 // 4} fit.")
         elif isinstance(error, OverQuotaError) and error.resource == "floatingips":
-            self.add_error("reachable", refusals.said(error))
+            self.add_error("reachable", refusals.message_of(error))
         elif isinstance(error, OverQuotaError) and error.resource in {"volumes", "gigabytes"}:
-            self.add_error("disks", refusals.said(error))
+            self.add_error("disks", refusals.message_of(error))
         elif isinstance(error, OverQuotaError) and error.resource == "metadata_items":
-            self.add_error("metadata", refusals.said(error))
+            self.add_error("metadata", refusals.message_of(error))
         else:
             super().refuse(error)
 

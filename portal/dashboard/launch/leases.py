@@ -47,7 +47,7 @@ class LeaseExtend(LeasePage):
 
     def post(self, request: HttpRequest, identity: uuid.UUID) -> HttpResponse:
         leases.extend(self.context, identity)
-        return self.go(self.back(), said=f"{bdi(self.record.name)} is kept longer.")
+        return self.go(self.back(), message=f"{bdi(self.record.name)} is kept longer.")
 
 
 class LeaseEdit(SheetPage, LeasePage):
@@ -55,13 +55,13 @@ class LeaseEdit(SheetPage, LeasePage):
 
     submit = "Save"
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"When is {bdi(self.record.name)} deleted?"
 
     def about(self) -> str:
         return "The time begins now. You are notified before it ends, and can extend it."
 
-    def leave(self) -> str:
+    def cancel_url(self) -> str:
         return self.back()
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -71,5 +71,5 @@ class LeaseEdit(SheetPage, LeasePage):
     def save(self, form: Form) -> HttpResponse:
         days = form.cleaned_data["lease_days"]
         leases.set_lease(self.context, self.record.id, days)
-        said = f"{bdi(self.record.name)} is deleted in {days} days." if days else f"{bdi(self.record.name)} is kept."
-        return self.go(self.back(), said=said)
+        message = f"{bdi(self.record.name)} is deleted in {days} days." if days else f"{bdi(self.record.name)} is kept."
+        return self.go(self.back(), message=message)

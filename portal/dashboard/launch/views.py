@@ -39,7 +39,7 @@ class LaunchPage(FormPage):
         instances = launched.instances
         if len(instances) == 1:
             return self.go("dashboard:instance", instances[0].id)
-        return self.go("dashboard:instances", said=f"{len(instances)} instances are being launched.")
+        return self.go("dashboard:instances", message=f"{len(instances)} instances are being launched.")
 
     def _show_password(self, launched: Launched) -> HttpResponse:
         """Show the generated password: only this response contains it."""

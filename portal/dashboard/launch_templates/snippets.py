@@ -57,13 +57,13 @@ class SnippetCreate(SheetPage):
 
     def save(self, form: Form) -> HttpResponse:
         made = snippets.create_snippet(self.context, **form.cleaned_data)
-        return self.go(LIST, said=f"{bdi(made.name)} was created.")
+        return self.go(LIST, message=f"{bdi(made.name)} was created.")
 
 
 class SnippetEdit(SheetPage, SnippetPage):
     """Edits a snippet; instances that were launched with it do not change."""
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(self.record.name)}"
 
     def about(self) -> str:
@@ -75,7 +75,7 @@ class SnippetEdit(SheetPage, SnippetPage):
 
     def save(self, form: Form) -> HttpResponse:
         changed = snippets.update_snippet(self.context, self.record.id, **form.cleaned_data)
-        return self.go(LIST, said=f"{bdi(changed.name)} was updated.")
+        return self.go(LIST, message=f"{bdi(changed.name)} was updated.")
 
 
 class SnippetDelete(QuestionPage[Snippet], SnippetPage):

@@ -152,7 +152,7 @@ class TemplateCreate(VersionPage):
         made = templates.create_template(
             self.context, typed["title"], typed["slug"], plan, form.modes, public=bool(typed.get("public"))
         )
-        return self.go(DETAIL, made.id, said=f"{bdi(made.name)} was created.")
+        return self.go(DETAIL, made.id, message=f"{bdi(made.name)} was created.")
 
 
 class VersionCreate(VersionPage):
@@ -175,13 +175,13 @@ class VersionCreate(VersionPage):
 
     def store(self, form: VersionForm, plan: LaunchPlan) -> HttpResponse:
         made = templates.add_version(self.context, self.record.id, plan, form.modes)
-        return self.go(DETAIL, self.record.id, said=f"Version {made.number} is now the default.")
+        return self.go(DETAIL, self.record.id, message=f"Version {made.number} is now the default.")
 
 
 class TemplateEdit(SheetPage, TemplatePage):
     """Edits the name, the link and the visibility; the plan changes only by a new version."""
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(self.record.name)}"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -192,7 +192,7 @@ class TemplateEdit(SheetPage, TemplatePage):
     def save(self, form: Form) -> HttpResponse:
         typed = {"public": self.record.public, **form.cleaned_data}
         changed = templates.update_template(self.context, self.record.id, **typed)
-        return self.go(DETAIL, changed.id, said=f"{bdi(changed.name)} was updated.")
+        return self.go(DETAIL, changed.id, message=f"{bdi(changed.name)} was updated.")
 
 
 class TemplateDelete(QuestionPage[LaunchTemplate], TemplatePage):
@@ -218,7 +218,7 @@ class OneVersion(QuestionPage[LaunchTemplate], TemplatePage):
     def name(self) -> str:
         return f"Version {self.number}"
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
 
@@ -234,7 +234,7 @@ class VersionDelete(OneVersion):
 class VersionDefault(OneVersion):
     """Sets the version that the link uses."""
 
-    question, label, said = "Set {name} as the default?", "Set as default", "{name} is now the default."
+    question, label, message = "Set {name} as the default?", "Set as default", "{name} is now the default."
     consequence = "The link uses it from now on."
 
     def do(self) -> None:

@@ -173,7 +173,7 @@ class RecordList(Generic[Record]):
     """The kinds of events that change it; without any it is not live."""
     changed: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
     """Returns the ids of the records that events change; None: any event may change any row."""
-    said: Callable[[Any], str] | None = None
+    announcement: Callable[[Any], str] | None = None
     """Returns the announcement for screen readers when a row changes, or an empty text."""
     announced: Callable[[Sequence[LoggedEvent]], Collection[uuid.UUID]] | None = None
     """Returns the ids of the records whose changes are announced; None: all changes are."""

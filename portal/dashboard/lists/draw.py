@@ -66,9 +66,13 @@ def rows(
     prefix = the_list.row_id or the_list.key
     drawn: list[str] = []
     for record, row in found:
-        said = the_list.said(row) if the_list.said and (announced is None or record.pk in announced) else ""
-        said = format_html(' data-live-say="{}"', said) if said else ""
-        drawn.append(f'<tr id="{prefix}-{record.pk}"{said}>')
+        announcement = (
+            the_list.announcement(row)
+            if the_list.announcement and (announced is None or record.pk in announced)
+            else ""
+        )
+        announcement = format_html(' data-live-say="{}"', announcement) if announcement else ""
+        drawn.append(f'<tr id="{prefix}-{record.pk}"{announcement}>')
         if selectable:
             drawn.append(_pick(record.pk, the_list.named(record)))
         for start, blank, draw in frames:

@@ -62,7 +62,7 @@ class ListPage(Page):
             "has_filters": any(not each.quick for each in asked.filters),
             "chips": self._chips(asked),
             "can_create": self.can_create(),
-            **self.further(),
+            **self.extra_context(),
         }
 
     def prepare(self) -> None:
@@ -72,13 +72,13 @@ class ListPage(Page):
         """Whether the page offers to create a record."""
         return False
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         """Return additional context for the template."""
         return {}
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Show the error in the terms of the pages."""
-        return self.go(self.back(), said=refusals.said(error))
+        return self.go(self.back(), message=refusals.message_of(error))
 
     def _choices(self, one: Filter, asked: Asked) -> list[tuple[str, str, bool]]:
         """Return address, label and whether it is chosen, for each choice of a filter and for none."""

@@ -150,7 +150,7 @@ class Bar:
         return limit_text(self.resource, self.limit)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         words = f"{self.used_text}, no limit" if self.unlimited else f"{self.used_text} of {self.limit_text}"
         return f"{self.label}: {words}" + (f", {self.reserved_text} of it reserved" if self.reserved else "")
 

@@ -52,7 +52,7 @@ class QuotaPage(FormPage):
             title: [QuotaRow(bar, form[f"how-{bar.resource}"], form[f"limit-{bar.resource}"]) for bar in group]
             for title, group in self.groups().items()
         }
-        return self.page(self.template, {"form": form, "groups": rows, **self.further()}, status=status)
+        return self.page(self.template, {"form": form, "groups": rows, **self.extra_context()}, status=status)
 
 
 class OneProjectPage(Page):
@@ -107,9 +107,9 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
             messages.warning(self.request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"The quotas of {bdi(project.name)} were saved.")
+        return self.go("dashboard:project_page", project.id, message=f"The quotas of {bdi(project.name)} were saved.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         project = self.project
         return {
             "project": project,
@@ -144,7 +144,7 @@ class ProjectQuotasReset(OneProjectPage):
         reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"{bdi(project.name)} now has the default quotas.")
+        return self.go("dashboard:project_page", project.id, message=f"{bdi(project.name)} now has the default quotas.")
 
 
 class QuotaDefaults(QuotaPage):
@@ -166,7 +166,7 @@ class QuotaDefaults(QuotaPage):
     def save(self, form: Form) -> HttpResponse:
         """Set the default limits."""
         set_limits(None, cast("QuotaForm", form).limits())
-        return self.go("dashboard:projects", said="The default quotas were saved.")
+        return self.go("dashboard:projects", message="The default quotas were saved.")
 
 
 def of_types() -> list[str]:

@@ -41,7 +41,7 @@ class Form:
     url_name: str
     rule: str
     icon: str
-    words: str = ""
+    keywords: str = ""
 
 
 NEW = "new create add"
@@ -134,7 +134,7 @@ def _forms(context: RequestContext, words: list[str]) -> Iterator[Offer]:
     for form in FORMS:
         own = {"domain_id": context.domain_id, "user_id": context.user_id, "project_id": context.project_id}
         identity = form.rule.partition(":")[0] == "identity" and "credential" not in form.rule
-        meant = _is_meant(words, f"{form.title} {form.words}") and (scope == "project" or identity)
+        meant = _is_meant(words, f"{form.title} {form.keywords}") and (scope == "project" or identity)
         if meant and policy.allows(context, form.rule, own):
             yield Offer("Create", form.title, reverse(f"dashboard:{form.url_name}"), form.icon)
 

@@ -43,8 +43,8 @@ class Password(FormPage, SettingsPage):
         except NotAuthenticatedError as error:
             raise InvalidInputError("The current password is wrong.", field="original") from error
         self.context = go_on(self.request, self.context)
-        said = "Your password was changed. You were signed out everywhere else."
-        return self.go("dashboard:settings_password", said=said)
+        message = "Your password was changed. You were signed out everywhere else."
+        return self.go("dashboard:settings_password", message=message)
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"locked": bool(self.user.options.get("lock_password")), "person": self.user}

@@ -30,8 +30,8 @@ class Profile(FormPage, SettingsPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         update_user(self.user, email=typed["email"], description=typed["description"], default_project=typed["project"])
-        return self.go("dashboard:settings", said="Your settings were saved.")
+        return self.go("dashboard:settings", message="Your settings were saved.")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         roles = role_records(self.context.roles)
         return {"person": self.user, "roles": roles, "can_update": self.may(UPDATE)}

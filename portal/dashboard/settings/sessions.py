@@ -72,7 +72,7 @@ class SessionEnd(SessionPage):
     def post(self, request: HttpRequest, sign_in_id: uuid.UUID) -> HttpResponse:
         found = self._session(sign_in_id)
         end_sign_in(found)
-        return self.go(LIST, said=f"The session of {programs.client_of(found).name} has ended.")
+        return self.go(LIST, message=f"The session of {programs.client_of(found).name} has ended.")
 
     def _session(self, sign_in_id: uuid.UUID) -> SignIn:
         found = next((each for each in sign_ins_of(self.user) if each.id == sign_in_id), None)
@@ -95,4 +95,4 @@ class SessionsEnd(SessionPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         ended = end_other_sign_ins(self.user, keep=self.context.sign_in_id)
         words = "1 session has" if ended == 1 else f"{ended} sessions have"
-        return self.go(LIST, said=f"{words} ended.")
+        return self.go(LIST, message=f"{words} ended.")

@@ -66,9 +66,9 @@ def when(value: datetime | None, to: str = "minutes", without: str = "") -> Safe
     """
     if value is None:
         return without
-    said = wording.moment(value, to)
+    text = wording.moment(value, to)
     return format_html(
-        '<time datetime="{}" title="{}" data-moment="{}" class="num">{}</time>', value.isoformat(), said, to, said
+        '<time datetime="{}" title="{}" data-moment="{}" class="num">{}</time>', value.isoformat(), text, to, text
     )
 
 
@@ -98,7 +98,7 @@ def meter(bar: Bar, *, bare: bool = False) -> SafeString:
         note = SafeString("") if bare else format_html(_RESERVED_NOTE, bar.reserved_text)
     label = SafeString("") if bare else format_html("<span>{}</span>", bar.label)
     strength = "meter-over" if bar.over else "muted"
-    return format_html(_METER, bar.said, label, strength, bar.used_text, of, tone, bar.in_use_width, reserved, note)
+    return format_html(_METER, bar.text, label, strength, bar.used_text, of, tone, bar.in_use_width, reserved, note)
 
 
 _METER = (
@@ -160,16 +160,16 @@ def row_button(
 
     With ``asks`` it opens a confirmation in the dialog, otherwise it is a link.
     """
-    said = (label or f"{title} {{}}").format(whose)
-    return {"sign": sign, "title": title, "label": said, "to": _address(to, ids, query), "asks": asks, "test": test}
+    named = (label or f"{title} {{}}").format(whose)
+    return {"sign": sign, "title": title, "label": named, "to": _address(to, ids, query), "asks": asks, "test": test}
 
 
 @register.inclusion_tag("dashboard/_ask_button.html")
 def ask_button(
-    sign: str, words: str, to: str, *ids: object, danger: bool = False, small: bool = False
+    sign: str, label: str, to: str, *ids: object, danger: bool = False, small: bool = False
 ) -> dict[str, object]:
     """Render a button that opens a confirmation in the dialog; ``to`` is the URL name for ``ids``."""
-    return {"sign": sign, "words": words, "to": _address(to, ids), "danger": danger, "small": small}
+    return {"sign": sign, "label": label, "to": _address(to, ids), "danger": danger, "small": small}
 
 
 @register.filter

@@ -114,12 +114,12 @@ def _crowd(network: Network, crowd: Sequence[Shown], *, opened: bool) -> Shown:
     """Return the box of a crowded network, which expands or collapses its instances."""
     tones = sorted(crowd, key=lambda guest: TONES.index(guest.status.tone) if guest.status.tone in TONES else 0)
     words = Counter(guest.status.word for guest in crowd).most_common()
-    said = ", ".join(f"{many} {word.lower()}" for word, many in words)
+    summary = ", ".join(f"{many} {word.lower()}" for word, many in words)
     name = count(len(crowd), "instance")
     here = reverse("dashboard:topology")
     url = f"{here}#net-{network.id}" if opened else f"{here}?open={network.id}#net-{network.id}"
-    status = Status("fold them" if opened else said, tones[0].status.tone, tones[0].status.icon)
-    about = f"{bdi(name)} on {bdi(network)}: {said}. {'Fold them' if opened else 'Show each'}"
+    status = Status("fold them" if opened else summary, tones[0].status.tone, tones[0].status.icon)
+    about = f"{bdi(name)} on {bdi(network)}: {summary}. {'Fold them' if opened else 'Show each'}"
     return Shown("crowd", f"crowd-{network.id}", name, status, url, [Leg(network.id, ())], about)
 
 
@@ -131,9 +131,9 @@ def _texts(legs: list[Leg]) -> dict[Any, list[str]]:
 
 
 def _where(legs: list[Leg]) -> str:
-    return "; ".join(_said(leg) for leg in legs) or "on no network"
+    return "; ".join(_addresses(leg) for leg in legs) or "on no network"
 
 
-def _said(leg: Leg) -> str:
+def _addresses(leg: Leg) -> str:
     addresses = ", ".join(leg.addresses) or "no address"
     return f"{addresses}, floating {leg.floating}" if leg.floating else addresses

@@ -55,9 +55,9 @@ class VolumeAttach(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         attach_volume(self.context, form.cleaned_data["server"], VolumeToAttach(str(self.record.id)))
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being attached.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} is being attached.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Attach {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -94,7 +94,7 @@ class ServerAttach(SheetPage):
             return self._create(typed)
         wanted = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
         attach_volume(self.context, self.instance.id, wanted)
-        return self.go(self.back(), said=f"The volume is being attached. {MOUNT}")
+        return self.go(self.back(), message=f"The volume is being attached. {MOUNT}")
 
     def _create(self, typed: Mapping[str, Any]) -> HttpResponse:
         policy.enforce(self.context, "volume:create")
@@ -103,10 +103,14 @@ class ServerAttach(SheetPage):
             self.context, self.instance.id, request, delete_on_termination=typed["delete_on_termination"]
         )
         if volume.status == VolumeStatus.ERROR:
-            return self.go(PAGE, volume.id, said=f"{bdi(name_of(volume))} could not be created.", level=messages.ERROR)
-        return self.go(self.back(), said=f"{bdi(name_of(volume))} is being created and will then be attached. {MOUNT}")
+            return self.go(
+                PAGE, volume.id, message=f"{bdi(name_of(volume))} could not be created.", level=messages.ERROR
+            )
+        return self.go(
+            self.back(), message=f"{bdi(name_of(volume))} is being created and will then be attached. {MOUNT}"
+        )
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Attach a volume to {bdi(self.instance.name)}"
 
     def back(self) -> str:
@@ -129,7 +133,7 @@ class VolumeDetach(VolumePage):
 
     def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         detach_volume(self.context, instance, str(self.record.id))
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being detached.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} is being detached.")
 
     def _mounted(self, server: Instance, device: BlockDevice) -> str:
         """Return a sentence about its mount points if the guest agent reports any."""

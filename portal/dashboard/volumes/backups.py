@@ -64,9 +64,9 @@ class BackupCreate(SheetPage, VolumePage):
                 force=True,
             ),
         )
-        return self.go(self.back(), said="The backup is being written.")
+        return self.go(self.back(), message="The backup is being written.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Back up {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -87,9 +87,9 @@ class BackupRestore(SheetPage, BackupPage):
     def save(self, form: Form) -> HttpResponse:
         target = form.cleaned_data["target"]
         restored = backup_restores.restore_backup(self.context, str(self.record.id), target)
-        return self.go(PAGE, restored.volume.id, said=f"{bdi(name_of(self.record))} is being restored.")
+        return self.go(PAGE, restored.volume.id, message=f"{bdi(name_of(self.record))} is being restored.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Restore {bdi(name_of(self.record))}"
 
 
@@ -97,7 +97,7 @@ class BackupDelete(QuestionPage[Backup], BackupPage):
     """Asks for confirmation, and deletes a backup."""
 
     rule = "backup:delete"
-    said = "{name} is being deleted."
+    message = "{name} is being deleted."
     consequence = "This cannot be undone."
 
     def do(self) -> None:

@@ -29,9 +29,9 @@ class VolumeEdit(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         services.edit_volume(self.context, self.record.id, **form.cleaned_data)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
 
 
@@ -47,9 +47,9 @@ class VolumeExtend(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         size = form.cleaned_data["size"]
         services.extend_volume(self.context, self.record.id, size)
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} grows to {size} GiB.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} grows to {size} GiB.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Extend {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -73,9 +73,9 @@ class VolumeRetype(SheetPage, VolumePage):
         typed = form.cleaned_data
         policy = "on-demand" if typed["on_demand"] else "never"
         services.retype(self.context, self.record.id, typed["volume_type"], migration_policy=policy)
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} changes its type.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} changes its type.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Change the type of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -97,10 +97,10 @@ class VolumeUpload(SheetPage, VolumePage):
         services.upload_to_image(self.context, self.record.id, typed["name"], disk_format=typed["disk_format"])
         return self.go(
             "dashboard:images",
-            said=f"The image {bdi(typed['name'])} is being created from {bdi(name_of(self.record))}.",
+            message=f"The image {bdi(typed['name'])} is being created from {bdi(name_of(self.record))}.",
         )
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Create an image of {bdi(name_of(self.record))}"
 
 
@@ -108,7 +108,7 @@ class VolumeDelete(QuestionPage[Volume], VolumePage):
     """Asks for confirmation, and deletes a volume with its snapshots."""
 
     rule = "volume:delete"
-    said = "{name} is being deleted."
+    message = "{name} is being deleted."
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Ask for confirmation, or show why the volume cannot be deleted."""

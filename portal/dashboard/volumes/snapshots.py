@@ -52,9 +52,9 @@ class SnapshotCreate(SheetPage, VolumePage):
         services.create_snapshot(
             self.context, self.record.id, name=typed["name"], description=typed["description"], force=True
         )
-        return self.go(self.back(), said="The snapshot is being taken.")
+        return self.go(self.back(), message="The snapshot is being taken.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Snapshot of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -76,9 +76,9 @@ class SnapshotEdit(SheetPage, SnapshotPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         services.update_snapshot(self.context, self.record.id, name=typed["name"], description=typed["description"])
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
 
 
@@ -86,7 +86,7 @@ class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
     """Asks for confirmation, and deletes a snapshot."""
 
     rule = "volume:delete_snapshot"
-    said = "{name} is being deleted."
+    message = "{name} is being deleted."
     consequence = "Its volume, and volumes created from it, do not change. This cannot be undone."
 
     def do(self) -> None:
@@ -99,7 +99,7 @@ class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
     rule = "volume:revert_to_snapshot"
     question = "Revert the volume to {name}?"
     label = "Revert"
-    said = "The volume is being reverted to {name}."
+    message = "The volume is being reverted to {name}."
 
     def text(self) -> str:
         return f"Data written to {bdi(name_of(self.record.volume))} since then will be lost."

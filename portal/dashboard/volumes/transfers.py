@@ -35,7 +35,7 @@ class TransferCreate(SheetPage, VolumePage):
             {"volume": self.record, "transfer": transfer, "key": key, "back": self.back()},
         )
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Transfer {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -49,7 +49,7 @@ class TransferWithdraw(QuestionPage[Volume], VolumePage):
     question = "Cancel the transfer of {name}?"
     consequence = "The key becomes invalid."
     label = "Cancel transfer"
-    said = "The transfer of {name} was canceled."
+    message = "The transfer of {name} was canceled."
 
     def do(self) -> None:
         offer = getattr(self.record, "transfer", None)
@@ -57,7 +57,7 @@ class TransferWithdraw(QuestionPage[Volume], VolumePage):
             raise ConflictError(f"{bdi(name_of(self.record))} has no open transfer.")
         transfers.delete_transfer(self.context, str(offer.id))
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
 
@@ -76,7 +76,7 @@ class TransferAccept(SheetPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         transfer = transfers.accept_transfer(self.context, str(typed["transfer_id"]), typed["key"])
-        return self.go(PAGE, transfer.volume_id, said="The volume now belongs to this project.")
+        return self.go(PAGE, transfer.volume_id, message="The volume now belongs to this project.")
 
     def about(self) -> str:
         return "The owner must create a transfer first and send you its ID and key."

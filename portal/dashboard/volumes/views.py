@@ -53,7 +53,7 @@ class VolumeList(ListPage):
     def can_create(self) -> bool:
         return self.allows("volume:create")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         return {"can_accept": self.allows("volume:accept_transfer", {"project_id": self.context.project_id})}
 
 
@@ -103,7 +103,7 @@ class VolumeCreate(SheetPage):
             ),
         )
         how = "could not be created" if volume.status == VolumeStatus.ERROR else "is being created"
-        return self.go(PAGE, volume.id, said=f"{name_of(volume)} {how}.")
+        return self.go(PAGE, volume.id, message=f"{name_of(volume)} {how}.")
 
     def about(self) -> str:
         return "A disk that can be attached to one instance after another and is kept when they are deleted."

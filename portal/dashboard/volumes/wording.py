@@ -95,8 +95,8 @@ class Failure:
 def failure(message: Message) -> Failure:
     """Convert a message of the API."""
     what, colon, reason = message.text.partition(": ")
-    said = FAILED.get(message.action_id, what.capitalize())
-    return Failure(f"{said}: {reason}" if colon else message.text, message.created_at)
+    title = FAILED.get(message.action_id, what.capitalize())
+    return Failure(f"{title}: {reason}" if colon else message.text, message.created_at)
 
 
 def volume_status(word: str) -> Status:

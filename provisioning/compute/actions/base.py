@@ -55,7 +55,7 @@ class Button:
     icon: str
     question: str
     consequence: str
-    said: str
+    message: str
     """Shown after the action has begun; ``{name}`` is replaced by the server's name."""
     danger: bool = False
 

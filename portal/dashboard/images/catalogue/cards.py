@@ -64,6 +64,6 @@ def changed_cards(_: str, events: Sequence[LoggedEvent], context: RequestContext
 
 def _rendered(card: Card) -> str:
     offer: Offer = card["offer"]
-    said = f"{offer.entry.name} was added" if offer.state == State.ADDED else ""
-    said = f"{offer.entry.name} could not be added" if offer.fault else said
-    return render_to_string("dashboard/images/catalogue/_card.html", {"card": card, "said": said})
+    announcement = f"{offer.entry.name} was added" if offer.state == State.ADDED else ""
+    announcement = f"{offer.entry.name} could not be added" if offer.fault else announcement
+    return render_to_string("dashboard/images/catalogue/_card.html", {"card": card, "announcement": announcement})

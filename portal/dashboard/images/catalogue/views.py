@@ -42,5 +42,5 @@ class CatalogueAdd(CataloguePage):
         entry = entry_of(entry_id)
         services.add(self.context, entry_id, for_all=request.POST.get("visibility") == "public")
         return self.go(
-            f"{reverse('dashboard:catalogue')}#catalogue-{entry.id}", said=f"{bdi(entry.name)} is being fetched."
+            f"{reverse('dashboard:catalogue')}#catalogue-{entry.id}", message=f"{bdi(entry.name)} is being fetched."
         )

@@ -20,7 +20,7 @@ class LockWithReason(InstanceSheet):
     """Locks the instance; all users of the project see the reason."""
 
     path, label, icon, action = "lock", "Lock", "lock", "lock"
-    heading, submit, said = "Lock {name}?", "Lock", "{name} is locked."
+    heading, submit, message = "Lock {name}?", "Lock", "{name} is locked."
     consequence = "It cannot be changed or deleted until it is unlocked."
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -55,7 +55,7 @@ class ChangePassword(InstanceSheet):
     """Sets the administrator's password through the guest agent."""
 
     path, label, icon, action = "password", "Set password", "key", "change_password"
-    heading, submit, said = "Set the password of {name}", "Set password", "The password of {name} is being set."
+    heading, submit, message = "Set the password of {name}", "Set password", "The password of {name} is being set."
 
     consequence = "The guest agent sets it for the image's login user, by default root."
 
@@ -77,7 +77,7 @@ class ResetState(InstanceSheet):
     """Sets the state of a stuck instance, without a command to its host."""
 
     path, label, icon, action = "reset-state", "Reset state", "bandaid", "reset_state"
-    heading, submit, said = "Reset the state of {name}?", "Reset state", "The state of {name} was reset."
+    heading, submit, message = "Reset the state of {name}?", "Reset state", "The state of {name} was reset."
     consequence = (
         "Only the record changes: its host gets no command, and later reports about the current task are ignored."
     )

@@ -50,7 +50,7 @@ class Rename(InstanceSheet):
         if typed["hostname"] != self.instance.hostname:
             changes["hostname"] = typed["hostname"]
         saved = update(self.context, self.instance.id, **changes)
-        return self.go(self.back(), said=f"{bdi(saved.name)} was saved.")
+        return self.go(self.back(), message=f"{bdi(saved.name)} was saved.")
 
 
 class TagsForm(Form):
@@ -70,7 +70,7 @@ class EditTags(InstanceSheet):
     """Edits all tags as one text; those that the text lacks are removed."""
 
     path, label, icon = "tags", "Edit tags", "tags"
-    heading, said = "Tags of {name}", "The tags of {name} were saved."
+    heading, message = "Tags of {name}", "The tags of {name} were saved."
     rule = "os_compute_api:os-server-tags:update_all"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -82,7 +82,7 @@ class EditTags(InstanceSheet):
 
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
-        return said_of(lambda: check_may_tag(instance, "update tags"))
+        return error_of(lambda: check_may_tag(instance, "update tags"))
 
 
 class MetadataForm(Form):
@@ -102,7 +102,7 @@ class EditMetadata(InstanceSheet):
     """Edits all pairs as one text; those that the text lacks are removed."""
 
     path, label, icon = "metadata", "Edit metadata", "braces"
-    heading, said = "Metadata of {name}", "The metadata of {name} was saved."
+    heading, message = "Metadata of {name}", "The metadata of {name} was saved."
     rule = "os_compute_api:server-metadata:update_all"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -115,10 +115,10 @@ class EditMetadata(InstanceSheet):
 
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
-        return said_of(lambda: check_may_change(context, instance, "update metadata"))
+        return error_of(lambda: check_may_change(context, instance, "update metadata"))
 
 
-def said_of(check: Callable[[], None]) -> str:
+def error_of(check: Callable[[], None]) -> str:
     """Return the error of a service's check as a sentence; empty if it passes."""
     try:
         check()

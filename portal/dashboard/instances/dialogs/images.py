@@ -30,7 +30,7 @@ class CreateImage(InstanceSheet):
 
     path, label, icon, action = "image", "Create image", "camera", "snapshot"
     heading, submit = "Create an image of {name}", "Create image"
-    said = "An image of {name} is being created. It appears under Images."
+    message = "An image of {name} is being created. It appears under Images."
 
     def form(self, data: QueryDict | None = None) -> Form:
         return ImageForm(data, initial={"name": dated(self.instance.name)})
@@ -64,7 +64,11 @@ class CreateBackup(InstanceSheet):
     """Creates a backup image, and deletes the oldest backups of its type."""
 
     path, label, icon, action = "backup", "Create backup", "clock-history", "backup"
-    heading, submit, said = "Back up {name}", "Back up", "A backup of {name} is being created. It appears under Images."
+    heading, submit, message = (
+        "Back up {name}",
+        "Back up",
+        "A backup of {name} is being created. It appears under Images.",
+    )
 
     def form(self, data: QueryDict | None = None) -> Form:
         return BackupForm(data, initial={"name": dated(self.instance.name)})
@@ -89,7 +93,7 @@ class Rebuild(InstanceSheet):
     """Creates the disks again from an image."""
 
     path, label, icon, action = "rebuild", "Rebuild", "hammer", "rebuild"
-    heading, submit, said = "Rebuild {name}?", "Rebuild", "{name} is being rebuilt."
+    heading, submit, message = "Rebuild {name}?", "Rebuild", "{name} is being rebuilt."
     consequence = (
         "The guest is stopped, and everything on its root disk is lost. Name, size, addresses and volumes are kept."
     )
@@ -143,7 +147,7 @@ class Rescue(InstanceSheet):
     """Boots from a rescue image."""
 
     path, label, icon, action = "rescue", "Rescue", "life-preserver", "rescue"
-    heading, submit, said = "Rescue {name}", "Start in rescue", "{name} is starting in rescue."
+    heading, submit, message = "Rescue {name}", "Start in rescue", "{name} is starting in rescue."
     consequence = (
         "It boots from the image, with its own disk as the second one, until it leaves rescue. Its disk is not changed."
     )

@@ -32,8 +32,8 @@ class InterfaceForm(Form):
         label="Address", max_length=45, required=False, help_text="Leave it empty to get the next free address."
     )
 
-    def said(self, error: NovellaError) -> str:
-        return refusals.said(error, self.labels())
+    def message_of(self, error: NovellaError) -> str:
+        return refusals.message_of(error, self.labels())
 
 
 class AttachInterface(InstanceSheet):
@@ -41,7 +41,7 @@ class AttachInterface(InstanceSheet):
 
     path, label, icon, action = "interface", "Attach interface", "ethernet", "attach_interface"
     rule = "os_compute_api:os-attach-interfaces:create"
-    heading, submit, said = "Attach an interface to {name}", "Attach", "An interface is being attached to {name}."
+    heading, submit, message = "Attach an interface to {name}", "Attach", "An interface is being attached to {name}."
     consequence = "The guest gets the network device immediately, and must configure it itself unless it uses DHCP."
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -89,7 +89,7 @@ class DetachInterface(InstanceDialog):
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         detach_interface(self.context, self.instance.id, str(self.kwargs["port_id"]))
-        return self.go(self.back(), said=f"The interface is being detached from {bdi(self.instance.name)}.")
+        return self.go(self.back(), message=f"The interface is being detached from {bdi(self.instance.name)}.")
 
     def back(self) -> str:
         return reverse("dashboard:instance_network", args=[self.kwargs["instance_id"]])

@@ -26,7 +26,7 @@ class UnshelveTo(InstanceSheet):
     """Starts a shelved instance again, in a zone or on a host if it is offloaded."""
 
     path, label, icon, action = "unshelve", "Unshelve", "box-arrow-up", "unshelve"
-    heading, submit, said = "Unshelve {name}?", "Unshelve", "{name} is being unshelved."
+    heading, submit, message = "Unshelve {name}?", "Unshelve", "{name} is being unshelved."
     consequence = "It is built again from the disk it had, with its addresses."
 
     def form(self, data: QueryDict | None = None) -> Form:

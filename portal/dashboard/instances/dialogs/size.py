@@ -23,7 +23,7 @@ class Resize(InstanceSheet):
 
     path, label, icon, action = "resize", "Resize", "arrows-angle-expand", "resize"
     heading, submit = "Resize {name}", "Resize"
-    said = "{name} is being resized. Confirm or revert the new size afterwards."
+    message = "{name} is being resized. Confirm or revert the new size afterwards."
 
     def form(self, data: QueryDict | None = None) -> Form:
         choices = size_choices(self.context, self.instance)
@@ -38,7 +38,7 @@ class Resize(InstanceSheet):
         moved = resize(self.context, self.instance.id, form.cleaned_data["flavor"])
         if moved.task_state is None:  # the host refused it: the fault of the instance has the reason
             return self.go(
-                self.back(), said="The new size does not fit on the host of the instance.", level=messages.ERROR
+                self.back(), message="The new size does not fit on the host of the instance.", level=messages.ERROR
             )
         return self.done()
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AssociateForm
-from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.pages import PageRequest
 from portal.dashboard.records import SheetPage
 from provisioning.common.context import RequestContext
@@ -40,31 +40,31 @@ class PortFloating(SheetPage, PortPage):
         chosen, port = form.cleaned_data["floating"], self.record
         address = form.cleaned_data.get("address") or None
         if isinstance(chosen, FloatingIP):
-            led = services.associate(chosen, port, address)
+            floating = services.associate(chosen, port, address)
         else:
-            led = services.create_floating_ip(port.project_id, chosen, port=port, fixed_address=address)
-        return self.go(self.back(), said=f"{led.address} is now associated with {led.fixed_address}.")
+            floating = services.create_floating_ip(port.project_id, chosen, port=port, fixed_address=address)
+        return self.go(self.back(), message=f"{floating.address} is now associated with {floating.fixed_address}.")
 
-    def words(self) -> str:
-        return f"Associate a floating IP with {bdi(said(self.record))}"
+    def title(self) -> str:
+        return f"Associate a floating IP with {bdi(label_of(self.record))}"
 
     def about(self) -> str:
         return "The instance can then be reached from outside, if its security groups allow it."
 
     def _explain(self, missing: Missing) -> HttpResponse:
-        values = {"heading": self.words(), "back": self.leave(), **explained(self.context, missing)}
+        values = {"heading": self.title(), "back": self.cancel_url(), **explained(self.context, missing)}
         if cast("PageRequest", self.request).htmx:
             return self.part("dashboard/network/floating_ips/_missing.html", values)
         return self.page("dashboard/network/floating_ips/missing.html", values)
 
 
 def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
-    """Return an explanation of what is missing: ``lacks``, ``mend`` (the remedy), and the address and text of a link,
+    """Return an explanation of what is missing: ``lacks``, ``remedy``, and the address and text of a link,
     if any.
     """
     subnet, router = missing.subnet, missing.router
     where = f"the network {bdi(subnet.network)} ({subnet.cidr})" if subnet is not None else ""
-    lacks, mend, to, words, rule = {
+    lacks, remedy, to, label, rule = {
         "address": (
             "The port has no IPv4 address.",
             "Floating IPs can only be associated with IPv4 addresses.",
@@ -112,5 +112,5 @@ def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
     }[missing.what]
     allowed = bool(rule) and (missing.mine or missing.what == "external") and policy.allows(context, rule)
     if not allowed:
-        return {"lacks": lacks, "mend": f"{mend} Ask an operator or its owner." if rule else mend}
-    return {"lacks": lacks, "mend": mend, "to": to, "words": words}
+        return {"lacks": lacks, "remedy": f"{remedy} Ask an operator or its owner." if rule else remedy}
+    return {"lacks": lacks, "remedy": remedy, "to": to, "label": label}

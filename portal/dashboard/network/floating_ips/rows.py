@@ -31,7 +31,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
         "forwardings": [
             {
                 "forwarding": row,
-                "said": said_of(row),
+                "label": label_of(row),
                 "instance": names.get(row.internal_port.device_id or NOBODY, ""),
             }
             for row in forwardings
@@ -42,7 +42,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     }
 
 
-def said_of(row: PortForwarding) -> str:
+def label_of(row: PortForwarding) -> str:
     """Format a forwarding: ``TCP 8080 to 10.0.0.5, port 80``."""
     outside = ports(row.external_port_first, row.external_port_last)
     inside = ports(row.internal_port_first, row.internal_port_last)

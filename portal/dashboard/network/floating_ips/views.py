@@ -12,7 +12,7 @@ from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
 from portal.dashboard.network.floating_ips.listing import FLOATING_IPS
-from portal.dashboard.network.floating_ips.rows import page_parts, said_of
+from portal.dashboard.network.floating_ips.rows import label_of, page_parts
 from portal.dashboard.records import (
     Crumbs,
     DetailPage,
@@ -104,7 +104,7 @@ class FloatingAllocate(SheetPage):
             address=typed.get("address") or None,
             description=typed["description"],
         )
-        return self.go(HOME, said=f"{made.address} was allocated. Now associate it with an instance.")
+        return self.go(HOME, message=f"{made.address} was allocated. Now associate it with an instance.")
 
     def about(self) -> str:
         if not routing.external_networks_for(self.context):
@@ -118,7 +118,7 @@ class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
     rule = "delete_floatingip"
     question = "Release {name}?"
     label = "Release"
-    said = "{name} was released."
+    message = "{name} was released."
 
     def text(self) -> str:
         leads = self.record.fixed_address
@@ -145,9 +145,9 @@ class FloatingAssociate(SheetPage, FloatingPage):
     def save(self, form: Form) -> HttpResponse:
         fixed = form.cleaned_data["target"]
         services.associate(self.record, fixed.port, fixed.address)
-        return self.go(HOME, said=f"{self.record.address} is now associated with {fixed.address}.")
+        return self.go(HOME, message=f"{self.record.address} is now associated with {fixed.address}.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Associate {self.record.address} with an instance"
 
 
@@ -158,7 +158,7 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
     question = "Disassociate {name}?"
     consequence = "The instance can no longer be reached at this address. The project keeps the address."
     label = "Disassociate"
-    said = "{name} was disassociated."
+    message = "{name} was disassociated."
     page_name = ""
 
     def name(self) -> str:
@@ -173,7 +173,7 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
             return reverse("dashboard:instance_network", args=[port.device_id])
         return self.back_to
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
 
@@ -203,9 +203,9 @@ class ForwardingAdd(SheetPage, FloatingPage):
             typed["protocol"], typed["external"], fixed.port, fixed.address, typed["internal"], typed["description"]
         )
         made = services.create_port_forwarding(self.record, wanted)
-        return self.go(self.back(), said=f"{said_of(made)}: the port forwarding is active.")
+        return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Forward ports of {self.record.address}"
 
     def about(self) -> str:
@@ -235,9 +235,9 @@ class ForwardingEdit(ForwardingPage, SheetPage):
         changes = {"internal_port": fixed.port, "internal_address": fixed.address}
         changes |= {name: typed[name] for name in ("protocol", "external", "internal", "description")}
         made = services.update_port_forwarding(self.forwarding, changes)
-        return self.go(self.back(), said=f"{said_of(made)}: the port forwarding is active.")
+        return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit a port forwarding of {self.record.address}"
 
     def about(self) -> str:
@@ -250,10 +250,10 @@ class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
     rule = "delete_floatingip_port_forwarding"
     question = "Delete forwarding?"
     label = "Delete forwarding"
-    said = "The port forwarding was deleted: {name}."
+    message = "The port forwarding was deleted: {name}."
 
     def name(self) -> str:
-        return said_of(self.forwarding)
+        return label_of(self.forwarding)
 
     def text(self) -> str:
         return f"{self.name()}. Open connections are closed immediately."
@@ -261,5 +261,5 @@ class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
     def do(self) -> None:
         services.delete_port_forwarding(self.forwarding)
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()

@@ -113,8 +113,8 @@ class PairsField(LinesField):
         address, *mac = line.split()
         if len(mac) > 1:
             raise ValueError
-        said = addressing.read_prefix(address).cidr if "/" in address else addressing.read_address(address)
-        return {"ip_address": str(said)} | ({"mac_address": mac_of(mac[0])} if mac else {})
+        given = addressing.read_prefix(address).cidr if "/" in address else addressing.read_address(address)
+        return {"ip_address": str(given)} | ({"mac_address": mac_of(mac[0])} if mac else {})
 
     def help(self) -> str:
         return "enter an address or a range, optionally followed by a MAC address."

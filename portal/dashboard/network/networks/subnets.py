@@ -51,9 +51,9 @@ class SubnetCreate(SheetPage, NetworkPage):
 
     def save(self, form: Form) -> HttpResponse:
         made = services.create_subnet(self.record, form.cleaned_data["cidr"], **cast("NewSubnetForm", form).columns())
-        return self.go(self.back(), said=f"{made.cidr} was added.")
+        return self.go(self.back(), message=f"{made.cidr} was added.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Add a subnet to {bdi(name_of(self.record))}"
 
 
@@ -70,9 +70,9 @@ class SubnetEdit(SheetPage, SubnetPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_subnet(self.record, cast("SubnetForm", form).columns())
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {self.record.cidr}"
 
 
@@ -97,5 +97,5 @@ class SubnetDelete(QuestionPage[Subnet], SubnetPage):
     def do(self) -> None:
         services.delete_subnet(self.record)
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()

@@ -63,7 +63,7 @@ class NetworkList(ListPage):
     def can_create(self) -> bool:
         return self.allows("create_network")
 
-    def further(self) -> Mapping[str, Any]:
+    def extra_context(self) -> Mapping[str, Any]:
         project = self.context.project_id or NOBODY
         return {"can_have_own": self.allows("get_auto_allocated_topology") and may_have_topology(project)}
 
@@ -107,10 +107,10 @@ class NetworkCreate(SheetPage):
             subnets,
             form.cleaned_data.get("router"),
         )
-        return self.go(PAGE, network.id, said=f"{bdi(network.name)} was created.")
+        return self.go(PAGE, network.id, message=f"{bdi(network.name)} was created.")
 
-    def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested6": uses.free_range_ipv6()}
+    def extra_context(self) -> dict[str, Any]:
+        return {**super().extra_context(), "suggested6": uses.free_range_ipv6()}
 
     def about(self) -> str:
         return "A private network of this project. Only the name is required."
@@ -140,7 +140,7 @@ class NetworkOwn(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         made = services.allocate_topology(self.context.project_id or NOBODY)
-        return self.go(PAGE, made.network_id, said="The network and its router were created.")
+        return self.go(PAGE, made.network_id, message="The network and its router were created.")
 
 
 class NetworkEdit(SheetPage, NetworkPage):
@@ -162,9 +162,9 @@ class NetworkEdit(SheetPage, NetworkPage):
         typed = form.cleaned_data
         changes = cast("NetworkForm", form).columns() | {name: typed[name] for name in ("name", "description")}
         services.update_network(self.record, changes)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
 
 

@@ -27,6 +27,6 @@ class PortPage(RecordPage[Port]):
         return reverse("dashboard:network", args=[port.network_id])
 
 
-def said(port: Port) -> str:
+def label_of(port: Port) -> str:
     """Return a label of a port: its addresses, otherwise its name or id."""
     return ", ".join(row.address for row in port.fixed_ips.all()) or port.name or str(port.id)

@@ -8,7 +8,7 @@ from django.http import HttpResponse, QueryDict
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
-from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.records import SheetPage
 from portal.dashboard.refusals import RecordForm
 from provisioning.common.ids import read_id
@@ -75,10 +75,10 @@ class PortGroups(SheetPage, PortPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_port(self.record, {}, groups=form.cleaned_data["security_groups"])
-        return self.go(self.back(), said="The security groups were updated.")
+        return self.go(self.back(), message="The security groups were updated.")
 
-    def words(self) -> str:
-        return f"Security groups of {bdi(said(self.record))}"
+    def title(self) -> str:
+        return f"Security groups of {bdi(label_of(self.record))}"
 
     def about(self) -> str:
         return "Traffic is allowed if any of them allows it. Changes apply immediately, also to running instances."

@@ -9,7 +9,7 @@ from django.urls import reverse
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
-from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
 from portal.dashboard.records import Crumbs, QuestionPage, SheetPage, may, name_of, owners_of
 from provisioning.common.ids import NOBODY
@@ -53,9 +53,9 @@ class PortCreate(SheetPage, NetworkPage):
             groups=form.cleaned_data["groups"],
             **typed.columns(),
         )
-        return self.go(PAGE, self.record.id, said=f"The port {said(made)} was created.")
+        return self.go(PAGE, self.record.id, message=f"The port {label_of(made)} was created.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"New port on {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -84,10 +84,10 @@ class PortEdit(SheetPage, PortPage):
         services.update_port(
             self.record, typed.columns(), fixed_ips=typed.addresses(), groups=form.cleaned_data["groups"]
         )
-        return self.go(self.leave(), said="Saved.")
+        return self.go(self.cancel_url(), message="Saved.")
 
-    def words(self) -> str:
-        return f"Edit port {bdi(said(self.record))}"
+    def title(self) -> str:
+        return f"Edit port {bdi(label_of(self.record))}"
 
     def crumbs(self) -> Crumbs:
         return [(name_of(self.record.network), self.back())]
@@ -107,7 +107,7 @@ class PortDelete(QuestionPage[Port], PortPage):
     )
 
     def name(self) -> str:
-        return said(self.record)
+        return label_of(self.record)
 
     def do(self) -> None:
         services.delete_port(self.record)
@@ -115,5 +115,5 @@ class PortDelete(QuestionPage[Port], PortPage):
     def back(self) -> str:
         return reverse(PAGE, args=[self.record.network_id])
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()

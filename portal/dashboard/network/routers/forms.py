@@ -111,11 +111,11 @@ class InterfaceForm(RecordForm):
         super().__init__(data, initial={"subnet": chosen})
         self.known = {str(each.id): each for each in subnets}
         self.own_project = own_project
-        self.offer("subnet", [(key, self._said(each)) for key, each in self.known.items()])
+        self.offer("subnet", [(key, self._label(each)) for key, each in self.known.items()])
         if not subnets:
             self.fields["subnet"].help_text = "Every subnet that you can use is connected."
 
-    def _said(self, subnet: Subnet) -> str:
+    def _label(self, subnet: Subnet) -> str:
         gateway = f"gateway {subnet.gateway_ip}" if subnet.gateway_ip else "no gateway"
         others = "" if subnet.network.project_id == self.own_project else ", of another project"
         return f"{bdi(subnet.network)}: {subnet.cidr} ({gateway}{others})"

@@ -106,7 +106,7 @@ class RouterCreate(SheetPage):
             gateway=cast("NewRouterForm", form).wanted(),
             **{name: typed[name] for name in ("name", "description", "admin_state_up")},
         )
-        return self.go(PAGE, router.id, said=f"{bdi(router.name)} was created.")
+        return self.go(PAGE, router.id, message=f"{bdi(router.name)} was created.")
 
     def about(self) -> str:
         return "A router connects networks to each other and to an external network."
@@ -123,9 +123,9 @@ class RouterEdit(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, form.cleaned_data)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
 
 
@@ -147,9 +147,9 @@ class RouterGateway(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} now has a gateway.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} now has a gateway.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Gateway of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -165,12 +165,12 @@ class RouterGatewayClear(QuestionPage[Router], RouterPage):
         "Instances behind this router lose external access. The gateway cannot be removed while floating IPs use it."
     )
     label = "Clear gateway"
-    said = "The gateway of {name} was removed."
+    message = "The gateway of {name} was removed."
 
     def do(self) -> None:
         services.update_router(self.record, {"gateway": None})
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
 
@@ -212,9 +212,9 @@ class InterfaceAdd(SheetPage, RouterPage):
             for attribute in ("", ":fixed_ips", ":fixed_ips:ip_address" if address else ":fixed_ips:subnet_id"):
                 policy.enforce(self.context, f"create_port{attribute}", owners)
             services.add_interface_at(self.record, subnet, address or None)
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is on {bdi(subnet.network)} now.")
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} is on {bdi(subnet.network)} now.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Connect {bdi(name_of(self.record))} to a network"
 
 
@@ -225,7 +225,7 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
     question = "Disconnect {name}?"
     consequence = "Its instances can no longer reach other networks through this router."
     label = "Disconnect"
-    said = "{name} was disconnected."
+    message = "{name} was disconnected."
 
     def target(self, **kwargs: Any) -> dict[str, object]:
         """Find the router and its interface."""
@@ -243,7 +243,7 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
     def do(self) -> None:
         services.remove_interface_by_port(self.record, str(self.leg.id))
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
 
@@ -258,9 +258,9 @@ class RouteAdd(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.add_routes(self.record, [form.cleaned_data])
-        return self.go(self.back(), said=f"{form.cleaned_data['destination']} is now routed there.")
+        return self.go(self.back(), message=f"{form.cleaned_data['destination']} is now routed there.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Add a route to {bdi(name_of(self.record))}"
 
 
@@ -271,7 +271,7 @@ class RouteRemove(QuestionPage[Router], RouterPage):
     question = "Remove the route to {name}?"
     consequence = "Packets for this range are then sent to the gateway, if the router has one."
     label = "Remove"
-    said = "The route to {name} was removed."
+    message = "The route to {name} was removed."
 
     def name(self) -> str:
         return f"{self._route['destination']} by {self._route['nexthop']}"
@@ -279,7 +279,7 @@ class RouteRemove(QuestionPage[Router], RouterPage):
     def do(self) -> None:
         services.remove_routes(self.record, [self._route])
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
 
     @property

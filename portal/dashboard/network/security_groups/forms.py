@@ -194,7 +194,7 @@ class RuleForm(RecordForm):
                 self._flows(typed)
             except InvalidInputError as error:
                 field = "icmp_type" if number in {1, 58} and str(error.field).startswith("port_range") else ""
-                self.add_error(field, self.said(error)) if field else self.refuse(error)
+                self.add_error(field, self.message_of(error)) if field else self.refuse(error)
 
     def wanted(self, group: SecurityGroup) -> list[WantedRule]:
         """Return the rules of a valid form, for both IP versions unless one is chosen."""

@@ -25,8 +25,8 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str =
     names = instance_names(context, [port.device_id for port in pages])
     return {
         "group": group,
-        "inwards": _said(rule for rule in rules if rule.direction == "ingress"),
-        "outwards": _said(rule for rule in rules if rule.direction == "egress"),
+        "inwards": _sentences(rule for rule in rules if rule.direction == "ingress"),
+        "outwards": _sentences(rule for rule in rules if rule.direction == "egress"),
         "templates": [(key, each) for key, each in TEMPLATES.items() if key != OWN],
         "members": [{"port": port, "instance": names.get(port.device_id or uuid.UUID(int=0), "")} for port in pages],
         "pages": pages,
@@ -37,5 +37,5 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str =
     }
 
 
-def _said(rules: Iterable[SecurityGroupRule]) -> list[dict[str, Any]]:
-    return [{"rule": rule, "said": wording.sentence(rule)} for rule in rules]
+def _sentences(rules: Iterable[SecurityGroupRule]) -> list[dict[str, Any]]:
+    return [{"rule": rule, "sentence": wording.sentence(rule)} for rule in rules]

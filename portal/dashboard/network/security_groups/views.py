@@ -85,7 +85,7 @@ class GroupCreate(SheetPage):
         """Create the group and go to its page, where rules are added."""
         group = services.create_security_group(self.context.project_id or NOBODY, **form.cleaned_data)
         return self.go(
-            PAGE, group.id, said=f"{bdi(group.name)} was created. It allows all outbound and no inbound traffic."
+            PAGE, group.id, message=f"{bdi(group.name)} was created. It allows all outbound and no inbound traffic."
         )
 
     def about(self) -> str:
@@ -106,9 +106,9 @@ class GroupEdit(SheetPage, GroupPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_security_group(self.record, form.cleaned_data)
-        return self.go(self.back(), said="Saved.")
+        return self.go(self.back(), message="Saved.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"
 
     def crumbs(self) -> Crumbs:
@@ -150,10 +150,10 @@ class RuleAdd(SheetPage, GroupPage):
     def save(self, form: Form) -> HttpResponse:
         """Add the missing rules; hosts of running instances are notified immediately."""
         made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
-        said = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} now allows {said}.")
+        listed = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
+        return self.go(self.back(), message=f"{bdi(name_of(self.record))} now allows {listed}.")
 
-    def words(self) -> str:
+    def title(self) -> str:
         return f"Add a rule to {bdi(name_of(self.record))}"
 
     def about(self) -> str:
@@ -170,7 +170,7 @@ class RuleDelete(QuestionPage[SecurityGroupRule]):
     rule = "delete_security_group_rule"
     back_to = HOME
     question = "Delete this rule?"
-    said = "The rule was deleted: {name}."
+    listed = "The rule was deleted: {name}."
 
     def look_up(self, identity: uuid.UUID) -> SecurityGroupRule:
         return selectors.security_group_rule_for(self.context, identity)
@@ -192,5 +192,5 @@ class RuleDelete(QuestionPage[SecurityGroupRule]):
     def back(self) -> str:
         return reverse(PAGE, args=[self.record.group_id])
 
-    def leave_for(self) -> str:
+    def success_url(self) -> str:
         return self.back()
