@@ -11,8 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, UUIDField, Value
 
-from provisioning.common.prepared import PreparedDeleteReturning, PreparedInsert, PreparedUpdate
-from provisioning.compute.models import Allocation, Instance, ServerGroup
+from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.compute.sizes import Room, room_of
@@ -163,6 +163,64 @@ _GIVE_BACK = PreparedUpdate(
     host_id=UUIDField(),
     **{name: BigIntegerField() for name in ("vcpus", "memory_mb", "disk_gb")},
 )
+
+
+# ----- the second host of a move ------------------------------------------------------------------------------------
+
+
+def hold_second(instance: Instance, migration: Migration, host_id: uuid.UUID, room: Room) -> None:
+    """Record the resources that ``take_first`` or ``take_room`` has claimed on the second host of a move, in the
+    transaction of the claim. An instance has at most one second host.
+    """
+    MoveAllocation.objects.create(
+        instance=instance,
+        migration=migration,
+        host_id=host_id,
+        attempt=instance.attempt,
+        vcpus=room.vcpus,
+        memory_mb=room.memory_mb,
+        disk_gb=room.disk_gb,
+    )
+
+
+def second_of(instance_id: uuid.UUID) -> MoveAllocation | None:
+    """Return the instance's allocation on the second host of its move, with host and migration; None without a move."""
+    return _SECOND.first(instance_id=instance_id)
+
+
+_SECOND = Prepared(
+    lambda instance_id: MoveAllocation.objects.select_related("host", "migration").filter(instance_id=instance_id),
+    instance_id=UUIDField(),
+)
+
+
+def exchange(instance: Instance) -> None:
+    """Exchange the first and the second allocation, in the transaction that sets the other host in the instance's
+    record, after the transition.
+
+    Counters of hosts do not change. The first allocation gets the instance's attempt, the second one keeps that of the
+    guest it stands for.
+    """
+    first, second = Allocation.objects.get(instance=instance), MoveAllocation.objects.get(instance=instance)
+    one, other = ({name: getattr(row, name) for name in _EXCHANGED} for row in (first, second))
+    Allocation.objects.filter(pk=first.pk).update(**other, attempt=instance.attempt)
+    MoveAllocation.objects.filter(pk=second.pk).update(**one, attempt=first.attempt)
+
+
+_EXCHANGED = ("host_id", "vcpus", "memory_mb", "disk_gb")
+
+
+def give_back_second(instance_id: uuid.UUID) -> bool:
+    """Release the allocation on the second host, inside the caller's transaction. Idempotent; returns whether there was
+    one.
+
+    Call it when that host has nothing of the instance: it never got a command, or has confirmed the removal.
+    """
+    row = MoveAllocation.objects.filter(instance_id=instance_id).first()
+    if row is None or not MoveAllocation.objects.filter(pk=row.pk).delete()[0]:
+        return False
+    _GIVE_BACK(host_id=row.host_id, vcpus=row.vcpus, memory_mb=row.memory_mb, disk_gb=row.disk_gb)
+    return True
 
 
 # ----- resize on the same host ---------------------------------------------------------------------------------------

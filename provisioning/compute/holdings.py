@@ -89,6 +89,7 @@ LIMITED = InLedger(
 UNLIMITED = {
     "compute.FlavorAccess": "Created by operators; it does not belong to the project.",
     "compute.Allocation": "One for each server, limited by the resources of the hosts.",
+    "compute.MoveAllocation": "At most one for each server, limited by the resources of the hosts.",
     "compute.InstanceFault": _HISTORY,
     "compute.InstanceAction": _HISTORY,
     "compute.InstanceActionEvent": _HISTORY,

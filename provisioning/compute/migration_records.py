@@ -12,21 +12,36 @@ from provisioning.compute import host_commands
 from provisioning.compute.models import Flavor, Instance, Migration
 from provisioning.hosts.models import Host
 
-UNDER_WAY = ("accepted", "pre-migrating", "migrating", "post-migrating")
+UNDER_WAY = ("accepted", "queued", "preparing", "pre-migrating", "migrating", "running", "post-migrating")
 EVACUATION = "evacuation"
+MIGRATION, RESIZE, LIVE_MIGRATION = "migration", "resize", "live-migration"
 WAITING = ("finished", "confirming", "reverting")
 """Statuses of a resize that the host has carried out and that can still be confirmed or reverted."""
 
+OPEN = (*UNDER_WAY, *WAITING)
+"""Statuses of migrations that have not ended."""
 
-def open_migration(context: RequestContext, instance: Instance, kind: str, flavor: dict[str, Any]) -> Migration:
-    """Create the record of a resize on the same host; ``kind`` is Nova's migration type."""
+
+def open_migration(
+    context: RequestContext,
+    instance: Instance,
+    kind: str,
+    flavor: dict[str, Any],
+    *,
+    target: Host | None = None,
+    status: str = "pre-migrating",
+) -> Migration:
+    """Create the record of a resize or a move of the instance, whose host is the source; ``kind`` is Nova's migration
+    type. ``target`` None: it stays on its host.
+    """
     now = timezone.now()
-    host = instance.host
+    source = instance.host
+    host = target or source
     return Migration.objects.create(
         instance=instance,
         migration_type=kind,
-        status="pre-migrating",
-        source_compute=host.name if host else "",
+        status=status,
+        source_compute=source.name if source else "",
         dest_compute=host.name if host else "",
         dest_host=host.host_ip if host else "",
         old_flavor=_numbered(instance.flavor),
@@ -40,20 +55,20 @@ def open_migration(context: RequestContext, instance: Instance, kind: str, flavo
 
 def set_migration(instance_id: uuid.UUID, status: str) -> bool:
     """Set the status of the instance's open migration record; False when there is none."""
-    rows = Migration.objects.filter(instance_id=instance_id, status__in=[*UNDER_WAY, *WAITING])
+    rows = Migration.objects.filter(instance_id=instance_id, status__in=OPEN)
     return bool(rows.update(status=status, updated_at=timezone.now()))
 
 
-def close_migration(instance_id: uuid.UUID) -> None:
+def close_migration(instance_id: uuid.UUID) -> bool:
     """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
-    running one as failed.
+    running one as failed. Returns whether there were any.
     """
-    _CLOSE(instance_id=instance_id, now=timezone.now())
+    return bool(_CLOSE(instance_id=instance_id, now=timezone.now()))
 
 
 _CLOSE = PreparedUpdate(
     lambda instance_id, now: (
-        Migration.objects.filter(instance_id=instance_id, status__in=[*UNDER_WAY, *WAITING]),
+        Migration.objects.filter(instance_id=instance_id, status__in=OPEN),
         {
             "status": Case(When(status__in=UNDER_WAY, then=Value("error")), default=Value("confirmed")),
             "updated_at": now,

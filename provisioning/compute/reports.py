@@ -18,6 +18,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.common.text import one_line
 from provisioning.compute import block_devices, guest_changes, instance_actions, passwords, state, superseded
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
+from provisioning.compute.allocations import give_back_second, second_of
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
@@ -82,7 +83,7 @@ def _few(action: InstanceAction, rows: dict[str, InstanceActionEvent]) -> dict[s
 
 def take_life(instance: Instance, command: HostCommand, until: datetime) -> None:
     """Extend the deadline of the task whose command the host is working on."""
-    if instance.attempt == command.generation and instance.host_id == command.host_id and _awaits(instance, command):
+    if instance.attempt == command.generation and _is_on(instance, command.host_id) and _awaits(instance, command):
         state.extend_deadline(instance, until)
 
 
@@ -97,8 +98,16 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
-    elif instance.attempt == command.generation and instance.host_id == command.host_id:
+    elif instance.attempt == command.generation and _is_on(instance, command.host_id):
         _ended(instance, body, _outcome(event, command, well=well), _time(event.finished_at))
+
+
+def _is_on(instance: Instance, host_id: uuid.UUID) -> bool:
+    """Whether this is the server's host, or the second host of its move."""
+    if instance.host_id == host_id:
+        return True
+    second = second_of(instance.id)
+    return second is not None and second.host_id == host_id
 
 
 def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
@@ -173,6 +182,9 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
 
     An allocation of the command's attempt, or of a newer one, is kept.
     """
+    second = second_of(instance.id) if instance.host_id != command.host_id else None
+    if second is not None and second.host_id == command.host_id and second.attempt < command.generation:
+        give_back_second(instance.id)
     allocation = _ALLOCATION.first(instance_id=instance.id)
     held_there = (
         allocation is not None and allocation.host_id == command.host_id and allocation.attempt < command.generation

@@ -41,6 +41,7 @@ def _servers(before: datetime) -> QuerySet[Instance]:
     held = Exists(Port.objects.filter(device_id=OuterRef("pk")))
     commanded = Exists(about_servers().filter(subject_id=OuterRef("pk"), finished_at=None))
     rows = Instance.objects.filter(vm_state=VmState.DELETED, deleted_at__lt=before, allocation=None, task_state=None)
+    rows = rows.filter(move_allocation=None)
     return rows.filter(~held, ~commanded)
 
 
@@ -99,6 +100,7 @@ KEPT = {
     "compute.FirmwareState": "Deleted when its server is unshelved or deleted.",
     "compute.InterfaceDifference": _OF_SERVER,
     "compute.Allocation": "Deleted when its server leaves the host.",
+    "compute.MoveAllocation": "Deleted when the move of its server ends.",
     "compute.ConsoleToken": "Deleted soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",
     "compute.Total": "One row for each set of labels.",
     "compute.Flavor": _BY_QUOTA,

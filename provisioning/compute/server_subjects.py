@@ -11,7 +11,8 @@ from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute import reports, state, volume_commands
-from provisioning.compute.models import Instance
+from provisioning.compute.migration_records import OPEN
+from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_interfaces, leftovers, moved_disks, reconcile, strange_disks
 from provisioning.hosts.models import HostCommand, Leftover
@@ -53,9 +54,13 @@ class ServerHandler(SubjectHandler[Instance]):
             reports.take_power(host_id, subject, event)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Include servers that are being deleted, but not deleted ones that only wait for the host's confirmation."""
+        """Include servers that are being deleted, but not deleted ones that only wait for the host's confirmation, and
+        servers of which this is the second host in a move.
+        """
         rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
-        return [Subject(SERVER, key, attempt) for key, attempt in rows.values_list("id", "attempt")]
+        seconds = MoveAllocation.objects.filter(host_id=host_id, migration__status__in=OPEN).order_by("instance_id")
+        found = [*rows.values_list("id", "attempt"), *seconds.values_list("instance_id", "attempt")]
+        return [Subject(SERVER, key, attempt) for key, attempt in found]
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
         reconcile.compare(host_id, guests, complete=complete)

@@ -17,7 +17,7 @@ from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURIT
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
-from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction, MoveAllocation
 from provisioning.compute.newer_guests import is_current
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
@@ -65,6 +65,7 @@ def empty(seen: Seen) -> list[Finding]:
     """
     left = [wrong(str(row.id), f"{name_of(row)} is not deleted.") for row in _alive()]
     left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
+    left += [wrong(str(row.instance_id), "A move still holds room for it.") for row in MoveAllocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
     return left + settled(seen)
 

@@ -20,6 +20,7 @@ from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
 from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note
 from provisioning.compute.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
@@ -112,7 +113,8 @@ class Delete(HostAction[bool, DestroyRequest]):
         if host_commands.has_unfinished(instance.id):
             drop_unfinished(before)
             host_commands.withdraw(instance.id, raised)
-        close_migration(instance.id)
+        if close_migration(instance.id):
+            leave_second(instance)
         newer_guests.remove_all(instance)
         if holder is None:
             finish_delete(instance, confirmed=True)

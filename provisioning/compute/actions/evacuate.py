@@ -21,6 +21,7 @@ from provisioning.compute.launch.decisions import rank_hosts
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.migration_records import close_migration, open_evacuation
 from provisioning.compute.models import Instance
+from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.passwords import sealed
 from provisioning.compute.release import leave_host
@@ -116,7 +117,8 @@ class Evacuate(ServerAction[Evacuation]):
             )
             if moved is None:
                 raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
-            close_migration(moved.id)
+            if close_migration(moved.id):
+                leave_second(moved)
             host_commands.withdraw(moved.id, moved.attempt)
             leave_host(moved)
             open_evacuation(context, moved, source)

@@ -1,7 +1,7 @@
 """Ranking of the hosts for a request, and the records of scheduling decisions."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -46,10 +46,10 @@ def options_now() -> Options:
     return options_of(settings)
 
 
-def rank_hosts(spec: RequestSpec) -> SchedulingAttempt:
-    """Read the hosts and rank them for the request; writes nothing."""
+def rank_hosts(spec: RequestSpec, without: Collection[str] = ()) -> SchedulingAttempt:
+    """Read the hosts, except those with the names ``without``, and rank them for the request; writes nothing."""
     options = options_now()
-    return _rank(spec, options, lambda: hosts_for(spec, options))
+    return _rank(spec, options, lambda: [host for host in hosts_for(spec, options) if host.name not in without])
 
 
 def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:

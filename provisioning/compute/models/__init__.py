@@ -21,6 +21,7 @@ from provisioning.compute.models.instances import (
     NewerGuest,
 )
 from provisioning.compute.models.interface_differences import InterfaceDifference
+from provisioning.compute.models.moves import MoveAllocation
 
 __all__ = [
     "Aggregate",
@@ -39,6 +40,7 @@ __all__ = [
     "InterfaceDifference",
     "KeyPair",
     "Migration",
+    "MoveAllocation",
     "NewerGuest",
     "SchedulingDecision",
     "ServerGroup",

@@ -101,6 +101,13 @@ class Migration(models.Model):
     new_flavor = models.JSONField()
     user_id = models.UUIDField(null=True)
     project_id = models.UUIDField(null=True)
+    # Bytes, as the hosts report them; None: not reported.
+    memory_total_bytes = models.PositiveBigIntegerField(null=True)
+    memory_processed_bytes = models.PositiveBigIntegerField(null=True)
+    memory_remaining_bytes = models.PositiveBigIntegerField(null=True)
+    disk_total_bytes = models.PositiveBigIntegerField(null=True)
+    disk_processed_bytes = models.PositiveBigIntegerField(null=True)
+    disk_remaining_bytes = models.PositiveBigIntegerField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

@@ -9,7 +9,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import block_devices, state
-from provisioning.compute.models import Allocation, Instance, Migration
+from provisioning.compute.allocations import give_back_second
+from provisioning.compute.migration_records import OPEN
+from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation
 from provisioning.compute.release import release_place
 from provisioning.hosts import notifications
 from provisioning.hosts.forget import forget
@@ -40,18 +42,22 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
     """
     policy.enforce(context, "os_compute_api:os-services:delete")
     with transaction.atomic():
-        waiting = list(Allocation.objects.filter(host_id=host_id).order_by("instance_id").values_list("instance_id"))
-        ids = [instance_id for (instance_id,) in waiting]
+        here = [model.objects.filter(host_id=host_id) for model in (Allocation, MoveAllocation)]
+        ids = sorted({key for rows in here for key in rows.values_list("instance_id", flat=True)})
         state.lock(ids)
         for gone in Instance.objects.filter(id__in=ids, deleted_at__isnull=False).order_by("id"):
             block_devices.give_back(gone.id)
             release_place(gone.id)
+        for row in MoveAllocation.objects.filter(host_id=host_id).exclude(migration__status__in=OPEN):
+            give_back_second(row.instance_id)
         host = Host.objects.select_for_update().filter(id=host_id).first()
         if host is None:
             raise NotFoundError(f"Service {host_id} not found.")
         mine = Instance.objects.filter(host=host)
         if mine.filter(deleted_at=None).exists() or Allocation.objects.filter(host=host).exists():
             raise ConflictError(IN_USE)
+        if MoveAllocation.objects.filter(host=host).exists():
+            raise ConflictError(MOVING)
         migrations = Migration.objects.filter(Q(source_compute=host.name) | Q(dest_compute=host.name))
         if migrations.filter(instance__deleted_at=None).exclude(status__in=SETTLED).exists():
             raise ConflictError(MOVING)

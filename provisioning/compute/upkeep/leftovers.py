@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.compute import host_commands, newer_guests
-from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.release import send_destroy
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Leftover
@@ -26,7 +26,8 @@ def is_left_over(row: Leftover, instance: Instance) -> bool:
         return True
     if instance.task_state is not None or instance.host_id == row.host_id:
         return False
-    return not Allocation.objects.filter(instance_id=instance.id, host_id=row.host_id).exists()
+    held = {"instance_id": instance.id, "host_id": row.host_id}
+    return not (Allocation.objects.filter(**held).exists() or MoveAllocation.objects.filter(**held).exists())
 
 
 def is_newer_here(row: Leftover, instance: Instance) -> bool:

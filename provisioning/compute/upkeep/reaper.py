@@ -23,7 +23,9 @@ from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of, is_wa
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
-from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.migration_records import OPEN
+from provisioning.compute.models import Allocation, Instance, MoveAllocation
+from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.outcome import SILENT, Outcome
 from provisioning.compute.release import finish_delete, send_destroy
 from provisioning.compute.states import TaskState, VmState
@@ -62,6 +64,8 @@ def reap() -> None:
         _guarded(instance, _end_delete_without_host)
     for instance in _leftovers():
         _guarded(instance, _ask_to_destroy)
+    for row in _left_seconds():
+        _guarded(row.instance, leave_second)
     for instance in side_commands.overdue(BATCH):
         _guarded(instance, side_commands.end)
 
@@ -225,6 +229,17 @@ def _leftovers() -> list[Instance]:
         task_state=None,
     )
     return list(held[:BATCH])
+
+
+def _left_seconds() -> list[MoveAllocation]:
+    """Return second allocations of moves that have ended, on hosts that are up and have no recent destroy command."""
+    now = timezone.now()
+    asked = host_commands.to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    awaited = host_commands.destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
+    rows = MoveAllocation.objects.select_related("instance").filter(
+        ~Exists(awaited), ~Exists(asked.filter(created_at__gte=now - ASK_AGAIN)), alive(now, "host__")
+    )
+    return list(rows.exclude(migration__status__in=OPEN)[:BATCH])
 
 
 def _ask_to_destroy(instance: Instance) -> None:

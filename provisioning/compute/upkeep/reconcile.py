@@ -21,6 +21,8 @@ from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, newer_guests, state
+from provisioning.compute.allocations import second_of
+from provisioning.compute.migration_records import OPEN
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.release import send_destroy
 from provisioning.compute.reports import power_differs, power_state_of, sync_power
@@ -84,6 +86,11 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quiet: datetime | None) -> None:
     """Process a guest that differs from its record."""
+    second = second_of(instance.id)
+    if second is not None and second.host_id == host_id and guest.attempt <= instance.attempt:
+        if second.migration.status not in OPEN:
+            _remove(host_id, instance, guest)
+        return
     if newer_guests.is_newer(instance, host_id, guest.attempt):
         adoption.take_newer(host_id, instance, guest)
     elif instance.task_state == TaskState.EVACUATING:

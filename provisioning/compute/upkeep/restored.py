@@ -12,7 +12,7 @@ from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import fail
-from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
@@ -39,6 +39,7 @@ def restore_servers() -> list[str]:
     raised = _raise_attempts()
     _repeat(interfaces)
     Allocation.objects.update(attempt=F("attempt") + LEAP)
+    MoveAllocation.objects.update(attempt=F("attempt") + LEAP)
     _end_tasks([instance.id for instance in busy])
     return [
         f"Commands about servers: {withdrawn} withdrawn.",

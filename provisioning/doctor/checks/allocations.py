@@ -2,19 +2,20 @@
 
 import operator
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
+from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from provisioning.common.prepared import Prepared
 from provisioning.compute.host_commands import destroys_awaited, to_destroy
-from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.release import send_destroy
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.sizes import Room, larger_room
+from provisioning.compute.sizes import Room, larger_room, room_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance
@@ -66,8 +67,17 @@ _SIZES = ("vcpus", "memory_mb", "disk_gb")
 
 
 def _summed() -> QuerySet[Host]:
-    sums = {name: Coalesce(Sum(f"allocations__{name}"), 0) for name in _SIZES}
-    return Host.objects.annotate(**sums, many=Count("allocations")).order_by("name")
+    first, second = (
+        model.objects.filter(host=OuterRef("pk")).order_by().values("host") for model in (Allocation, MoveAllocation)
+    )
+    sums = {name: _one(first.annotate(found=Sum(name))) + _one(second.annotate(found=Sum(name))) for name in _SIZES}
+    many = _one(first.annotate(found=Count("pk"))) + _one(second.annotate(found=Count("pk")))
+    return Host.objects.annotate(**sums, many=many).order_by("name")
+
+
+def _one(rows: QuerySet[Any, Any]) -> Coalesce:
+    """Return the column ``found`` of the only row; 0 without a row."""
+    return Coalesce(Subquery(rows.values("found")), 0)
 
 
 SUMMED = Prepared(_summed)
@@ -140,6 +150,7 @@ def allocations() -> Iterator[Finding]:
         host = row.host
         sentence = f"It is {row.instance.vm_state} with an allocation on {host.name}, which is not asked to remove it."
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
+    moving = _moving()
     for row in HELD():
         instance = row.instance
         if (
@@ -151,13 +162,23 @@ def allocations() -> Iterator[Finding]:
                 f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
             )
             yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
-        room = larger_room(instance.flavor, instance.old_flavor)
+        room = _room_of(instance, moving)
         if (row.vcpus, row.memory_mb, row.disk_gb) != (room.vcpus, room.memory_mb, room.disk_gb):
             sentence = (
                 f"It has {row.vcpus} vCPUs, {row.memory_mb} MiB and {row.disk_gb} GiB on host {row.host.name}; its"
                 f" flavor specifies {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
             )
             yield Finding("error", named(instance), sentence, "Correct it.", _resize(row), moment_of(instance))
+
+
+def _moving() -> set[uuid.UUID]:
+    """Return the servers with a second allocation, for the other flavor of their move."""
+    return set(MoveAllocation.objects.values_list("instance_id", flat=True))
+
+
+def _room_of(instance: Instance, moving: Collection[uuid.UUID]) -> Room:
+    """Return the size of the allocation: of its flavor while it moves, otherwise of both flavors of a resize."""
+    return room_of(instance.flavor) if instance.id in moving else larger_room(instance.flavor, instance.old_flavor)
 
 
 def _forgotten() -> QuerySet[Allocation]:
@@ -187,7 +208,7 @@ def _ask(found: Allocation) -> Mend:
 def _resize(found: Allocation) -> Mend:
     def work(instance: Instance) -> str | None:
         row = Allocation.objects.filter(pk=found.pk).first()
-        room = larger_room(instance.flavor, instance.old_flavor)
+        room = _room_of(instance, _moving())
         if row is None or moment_of(instance) != moment_of(found.instance):
             return None
         _raise(row.host_id, Room(room.vcpus - row.vcpus, room.memory_mb - row.memory_mb, room.disk_gb - row.disk_gb))
@@ -219,7 +240,7 @@ def _hold(found: Instance) -> Mend:
     def work(row: Instance) -> str | None:
         if moment_of(row) != moment_of(found) or row.host_id is None or not _roomless().filter(id=row.id).exists():
             return None
-        room = larger_room(row.flavor, row.old_flavor)
+        room = _room_of(row, _moving())
         _raise(row.host_id, room, servers=1)
         Allocation.objects.create(
             instance=row, host_id=row.host_id, attempt=row.attempt, vcpus=room.vcpus, memory_mb=room.memory_mb,

@@ -1,0 +1,68 @@
+"""The two hosts of a move: claim of the target, exchange of both in the record, and release of either."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.allocations import exchange, give_back_second, hold_second, second_of, take_first
+from provisioning.compute.launch.decisions import SchedulingAttempt, record_decision
+from provisioning.compute.migration_records import open_migration
+from provisioning.compute.models import Instance, Migration
+from provisioning.compute.moves.targets import MoveRequest
+from provisioning.compute.release import send_destroy
+from provisioning.compute.sizes import room_of
+from provisioning.hosts.models import Host
+
+__all__ = ["claim_target", "exchange", "give_back_second", "leave_second", "second_of"]
+
+
+def claim_target(
+    context: RequestContext,
+    wanted: MoveRequest,
+    found: SchedulingAttempt,
+    kind: str,
+    *,
+    status: str = "pre-migrating",
+    action: str = "",
+) -> Migration | None:
+    """Claim the first ranked host that still has the resources, and write the records of the move: the migration with
+    both hosts, the second allocation, and the decision. Returns None, with only the decision written, if no host has
+    them.
+
+    Call it inside a transaction that has locked the instance (``state.lock``). ``kind`` is Nova's migration type and
+    ``action`` the name of the decision's action, by default the kind. The server then holds its allocation on its host
+    and one for the new flavor on the target.
+    """
+    instance, flavor = wanted.instance, dict(wanted.flavor or wanted.instance.flavor)
+    room, ranked = room_of(flavor), [one.host for one in found.decision.ranked]
+    taken, tried = take_first(room, [host.id for host in ranked if host.name not in wanted.without], instance)
+    chosen = next((host for host in ranked if host.id == taken), None) if tried else None
+    record_decision(instance, action or kind, found, chosen, flavor=flavor)
+    if taken is None:
+        return None
+    target = Host.objects.get(id=taken)
+    migration = open_migration(context, instance, kind, flavor, target=target, status=status)
+    hold_second(instance, migration, taken, room)
+    return migration
+
+
+def leave_second(instance: Instance) -> None:
+    """Order the second host to remove everything it has of the server. Idempotent.
+
+    Its allocation is released when the host confirms; a host that is down gets the order when it is back.
+    """
+    row = second_of(instance.id)
+    if row is not None:
+        send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
+
+
+def set_bytes(migration: Migration, **amounts: int) -> None:
+    """Record transferred bytes that a host reports: ``memory_…`` and ``disk_…`` with ``total``, ``processed`` and
+    ``remaining``. Negative and senseless amounts are ignored.
+    """
+    kept: dict[str, Any] = {f"{name}_bytes": value for name, value in amounts.items() if 0 <= value < _MOST_BYTES}
+    Migration.objects.filter(pk=migration.pk).update(**kept, updated_at=timezone.now())
+
+
+_MOST_BYTES = 1 << 60

@@ -1,0 +1,103 @@
+"""Hosts to which a server can move, chosen by the scheduler, and why it cannot move to the others."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from provisioning.compute.launch.decisions import SchedulingAttempt, options_now, rank_hosts
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.host_rows import hosts_for
+from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.scheduler import Decision, RequestSpec, decide, explain
+from provisioning.scheduler.explain import why
+
+CURRENT = "The server is on this host."
+NO_OTHER = "There is no other host."
+REQUESTED = "The requested host cannot take the server"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequest:
+    """A request to move a server to another host."""
+
+    instance: Instance
+    flavor: Mapping[str, Any] | None = None
+    """The flavor after the move; None: unchanged."""
+    host: str = ""
+    """Name of the only acceptable host; empty: the scheduler chooses."""
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """Name of a host → why it cannot take the server, whatever resources it has: a sentence without host names."""
+
+    @property
+    def without(self) -> set[str]:
+        """Names of the hosts that are never targets: the server's own and the unfit ones."""
+        return {*self.unfit, self.instance.host_name}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChoice:
+    """One host of the cloud, for operators."""
+
+    host_id: uuid.UUID
+    name: str
+    reason: str = ""
+    """Why the server cannot move there; empty: it can."""
+    rank: int = 0
+    """Place of a possible host in the scheduler's order, from 1; otherwise 0."""
+
+
+def rank_targets(wanted: MoveRequest) -> SchedulingAttempt:
+    """Rank the hosts except the server's own and the unfit ones, by the scheduler's filters and weighers; writes
+    nothing.
+
+    Zone, hints, server group, image and flavor are requested as for a launch. A host that was requested at the launch,
+    and hosts on which the launch failed, are ignored.
+    """
+    return rank_hosts(_spec(wanted), wanted.without)
+
+
+def target_choices(wanted: MoveRequest) -> list[TargetChoice]:
+    """Return all hosts: the possible ones in the scheduler's order, then the others with their reasons, by name. Reads
+    the hosts once.
+    """
+    spec, now = replace(_spec(wanted), requested_host=""), options_now()
+    hosts = hosts_for(spec, now)
+    options = replace(now, best=max(len(hosts), 1), subset_size=1)
+    ranked = [one.host for one in decide([h for h in hosts if h.name not in wanted.without], spec, options).ranked]
+    known = {host.name for host in ranked}
+    choices = [TargetChoice(host.id, host.name, rank=place) for place, host in enumerate(ranked, 1)]
+    for host in sorted((host for host in hosts if host.name not in known), key=lambda host: host.name):
+        own = CURRENT if host.name == wanted.instance.host_name else wanted.unfit.get(host.name, "")
+        choices.append(TargetChoice(host.id, host.name, own or _reason(decide([host], spec, options))))
+    return choices
+
+
+def why_none(found: SchedulingAttempt, wanted: MoveRequest) -> str:
+    """Return why no host can take the server, in sentences without host names; empty if one can."""
+    if found.decision.ranked:
+        return ""
+    unfit = wanted.unfit
+    if wanted.host:
+        [reason] = [unfit[wanted.host]] if wanted.host in unfit else [explain(found.decision)]
+        return f"{REQUESTED}. {reason}"
+    said = explain(found.decision) if found.decision.hosts else "" if unfit else NO_OTHER
+    reasons = [f"{_times(list(unfit.values()).count(each))}: {each}" for each in dict.fromkeys(unfit.values())]
+    return " ".join(filter(None, [said, *reasons]))
+
+
+def _spec(wanted: MoveRequest) -> RequestSpec:
+    spec = spec_of(wanted.instance, flavor=wanted.flavor)
+    return replace(spec, excluded_hosts=frozenset(), requested_host=wanted.host)
+
+
+def _times(number: int) -> str:
+    return "One host is not possible" if number == 1 else f"{number} hosts are not possible"
+
+
+def _reason(decision: Decision) -> str:
+    """Return the result of the filter that rejected the only host."""
+    last = decision.filters[-1] if decision.filters else None
+    if last is None or last.after:
+        return explain(decision)
+    return f"It does not {last.words}: {why(last)}." if last.asked is not None else f"Not possible: {why(last)}."
