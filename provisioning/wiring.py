@@ -30,6 +30,7 @@ import provisioning.compute.upkeep.reclaim
 import provisioning.compute.upkeep.restored
 import provisioning.compute.upkeep.silent_hosts
 import provisioning.compute.volume_user
+import provisioning.cpus.services
 import provisioning.doctor.checks
 import provisioning.doctor.jobs
 import provisioning.ec2.given
@@ -180,6 +181,7 @@ def _limits() -> None:
         provisioning.batches.retention.UNLIMITED,
         provisioning.launches.ownership.UNLIMITED,
         provisioning.starred.services.UNLIMITED,
+        provisioning.cpus.services.UNLIMITED,
     )
 
 
@@ -198,6 +200,7 @@ def _retention() -> None:
         provisioning.identity.retention.KEPT,
         provisioning.quotas.project_resources.KEPT,
         provisioning.hosts.retention.KEPT,
+        provisioning.cpus.services.KEPT,
         provisioning.images.retention.KEPT,
         provisioning.catalogue.ownership.KEPT,
         provisioning.metadefs.ownership.KEPT,

@@ -257,6 +257,7 @@ class InstanceSpec(Frozen, frozen=True):
     posted_password: str = ""  # posted by the guest, encrypted with the key of its key pair
     volumes: list[GuestDisk] = []
     local_disks: list[LocalDisk] | None = None  # None: the flavor's ephemeral and swap disks
+    cpu_features: list[str] | None = None  # the only features of the host's processor for the guest; None: all
     metadata_token: bool = False  # metadata requires a token (``HttpTokens`` of EC2)
     metadata_hops: int = 1  # hop limit of the response with a token; 1: only the guest itself
 

@@ -15,6 +15,7 @@ from compute_agent.contract.build import Frozen, GuestInterface
 from compute_agent.contract.calls import Call, CallBody, CallResult
 from compute_agent.contract.certificates import Certificate, CertificateRequest, RenewCertificate
 from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.cpu import Cpu, RunningCpu
 from compute_agent.contract.samples import Samples
 from compute_agent.contract.volume import KnownVolume, PoolState
 
@@ -204,6 +205,8 @@ class ResourceAudit(Message, frozen=True):
     volumes: list[KnownVolume] | None = None  # as in Hello; None: not sent
     tracking: Tracking | None = None  # None: nothing tracked, or not sent
     traits: list[str] | None = None  # names of os-traits, sorted; None: not sent
+    guest_cpu: Cpu | None = None  # the processor that the host can offer to guests; None: unknown, or not sent
+    cpus: list[RunningCpu] | None = None  # of running guests, at most MOST_CPUS; None: not sent
 
 
 class Heartbeat(Message, frozen=True):

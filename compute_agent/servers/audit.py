@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from compute_agent.contract.build import GuestInterface, InstanceSpec, PortRef
+from compute_agent.contract.cpu import MOST_CPUS, Cpu, RunningCpu
 from compute_agent.contract.messages import GuestState, ResourceAudit
 from compute_agent.virt.driver import ComputeDriver, Guest
 
@@ -61,6 +63,18 @@ def guest_states(
     ]
 
 
+def _running(cpus: Mapping[str, Cpu]) -> list[RunningCpu]:
+    """Group the running guests by their processor."""
+    guests: dict[bytes, RunningCpu] = {}
+    for uuid, cpu in sorted(cpus.items()):
+        key = msgspec.json.encode(cpu)
+        if key not in guests and len(guests) < MOST_CPUS:
+            guests[key] = RunningCpu(cpu, [])
+        if key in guests:
+            guests[key].guests.append(uuid)
+    return list(guests.values())
+
+
 def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_images: list[str]) -> ResourceAudit:
     """Measure the host. Blocks while the hypervisor answers. Raises HypervisorUnavailableError."""
     capacity = driver.capacity()
@@ -82,4 +96,6 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         guests=guest_states(driver.guests(), driver.volumes(), driver.attachments()),
         uptime=capacity.uptime,
         traits=list(capacity.traits),
+        guest_cpu=capacity.guest_cpu,
+        cpus=_running(driver.cpus()),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics, FileSystem
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -49,6 +50,8 @@ class HostCapacity:
     uptime: str = ""  # in the format of ``uptime``
     traits: tuple[str, ...] = ()
     """The features that this host offers to guests, as names of os-traits, sorted."""
+    guest_cpu: Cpu | None = None
+    """The processor that the host can offer to guests, with all its features; None: the hypervisor does not say."""
 
 
 Values = tuple[float | None, ...]
@@ -391,6 +394,13 @@ class ComputeDriver(abc.ABC):
     def interfaces(self) -> dict[str, list[str]]:
         """Return guest uuid → MAC addresses of its interfaces, for each guest of ``guests``: of a running guest the
         interfaces in use, otherwise those in its definition.
+        """
+
+    @abc.abstractmethod
+    def cpus(self) -> dict[str, Cpu]:
+        """Return guest uuid → the processor that it was started with, for each running guest; unknown ones are omitted.
+
+        It does not change while the guest runs.
         """
 
     @abc.abstractmethod

@@ -14,6 +14,7 @@ import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics, FileSystem
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -37,6 +38,7 @@ from compute_agent.virt.fake_console import FakeConsoles
 from compute_agent.virt.fake_faults import FaultPoint
 from compute_agent.virt.fake_firmware import FakeFirmware
 from compute_agent.virt.fake_state import (
+    GUEST_CPU,
     Entry,
     FakeGuest,
     State,
@@ -47,6 +49,7 @@ from compute_agent.virt.fake_state import (
     local_mb,
     read_state,
 )
+from compute_agent.virt.fake_volumes import ON
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is rewritten."""
@@ -83,6 +86,8 @@ class FakeDriver(FakeFirmware):
         self._since = time.monotonic()
         self.traits: tuple[str, ...] = every_trait()
         """The traits of the host: the features that it offers to guests."""
+        self.guest_cpu = GUEST_CPU
+        """The processor that guests have from their next start."""
 
     # ----- the host -------------------------------------------------------------------------------------------------
 
@@ -101,7 +106,7 @@ class FakeDriver(FakeFirmware):
     def capacity(self) -> HostCapacity:
         with self._changed:
             measured = capacity_of(list(self._state.guests.values()), self._total, time.monotonic() - self._since)
-        return replace(measured, traits=self.traits)
+        return replace(measured, traits=self.traits, guest_cpu=self.guest_cpu)
 
     def guests(self) -> list[Guest]:
         with self._changed:
@@ -155,6 +160,7 @@ class FakeDriver(FakeFirmware):
                 interfaces=[interface.mac_address for interface in spec.ports],
                 volumes=list(spec.volumes),
                 root=boot_volume(spec) is None,
+                cpu_features=spec.cpu_features,
             )
             self._have_firmware(spec)
             self._write(spec.uuid)
@@ -309,6 +315,11 @@ class FakeDriver(FakeFirmware):
         with self._changed:
             return {guest.uuid: list(guest.interfaces) for guest in self._state.guests.values()}
 
+    def cpus(self) -> dict[str, Cpu]:
+        with self._changed:
+            guests = self._state.guests.values()
+            return {guest.uuid: guest.cpu for guest in guests if guest.cpu is not None and guest.power in ON}
+
     def console_socket(self, uuid: str, protocol: str) -> Path:
         with self._changed:
             guest = self._guest(uuid)
@@ -357,6 +368,9 @@ class FakeDriver(FakeFirmware):
         guest.boots = [(began, ended or now) for began, ended in guest.boots]
         if state == PowerState.RUNNING:
             guest.boots.append((now, 0.0))
+            allowed, offered = guest.cpu_features, self.guest_cpu
+            features = [name for name in offered.features if allowed is None or name in allowed]
+            guest.cpu = Cpu(offered.model, offered.vendor, features)
         else:
             self._consoles.end(guest.uuid)
         guest.power, guest.stalled = state, False

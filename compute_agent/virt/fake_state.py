@@ -8,6 +8,7 @@ import msgspec
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, boot_volume
 from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareState
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import HostCapacity
@@ -21,6 +22,8 @@ PROCESSOR = {
     "cores": "1",
     "threads": "1",
 }
+
+GUEST_CPU = Cpu(PROCESSOR["model"], PROCESSOR["vendor"], sorted(PROCESSOR["features"].split(",")))
 
 _BOOT_LOG = (
     (0.00, "SeaBIOS (version 1.16.2-fake)"),
@@ -58,6 +61,8 @@ class FakeGuest(msgspec.Struct):
     volumes: list[GuestDisk] = []
     root: bool = True  # it has its own root disk
     stalled: bool = False  # paused, because a volume could not be reached
+    cpu_features: list[str] | None = None  # features that it may have; None: all
+    cpu: Cpu | None = None  # since its last start
 
 
 class Entry(msgspec.Struct, omit_defaults=True):

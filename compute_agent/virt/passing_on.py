@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef
 from compute_agent.contract.calls import Diagnostics, FileSystem
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.firmware_state import FirmwareKind, FirmwareState
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -164,6 +165,9 @@ class PassingOn(ComputeDriver):
 
     def interfaces(self) -> dict[str, list[str]]:
         return self.inner.interfaces()
+
+    def cpus(self) -> dict[str, Cpu]:
+        return self.inner.cpus()
 
     def open_exports(self) -> set[str]:
         return self.inner.open_exports()

@@ -15,6 +15,7 @@ from provisioning.catalogue.settings import *
 from provisioning.common.environment import declare, integer
 from provisioning.common.settings import *
 from provisioning.compute.settings import *
+from provisioning.cpus.settings import *
 from provisioning.doctor.settings import *
 from provisioning.hosts.settings import *
 from provisioning.identity.settings import *
@@ -63,6 +64,7 @@ INSTALLED_APPS = [
     "provisioning.quotas",
     "provisioning.ec2",
     "provisioning.hosts",
+    "provisioning.cpus",
     "provisioning.images",
     "provisioning.catalogue",
     "provisioning.metadefs",

@@ -24,6 +24,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
+from provisioning.cpus.selectors import baseline_of
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.images.models import Image
 from provisioning.images.properties import text_of
@@ -81,6 +82,7 @@ def guest_spec(
         posted_password=instance.password,
         volumes=block_devices.guest_disks(instance, devices),
         local_disks=block_devices.local_disks(instance, devices),
+        cpu_features=baseline_of(zone),
         metadata_token=options is not None and options.http_tokens == REQUIRED,
         metadata_hops=options.hop_limit if options is not None else DEFAULT_HOPS,
     )

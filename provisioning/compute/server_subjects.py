@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import UUIDField
 
+from compute_agent.contract.cpu import RunningCpu
 from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
@@ -15,6 +16,7 @@ from provisioning.compute.migration_records import OPEN
 from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_interfaces, leftovers, moved_disks, reconcile, strange_disks
+from provisioning.cpus.services import by_guest, record
 from provisioning.hosts.models import HostCommand, Leftover
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler
 
@@ -67,6 +69,11 @@ class ServerHandler(SubjectHandler[Instance]):
         moved_disks.follow(host_id, guests, complete=complete)
         strange_disks.order_away(host_id, guests, complete=complete)
         kept_interfaces.compare(host_id, guests, complete=complete)
+
+    def take_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+        guests = by_guest(cpus)
+        here = Instance.objects.filter(host_id=host_id, id__in=guests).values_list("id", flat=True)
+        record(host_id, {key: guests[key] for key in here})
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
         ids = {found for guest in guests if (found := read_id(guest.instance_id)) is not None}

@@ -9,6 +9,7 @@ from itertools import islice
 from django.db import transaction
 from django.utils import timezone
 
+from compute_agent.contract.cpu import RunningCpu
 from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit, Tracking
 from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.ids import read_id
@@ -18,7 +19,9 @@ from provisioning.common.sqlite import remote_hosts
 from provisioning.common.text import one_line
 from provisioning.hosts import addresses, cached_images, leftovers
 from provisioning.hosts.models import Host
+from provisioning.hosts.processors import plausible
 from provisioning.hosts.subjects import HANDLERS
+from provisioning.scheduler.cpu import FEATURES, MODEL, VENDOR
 
 MOST_WARNINGS = 20
 MOST_TRAITS = 1000
@@ -45,7 +48,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         hypervisor_version=_amount(report.hypervisor_version),
         hypervisor_hostname=one_line(report.hypervisor_hostname, 255),
         architecture=one_line(report.architecture, 40),
-        cpu_info={one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
+        cpu_info=_cpu_info(report),
         cached_images=[one_line(name, 255) for name in report.cached_images[:1000]],
         uptime=one_line(report.uptime, 255),
         tracking=_tracking(report.tracking),
@@ -65,6 +68,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         compare_documents(host_id, report.documents, complete=False)
     if known and report.pools is not None:
         take_pools(host_id, report.pools)
+    if known and report.cpus is not None:
+        take_cpus(host_id, report.cpus)
     if known:
         leftovers.take(host_id, report)
 
@@ -88,6 +93,15 @@ def _traits(said: Sequence[str] | None) -> dict[str, object]:
     return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
 
 
+def _cpu_info(report: ResourceAudit) -> dict[str, str]:
+    """Return the host's processor, and the one that it can offer to guests."""
+    found = {one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)}
+    if report.guest_cpu is None:
+        return found
+    cpu = plausible(report.guest_cpu)
+    return found | {MODEL: cpu.model, VENDOR: cpu.vendor, FEATURES: ",".join(cpu.features)}
+
+
 def _tracking(said: Tracking | None) -> dict[str, object]:
     """Return the host's connection tracking (``Host.tracking``); empty if its agent does not report it."""
     if said is None:
@@ -102,6 +116,14 @@ def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
     with transaction.atomic():
         for handler in HANDLERS:
             handler.take_pools(host_id, pools)
+
+
+@when_broken_off
+def take_cpus(host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+    """Pass the processors of a host's running guests to the handlers."""
+    with transaction.atomic():
+        for handler in HANDLERS:
+            handler.take_cpus(host_id, cpus)
 
 
 @when_broken_off

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from compute_agent.contract.cpu import RunningCpu
 from compute_agent.contract.messages import AgentEvent, GuestState, Owned
 from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.wired import Wired
@@ -69,6 +70,9 @@ class SubjectHandler(ABC, Generic[S]):
 
     def take_pools(self, host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
         """Process the list of volume pools that a host serves."""
+
+    def take_cpus(self, host_id: uuid.UUID, cpus: Sequence[RunningCpu]) -> None:
+        """Process the processors of a host's running guests."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """Return the subjects on a host by the records. When its agent starts, the agent removes all other subjects."""

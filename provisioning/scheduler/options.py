@@ -11,6 +11,7 @@ from provisioning.scheduler.affinity import (
     ServerGroupAntiAffinityFilter,
 )
 from provisioning.scheduler.condition import Filter
+from provisioning.scheduler.cpu import CpuFeaturesFilter
 from provisioning.scheduler.driver import Driver, Options
 from provisioning.scheduler.drivers import AvailabilityZoneDriver, ChanceDriver, FilterDriver, SimpleDriver
 from provisioning.scheduler.filters import (
@@ -46,6 +47,7 @@ _OUR_FILTERS: tuple[type[Filter], ...] = (
     AvailabilityZoneFilter,
     ImagePropertiesFilter,
     HostNeedsFilter,
+    CpuFeaturesFilter,
     AggregateInstanceExtraSpecsFilter,
     ComputeCapabilitiesFilter,
     JsonFilter,
@@ -67,6 +69,7 @@ _ALWAYS: tuple[type[Filter], ...] = (
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
     HostNeedsFilter,
+    CpuFeaturesFilter,
     RetryFilter,
     SameHostFilter,
     DifferentHostFilter,

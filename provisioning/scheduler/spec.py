@@ -70,6 +70,10 @@ class RequestSpec:
     """The hint ``query``, Nova's JSON condition as lists and texts, or None."""
     host_needs: tuple[HostNeed, ...] = ()
     """Requirements of the image and the flavor other than amounts."""
+    cpu_features: frozenset[str] = frozenset()
+    """The features of a running guest's processor, which a host must have for it to move there; empty: any."""
+    cpu_vendor: str = ""
+    """The vendor of a running guest's processor; empty: any."""
     image_id: uuid.UUID | None = None
     """The image that a host must download unless it is cached."""
 

@@ -241,6 +241,20 @@ class DriverContract:
         with pytest.raises(InstanceNotFoundError):
             driver.attach_interface(nobody, INTERFACE)
 
+    def test_a_running_guest_has_a_processor_that_the_host_offers(
+        self, driver: ComputeDriver, spec: InstanceSpec, guest: str
+    ) -> None:
+        offered = driver.capacity().guest_cpu
+        assert offered is not None
+        assert offered.features == sorted(offered.features)
+        assert driver.cpus()[guest].features == offered.features
+        driver.stop(guest, STOP_TIMEOUT)
+        assert guest not in driver.cpus()
+        wanted = msgspec.structs.replace(spec, cpu_features=offered.features[1:])
+        driver.define(wanted, self.attempt)
+        driver.start(guest)
+        assert set(driver.cpus()[guest].features) == set(offered.features[1:])
+
     def test_volumes_come_and_go_while_the_guest_is_off(
         self, driver: ComputeDriver, spec: InstanceSpec, guest: str
     ) -> None:

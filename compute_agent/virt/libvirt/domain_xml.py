@@ -78,7 +78,7 @@ def domain_xml(
         cache = min(max(32, spec.flavor.memory_mb // 8), 256)
         _text(ET.SubElement(features, "tcg"), "tb-cache", str(cache), unit="MiB")
     hardware_xml.add_features(features, hardware, parts, kvm=kvm)
-    domain.append(hardware_xml.cpu_element(hardware, kvm=kvm))
+    domain.append(hardware_xml.cpu_element(hardware, kvm=kvm, without=parts.cpu_without))
     domain.append(hardware_xml.clock_element(hardware, kvm=kvm))
     for event, action in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
         _text(domain, f"on_{event}", action)

@@ -13,6 +13,7 @@ from msgspec import structs
 from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.firmware_state import PROPERTY, from_property
 from compute_agent.contract.guest_hardware import guest_hardware, is_stable
+from compute_agent.contract.hardware import Hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account, volume_connections
@@ -20,6 +21,7 @@ from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import account, firmware, host_limits, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
+from compute_agent.virt.libvirt.cpus import Cpus
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
 from compute_agent.virt.libvirt.hardware_xml import Parts
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
@@ -52,6 +54,7 @@ class Domains:
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
         own = settings.libvirt_uri == "embed"
         groups = qemu_conf.controllers() if settings.cgroups and own else []
+        self._cpus = Cpus(self._virt_type)
         self._groups = groups if own else qemu_conf.controllers_of_libvirtd()
         conf = qemu_conf.render(self._paths.account, groups, self._paths.certificates)
         self._storage_user = settings.storage_user
@@ -103,7 +106,7 @@ class Domains:
     def _parts(self, spec: InstanceSpec, paths: InstancePaths) -> Parts:
         hardware, rescue = guest_hardware(spec), spec.rescue is not None and not is_stable(spec)
         host_limits.check(hardware, self._groups)
-        parts = Parts()
+        parts = Parts(cpu_without=self._left_out(spec, hardware))
         if hardware.firmware == "uefi":
             chosen = firmware.choose(hardware, lambda secure: paths.variables(secure_boot=secure, rescue=rescue))
             parts = replace(parts, firmware=chosen)
@@ -116,6 +119,14 @@ class Domains:
             self._tpm(spec.uuid).make()
             parts = replace(parts, tpm_socket=paths.tpm_socket)
         return parts
+
+    def _left_out(self, spec: InstanceSpec, hardware: Hardware) -> tuple[str, ...]:
+        """Return the features of the host's processor that the guest must not have, so that it can move."""
+        if spec.cpu_features is None or hardware.cpu_mode in {"custom", "host-passthrough"}:
+            return ()
+        with translated("read the host's processor"):
+            offered = self._cpus.of_host(self._hypervisor.get())
+        return tuple(sorted(set(offered.features if offered else ()) - set(spec.cpu_features)))
 
     def _tpm(self, uuid: str) -> Tpm:
         paths = self._paths.instance(uuid)

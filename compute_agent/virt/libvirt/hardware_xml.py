@@ -1,6 +1,7 @@
 """The hardware of a guest in its domain's XML, from ``contract.hardware``."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class Parts:
     firmware: Firmware | None = None
     variables: Path | None = None
     tpm_socket: Path | None = None
+    cpu_without: tuple[str, ...] = ()
+    """Features of the host's processor that the guest does not have."""
 
 
 def add_firmware(system: ET.Element, hardware: Hardware, parts: Parts) -> None:
@@ -61,8 +64,8 @@ def add_features(features: ET.Element, hardware: Hardware, parts: Parts, *, kvm:
         ET.SubElement(features, "pmu", state="on" if hardware.pmu else "off")
 
 
-def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
-    """Return the CPU element. By default the guest has all features of the host's CPU."""
+def cpu_element(hardware: Hardware, *, kvm: bool, without: Collection[str] = ()) -> ET.Element:
+    """Return the CPU element. By default the guest has all features of the host's CPU except those in ``without``."""
     mode = hardware.cpu_mode or ("host-model" if kvm else "maximum")
     cpu = ET.Element("cpu", mode=mode, check="none")
     if mode == "custom":
@@ -70,7 +73,7 @@ def cpu_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
     if hardware.topology is not None:
         parts = hardware.topology
         ET.SubElement(cpu, "topology", sockets=str(parts.sockets), cores=str(parts.cores), threads=str(parts.threads))
-    for name, wanted in hardware.cpu_flags.items():
+    for name, wanted in {**dict.fromkeys(without, False), **hardware.cpu_flags}.items():
         ET.SubElement(cpu, "feature", policy="require" if wanted else "disable", name=name)
     return cpu
 

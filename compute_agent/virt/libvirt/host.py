@@ -4,12 +4,13 @@ import logging
 import threading
 from dataclasses import replace
 
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.messages import Leftover
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.errors import HostError
 from compute_agent.virt.libvirt import capacity, console_log, host_traits, leftovers, snapshots
-from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.connection import translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.processes import Reaper
@@ -52,7 +53,12 @@ class HostOperations(Domains):
             domains = [domain for domain, _ in self._marked()]
             connection = self._hypervisor.get()
             measured = capacity.measure(connection, domains, self._paths.instances, self._virt_type)
-            return replace(measured, traits=self._traits.of(connection))
+            return replace(measured, traits=self._traits.of(connection), guest_cpu=self._cpus.of_host(connection))
+
+    def cpus(self) -> dict[str, Cpu]:
+        with translated("list the guests' processors"):
+            active = [domain for domain, _ in self._marked() if unless_gone(domain.isActive)]
+            return self._cpus.of_guests(self._hypervisor.get(), active)
 
     def leftovers(self) -> list[Leftover]:
         return leftovers.listed(self._hypervisor, self._paths)

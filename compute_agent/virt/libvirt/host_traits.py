@@ -10,13 +10,13 @@ import libvirt
 
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.hardware import SECURE_BOOT_TRAIT, STATELESS_TRAIT
+from compute_agent.virt.libvirt import cpus, host_limits, tpm
 from compute_agent.virt.libvirt import firmware as firmwares
-from compute_agent.virt.libvirt import host_limits, tpm
+from compute_agent.virt.libvirt.cpus import ARCHITECTURE
 from compute_agent.virt.libvirt.firmware import Firmware
 
 log = logging.getLogger(__name__)
 
-ARCHITECTURE = "x86_64"
 CPU = "HW_CPU_X86"
 FEATURES = {
     "3dnow": "3DNOW", "abm": "ABM", "aes": "AESNI", "amx-bf16": "AMXBF16", "amx-int8": "AMXINT8", "amx-tile": "AMXTILE",
@@ -118,17 +118,9 @@ def _processor(connection: Any, tree: ET.Element, virt_type: str) -> Iterator[st
         yield known.CPU_MODEL.trait_of((model.text or "").strip())
     if (os.cpu_count() or 1) > 1 and virt_type == "kvm" and _has_threads(connection):
         yield "HW_CPU_HYPERTHREADING"
-    host = tree.find("cpu/mode[@name='host-model'][@supported='yes']")
-    if host is None:
-        return
-    cpu = ET.Element("cpu")
-    cpu.extend(list(host))
-    flags = libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
-    whole = connection.baselineHypervisorCPU(
-        None, ARCHITECTURE, None, virt_type, [ET.tostring(cpu, encoding="unicode")], flags
-    )
-    for feature in ET.fromstring(whole).findall("feature[@policy='require']"):  # noqa: S314 - libvirt's own output
-        for name in FEATURES.get(feature.get("name", ""), "").split():
+    offered = cpus.offered_features(connection, tree, virt_type)
+    for feature in offered.features if offered is not None else ():
+        for name in FEATURES.get(feature, "").split():
             yield f"{CPU}_{name}"
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import libvirt
 import pytest
 
+from compute_agent.contract.cpu import Cpu
 from compute_agent.contract.hardware import DEFAULT, read
 from compute_agent.virt.errors import UnsupportedError
 from compute_agent.virt.libvirt import firmware, host_limits, host_traits, tpm
+from compute_agent.virt.libvirt.cpus import Cpus
 from compute_agent.virt.libvirt.firmware import Firmware
 
 CAPABILITIES = """<capabilities><guest><os_type>hvm</os_type><arch name='x86_64'><machine>pc-q35-7.2</machine>
@@ -42,6 +44,9 @@ class Hypervisor:
         return CAPABILITIES
 
     def getVersion(self) -> int:  # noqa: N802
+        return self.version
+
+    def getLibVersion(self) -> int:  # noqa: N802
         return self.version
 
     def baselineHypervisorCPU(self, *_words: object) -> str:  # noqa: N802
@@ -121,3 +126,31 @@ def test_a_hypervisor_that_does_not_answer_has_what_all_have(monkeypatch: pytest
         "COMPUTE_NET_VIRTIO_PACKED",
         "HW_ARCH_X86_64",
     )
+
+
+class Domain:
+    """A running domain with this processor."""
+
+    def __init__(self, cpu: str) -> None:
+        self.cpu, self.start = cpu, 1
+
+    def UUIDString(self) -> str:  # noqa: N802
+        return "a-guest"
+
+    def ID(self) -> int:  # noqa: N802
+        return self.start
+
+    def XMLDesc(self, _flags: int) -> str:  # noqa: N802
+        return f"<domain>{self.cpu}</domain>"
+
+
+def test_the_processor_of_a_guest_is_read_once_for_each_start() -> None:
+    hypervisor, known = Hypervisor(), Cpus("qemu")
+    assert known.of_host(hypervisor) == Cpu("EPYC", "", ["pni", "svm"])
+    domain = Domain("<cpu mode='maximum'><feature policy='disable' name='svm'/></cpu>")
+    assert known.of_guests(hypervisor, [domain])["a-guest"].features == ["pni"]
+    domain.cpu = "<cpu mode='custom'><model>EPYC</model></cpu>"
+    assert known.of_guests(hypervisor, [domain])["a-guest"].features == ["pni"]
+    domain.start = 2
+    assert known.of_guests(hypervisor, [domain])["a-guest"].features == ["pni", "svm"]
+    assert (known.of_guests(hypervisor, []), hypervisor.asked) == ({}, 1)

@@ -1,0 +1,41 @@
+"""The processor of a server that is to move while it runs.
+
+A guest keeps the processor with which it was started, so a live migration needs a host that has all its features. A
+guest that is started on the other host gets that host's processor and needs nothing.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+from provisioning.compute.models import Instance
+from provisioning.cpus.selectors import offered_by, processors_of
+from provisioning.hosts.models import Host
+from provisioning.scheduler import RequestSpec
+from provisioning.scheduler.cpu import UNKNOWN, GuestCpu, lacking
+
+
+def cpu_of(instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None) -> GuestCpu:
+    """Return the processor that the running guest was started with.
+
+    Before its host has reported it, this is all that the host offers. ``known`` are processors that the caller has read
+    for several servers (``processors_of``).
+    """
+    found = processors_of([instance.id]) if known is None else known
+    if instance.id in found:
+        return found[instance.id]
+    return offered_by(instance.host) if instance.host is not None else UNKNOWN
+
+
+def missing_features(instance: Instance, host: Host) -> list[str]:
+    """Return what the processor of ``host`` lacks for the running guest, for people: ``avx512f``, ``a CPU of Intel``.
+
+    Empty if the guest can run there, or if one of both processors is unknown: the hypervisors then compare them.
+    """
+    return lacking(cpu_of(instance), offered_by(host))
+
+
+def with_cpu(spec: RequestSpec, instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None) -> RequestSpec:
+    """Return the request with the processor of the running guest, which ``CpuFeaturesFilter`` requires of hosts."""
+    cpu = cpu_of(instance, known)
+    return replace(spec, cpu_features=cpu.features, cpu_vendor=cpu.vendor)

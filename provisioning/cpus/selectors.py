@@ -1,0 +1,44 @@
+"""Processors of guests and hosts, and the baseline."""
+
+import uuid
+from collections.abc import Collection, Mapping
+
+from django.conf import settings
+
+from provisioning.cpus.models import GuestProcessor
+from provisioning.hosts.models import Host
+from provisioning.scheduler.cpu import GuestCpu, cpu_in
+
+
+def processors_of(instance_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, GuestCpu]:
+    """Return guest → the processor that it was started with, for guests that run and were reported."""
+    rows = GuestProcessor.objects.filter(instance_id__in=instance_ids).select_related("processor")
+    shared: dict[str, GuestCpu] = {}
+    found = {}
+    for row in rows:
+        cpu = row.processor
+        found[row.instance_id] = shared.setdefault(row.processor_id, GuestCpu(frozenset(cpu.features), cpu.vendor))
+    return found
+
+
+def offered_by(host: Host) -> GuestCpu:
+    """Return the processor that a host can offer; without features if its agent does not report one."""
+    return cpu_in(host.cpu_info)
+
+
+def baseline_of(zone: str) -> list[str] | None:
+    """Return the features that a new guest in a zone gets, sorted; None: all that its host offers.
+
+    Hosts that do not report their features are ignored.
+    """
+    if settings.CPU_BASELINE == "host":
+        return None
+    hosts = Host.objects.exclude(cpu_info={})
+    if settings.CPU_BASELINE == "zone":
+        hosts = hosts.filter(availability_zone=zone)
+    return _common(hosts.order_by().values_list("cpu_info", flat=True))
+
+
+def _common(infos: Collection[Mapping[str, str]]) -> list[str] | None:
+    known = [features for info in infos if (features := cpu_in(info).features)]
+    return sorted(frozenset.intersection(*known)) if known else None

@@ -1,0 +1,10 @@
+"""Processors of guests."""
+
+from provisioning.common.environment import one_of
+
+CPU_BASELINE = one_of("NOVELLA_CPU_BASELINE", "host", ("host", "zone", "cloud"))
+"""The processor of guests from their next start: ``host``: everything that their host offers; ``zone``: only the
+features that all hosts of its availability zone offer; ``cloud``: only those that all hosts of the cloud offer. With a
+baseline, guests can be migrated live between hosts with different processors
+([processors](operator-guide.md#processors)).
+"""
