@@ -1,19 +1,38 @@
-"""Attributes of a resource: kind, access, and the microversions that have them."""
+"""Attributes of a resource and parameters of a query, with the microversions that have them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
 from portal.api.common.microversions import NEWEST, OLDEST, Version
+from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
 from portal.api.frame.kinds import Kind
 from provisioning.common.unset import UNSET
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A parameter of a query: name, and schema of each value. Microversions without it ignore or reject it."""
+
+    name: str
+    checked_by: Schema
+    _: KW_ONLY
+    since: Version = OLDEST
+    until: Version = NEWEST
+
+    def is_at(self, version: Version) -> bool:
+        return self.since <= version <= self.until
+
+
+@dataclass(frozen=True)
 class Attribute:
-    """An attribute with the name of the service's reference."""
+    """An attribute with the name of the service's reference.
+
+    A second one with the same name and other microversions replaces it there.
+    """
 
     name: str
     kind: Kind
@@ -47,11 +66,20 @@ class Attribute:
         """Whether the responses to this request have it."""
         return self.shown and self.is_at(view.microversion) and (not self.rule or view.allows(self.rule))
 
-    def value_of(self, row: Any) -> Any:
-        """Return the value in responses, or UNSET."""
-        value = self.show(row) if self.show else attrgetter(self.source.replace("__", "."))(row)
-        return value if value is UNSET else self.kind.write(value)
+    @cached_property
+    def value_of(self) -> Callable[[Any], Any]:
+        """The function that returns a record's value in responses, or UNSET."""
+        read, write = self.show or attrgetter(self.source.replace("__", ".")), self.kind.write
 
-    def value_for(self, view: Any, row: Any) -> Any:
-        """Return the value in the response to this request, or UNSET."""
-        return self.value_of(row)
+        def value(row: Any) -> Any:
+            found = read(row)
+            return found if found is UNSET else write(found)
+
+        return read if self.kind.written_as_it_is else value
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        """Return the function that returns a record's value in the response to this request, or UNSET.
+
+        ``rows``: all records of the response, for values that are read for them together.
+        """
+        return self.value_of

@@ -24,6 +24,11 @@ class Kind(ABC):
         """Return a record's value for a response."""
         return value
 
+    @property
+    def written_as_it_is(self) -> bool:
+        """Whether ``write`` returns all values unchanged."""
+        return type(self).write is Kind.write
+
 
 def _same(value: Any) -> Any:
     return value
@@ -49,3 +54,7 @@ class Checked(Kind):
 
     def write(self, value: Any) -> Any:
         return None if value is None else self.writer(value)
+
+    @property
+    def written_as_it_is(self) -> bool:
+        return self.writer is _same

@@ -8,7 +8,7 @@ from typing import Any
 from portal.api.common.microversions import NEWEST, OLDEST, Version
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute
+from portal.api.frame.attributes import Attribute, Parameter
 
 Values = dict[str, Any]
 """Values of a body, parsed: by attribute, or as arguments of services by column."""
@@ -29,6 +29,8 @@ class Operation:
     """Attributes in the response, if not all."""
     body: Schema | Callable[[Version], Schema] | None = None
     """Schema of the body, if not that of the attributes."""
+    parameters: Sequence[Parameter] = ()
+    """Parameters of the query, if not those of the dialect."""
     since: Version = OLDEST
     until: Version = NEWEST
 
@@ -40,6 +42,7 @@ class Resource:
     ``list(context, all_projects=…)`` returns the objects that a caller may see, ``show(context, id)`` one of them, or
     raises its NotFoundError. ``create(view, values)``, ``update(view, id, values)`` and ``delete(view, id)`` call one
     service each. They return an object to show, None for a response without a body, or the whole response.
+    ``clear(view)`` deletes all objects of the list, those below one object of another resource.
     """
 
     name: str
@@ -50,6 +53,9 @@ class Resource:
     create: Operation | None = None
     update: Operation | None = None
     delete: Operation | None = None
+    clear: Operation | None = None
+    below: "Resource | None" = None
+    """The resource whose objects have these."""
     short: Sequence[Attribute] = ()
     """Attributes of its list, if a second list at ``/detail`` has all of them."""
     plural: str = ""
@@ -65,6 +71,11 @@ class Resource:
         object.__setattr__(self, "path", self.path or self.plural)
         object.__setattr__(self, "parameter", self.parameter or f"{self.name}_id")
 
+    @cached_property
+    def ancestors(self) -> "Sequence[Resource]":
+        """The resources whose ids are in its path, the outermost first."""
+        return () if self.below is None else (*self.below.ancestors, self.below)
+
     def operation(self, verb: str) -> Operation | None:
         found: Operation | None = getattr(self, verb)
         return found
@@ -77,6 +88,14 @@ class Resource:
     def envelope(self, view: ServiceView, shape: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a response with one object."""
         return {self.name: shape}
+
+    def entries(self, shapes: Sequence[Mapping[str, Any]]) -> Any:
+        """Return the objects as in the body of a list."""
+        return shapes
+
+    def content(self, body: Any) -> Any:
+        """Return the object in the body of a request."""
+        return body[self.name]
 
     @cached_property
     def by_name(self) -> Mapping[str, Any]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from portal.api.common.microversions import Version
+from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
-from portal.api.frame.attributes import Attribute
+from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Resource
 
 
@@ -29,14 +29,31 @@ def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = 
 def new_body(resource: Resource) -> Callable[[Version], Schema]:
     """Return a function for the schema of a new object at a microversion."""
     settable = [each for each in resource.attributes if each.post]
-    required = [each.name for each in settable if each.required]
-    return lambda version: body(resource.name, _properties(settable, version), required)
+    return lambda version: body(resource.name, properties_at(settable, version), required_at(settable, version))
 
 
 def changes_body(resource: Resource) -> Callable[[Version], Schema]:
     """Return a function for the schema of a change at a microversion."""
-    return lambda version: body(resource.name, _properties([a for a in resource.attributes if a.put], version))
+    return lambda version: body(resource.name, properties_at([a for a in resource.attributes if a.put], version))
 
 
-def _properties(attributes: Sequence[Attribute], version: Version) -> dict[str, Schema]:
+def query_of(parameters: Sequence[Parameter], *, strict_from: Version = NEWEST) -> Callable[[Version], Schema]:
+    """Return a function for the schema of a query at a microversion.
+
+    Parameters may be repeated. Before ``strict_from``, unknown ones are accepted.
+    """
+    return lambda version: {
+        "type": "object",
+        "properties": {
+            each.name: {"type": "array", "items": each.checked_by} for each in parameters if each.is_at(version)
+        },
+        "additionalProperties": version < strict_from,
+    }
+
+
+def properties_at(attributes: Sequence[Attribute], version: Version) -> dict[str, Schema]:
     return {each.name: each.kind.schema for each in attributes if each.is_at(version)}
+
+
+def required_at(attributes: Sequence[Attribute], version: Version) -> list[str]:
+    return [each.name for each in attributes if each.required and each.is_at(version)]

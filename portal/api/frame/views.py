@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import NEWEST, OLDEST, Version
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.attributes import Attribute
+from portal.api.frame.attributes import Attribute, Parameter
 from portal.api.frame.resource import Operation, Resource, Values
-from portal.api.frame.schemas import changes_body, new_body
+from portal.api.frame.schemas import changes_body, new_body, query_of
 from provisioning.common.unset import UNSET
 
-METHODS = {"list": "GET", "show": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
+METHODS = {"list": "GET", "show": "GET", "create": "POST", "update": "PUT", "delete": "DELETE", "clear": "DELETE"}
 """Operation → method."""
 
 
@@ -30,6 +32,26 @@ class ResourceView(ServiceView):
     """The path below the endpoint, without the id."""
     statuses: ClassVar[Mapping[str, int]] = {}
     """Operation → status of a success, if it is not 200."""
+    parameters: ClassVar[Mapping[str, Sequence[Parameter]]] = {}
+    """Method → the parameters of its query."""
+    above: Mapping[str, str]
+    """Ids in the path of the objects that the resource is below, by parameter."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Call handlers with the id as ``identity``, and without those in ``above``."""
+        self.above = {each.parameter: kwargs.pop(each.parameter) for each in self.resource.ancestors}
+        if self.resource.parameter in kwargs:
+            kwargs["identity"] = kwargs.pop(self.resource.parameter)
+        return super().dispatch(request, *args, **kwargs)
+
+    @cached_property
+    def asked(self) -> Mapping[str, str]:
+        """The parameters in the query that the microversion has, each with its last value; InvalidInputError."""
+        method = "GET" if self.request.method == "HEAD" else str(self.request.method)
+        found, known = self.checked_query(), self.parameters[method]
+        return {
+            each.name: found[each.name][-1] for each in known if each.name in found and each.is_at(self.microversion)
+        }
 
     def wanted(self) -> Sequence[Attribute]:
         """Return the attributes that the request selects."""
@@ -42,19 +64,18 @@ class ResourceView(ServiceView):
     def shapes(self, rows: Sequence[Any], attributes: Sequence[Attribute] | None = None) -> list[dict[str, Any]]:
         """Return the objects with their attributes, by default all, that the caller may see."""
         every = self.resource.attributes if attributes is None else attributes
-        shown = [each for each in every if each.is_shown(self)]
-        return [
-            {each.name: value for each in shown if (value := each.value_for(self, row)) is not UNSET} for row in rows
-        ]
+        shown = [(each.name, each.reader(self, rows)) for each in every if each.is_shown(self)]
+        return [{name: value for name, read in shown if (value := read(row)) is not UNSET} for row in rows]
 
     def values(self, *, new: bool = False) -> Values:
         """Return the values of a body, with the defaults of omitted ones if it is ``new``; InvalidInputError.
 
         Values of names that the operation does not set as attributes are unchanged; its schema has accepted them.
         """
-        known = {each.name: each for each in self.resource.attributes if (each.post if new else each.put)}
+        settable = [each for each in self.resource.attributes if each.is_at(self.microversion)]
+        known = {each.name: each for each in settable if (each.post if new else each.put)}
         found = {each.source: each.default for each in known.values() if new}
-        for name, value in self.checked_body()[self.resource.name].items():
+        for name, value in self.resource.content(self.checked_body()).items():
             found |= {known[name].source: known[name].kind.read(value)} if name in known else {name: value}
         return {name: value for name, value in found.items() if value is not UNSET}
 
@@ -79,12 +100,19 @@ class ListView(ResourceView):
         """Return the objects of the requested page, and other members of the body, such as links."""
         raise NotImplementedError
 
-    def get(self, request: Request) -> Response:
+    def whole(self) -> dict[str, Any]:
+        """Return the body of the requested page."""
         rows, beside = self.page()
-        return Response({self.resource.plural: self.shapes(rows, self.wanted())} | beside)
+        return {self.resource.plural: self.resource.entries(self.shapes(rows, self.wanted()))} | beside
+
+    def get(self, request: Request) -> Response:
+        return Response(self.whole())
 
     def post(self, request: Request) -> Response:
         return self.answer("create", self.resource.create.call(self, self.values(new=True)))
+
+    def delete(self, request: Request) -> Response:
+        return self.answer("clear", self.resource.clear.call(self))
 
 
 class DetailView(ResourceView):
@@ -114,8 +142,10 @@ class Dialect:
     details: type[DetailView]
     identity: str
     """The pattern of an id in a path; ``{parameter}`` is the name that the resource has for it."""
-    query: Callable[[Any], Schema | Callable[[Version], Schema]]
-    """Returns the schema of a list's query."""
+    query: Callable[[Any], Schema | Callable[[Version], Schema]] | None = None
+    """Returns the schema of a list's query, if it has no parameters of its own."""
+    parameters: Callable[[Sequence[Parameter]], Callable[[Version], Schema]] = query_of
+    """Returns the schema of a query with these parameters."""
     one: Schema | None = None
     """Schema of the query of one object."""
     new: Callable[[Any], Schema | Callable[[Version], Schema]] = new_body
@@ -123,24 +153,31 @@ class Dialect:
     changes: Callable[[Any], Schema | Callable[[Version], Schema]] = changes_body
     """Returns the schema of a change."""
 
+    def list_path(self, resource: Resource) -> str:
+        """Return the path of the list."""
+        return f"{self.path_of(resource.below)}/{resource.path}" if resource.below else resource.path
+
     def path_of(self, resource: Resource) -> str:
         """Return the path of one object."""
-        return f"{resource.path}/{self.identity.format(parameter=resource.parameter)}"
+        return f"{self.list_path(resource)}/{self.identity.format(parameter=resource.parameter)}"
 
     def views_of(self, resource: Resource) -> dict[str, type[ResourceView]]:
-        """Return path → view; a view has the methods of the operations that the resource supports."""
+        """Return path → view; a view has the methods of the operations that the resource supports, and the methods with
+        a rule in the dialect's own view.
+        """
         one = self.path_of(resource)
-        short = resource.short or resource.attributes
-        found = {resource.path: self._view(self.lists, resource, ("list", "create"), short)}
+        where, short = self.list_path(resource), resource.short or resource.list.shows or resource.attributes
+        found = {where: self._view(self.lists, resource, ("list", "create", "clear"), short)}
         if resource.short:
             detailed = f"{resource.path}/detail"
             view = self._view(self.lists, resource, ("list",), resource.attributes, detailed)
             words = resource.plural.replace("_", " ")
             view.sentences = {"GET": f"List {words} with all their attributes."}
             found[detailed] = view
-        if resource.show:
-            verbs = ("show", "update", "delete")
-            found[one] = self._view(self.details, resource, verbs, resource.attributes)
+        verbs = ("show", "update", "delete")
+        if any(map(resource.operation, verbs)):
+            shows = resource.show.shows if resource.show else None
+            found[one] = self._view(self.details, resource, verbs, shows or resource.attributes)
         return found
 
     def _view(
@@ -151,10 +188,10 @@ class Dialect:
         shown: Sequence[Attribute],
         path: str = "",
     ) -> type[ResourceView]:
-        queries = {"list": self.query(resource), "show": self.one}
+        queries = {"list": self.query(resource) if self.query else None, "show": self.one}
         bodies = {"create": self.new(resource), "update": self.changes(resource)}
-        members: dict[str, dict[str, Any]] = {"rules": {}, "versions": {}, "queries": {}, "schemas": {}}
-        members["sentences"] = dict(base.sentences)
+        tables = ("rules", "versions", "parameters", "queries", "schemas", "sentences")
+        members: dict[str, dict[str, Any]] = {table: dict(getattr(base, table)) for table in tables}
         for verb in verbs:
             method, operation = METHODS[verb], resource.operation(verb)
             if operation is None:
@@ -163,7 +200,8 @@ class Dialect:
             span = max(resource.since, operation.since), min(resource.until, operation.until)
             declared = {
                 "versions": span if span != (OLDEST, NEWEST) else None,
-                "queries": queries.get(verb),
+                "parameters": operation.parameters,
+                "queries": self.parameters(operation.parameters) if operation.parameters else queries.get(verb),
                 "schemas": operation.body or bodies.get(verb),
                 "sentences": operation.description,
             }

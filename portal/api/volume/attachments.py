@@ -1,5 +1,6 @@
 """Attachments (Block Storage API v3 reference, "Attachments"), from 3.27 on."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rest_framework.response import Response
@@ -25,13 +26,17 @@ from provisioning.volumes.services import outside
 class Connection(Attribute):
     """The connection information; its details are for operators."""
 
-    def value_for(self, view: ServiceView, row: Attachment) -> dict[str, Any]:
-        if not row.connection:
-            return {}
-        found = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
-        if view.allows("volume_extension:volume_host_attribute"):
-            found |= {name: value for name, value in row.connection.items() if name != "secret"}
-        return found
+    def reader(self, view: ServiceView, rows: Sequence[Attachment]) -> Callable[[Attachment], dict[str, Any]]:
+        whole = view.allows("volume_extension:volume_host_attribute")
+
+        def connection(row: Attachment) -> dict[str, Any]:
+            if not row.connection:
+                return {}
+            found = {"driver_volume_type": "nbd", "access_mode": row.mode, "volume_id": str(row.volume_id)}
+            more = {name: value for name, value in row.connection.items() if name != "secret"}
+            return found | more if whole else found
+
+        return connection
 
 
 def _create(view: VolumeView, values: Values) -> Attachment:

@@ -1,5 +1,6 @@
 """A resource of the Block Storage API."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,8 @@ class Resource(frame.Resource):
 class Links(Attribute):
     """The links of an object."""
 
-    def value_for(self, view: Any, row: Any) -> Any:
-        return view.links(f"{view.resource.path}/{row.pk}")
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        return lambda row: view.links(f"{view.resource.path}/{row.pk}")
 
 
 LINKS = Links("links", Checked({"type": "array"}))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.urls import URLPattern, path
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,12 +25,6 @@ class ResourceView(views.ResourceView, VolumeView):
 
     resource: ClassVar[Resource]
     statuses = {"create": 202, "delete": 202}
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Call handlers with the id as ``identity``."""
-        if self.resource.parameter in kwargs:
-            kwargs["identity"] = kwargs.pop(self.resource.parameter)
-        return super().dispatch(request, *args, **kwargs)
 
 
 class ListView(ResourceView, views.ListView):

@@ -1,6 +1,6 @@
 """Volume types (Block Storage API v3 reference, "Volume types (types)")."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,8 +46,8 @@ def public(value: str) -> Q:
 class VisibleSpecs(Attribute):
     """The extra specs that the caller may see."""
 
-    def value_for(self, view: Any, row: Any) -> Any:
-        return visible_specs(view, row.extra_specs)
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        return lambda row: visible_specs(view, row.extra_specs)
 
 
 class TypesView(ListView):
