@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from django.db.models import Manager, Prefetch, Q, QuerySet
+from django.db.models import Manager, Prefetch, Q, QuerySet, prefetch_related_objects
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
@@ -92,9 +92,10 @@ def namespaces_for(
     return NAMESPACES.page(rows, Part((), sort, limit, marker), among=visible_namespaces(context))
 
 
-def associations_of(namespace: MetadefNamespace) -> list[MetadefAssociation]:
-    """Return the resource types that a namespace is associated with."""
-    return list(_associations().filter(namespace=namespace))
+def with_associations(namespace: MetadefNamespace) -> MetadefNamespace:
+    """Read the associations of a namespace with resource types into its ``associations``, and return it."""
+    prefetch_related_objects([namespace], Prefetch("associations", queryset=_associations()))
+    return namespace
 
 
 def properties_of(namespace: MetadefNamespace) -> list[MetadefProperty]:
@@ -107,7 +108,7 @@ def objects_of(
     """Return one page of the objects, by default the newest first; raises as ``namespaces_for``."""
     if marker is not None:
         content_of(namespace, MetadefObject, marker)
-    return OBJECTS.page(MetadefObject.objects.filter(namespace=namespace), Part((), sort, limit, marker))
+    return OBJECTS.page(namespace.object_rows.all(), Part((), sort, limit, marker))
 
 
 def tags_of(
@@ -131,6 +132,7 @@ def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
         what = KINDS[kind]
         msg = f"The metadata definition {what} with name={name[:80]} was not found in namespace={namespace.namespace}."
         raise NotFoundError(msg)
+    found.namespace = namespace
     return found
 
 

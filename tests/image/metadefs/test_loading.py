@@ -8,7 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from jsonschema import Draft202012Validator
 
-from portal.api.image.metadefs.schemas import DEFINITIONS, PUBLISHED
+from portal.api.image.metadefs.attributes import DEFINITIONS
+from portal.api.image.metadefs.published import PUBLISHED
 from provisioning.compute import extra_specs
 from provisioning.metadefs.models import MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import loading

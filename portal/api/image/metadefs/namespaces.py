@@ -1,18 +1,18 @@
 """Namespaces: ``/image/v2/metadefs/namespaces``."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query
-from portal.api.common.views import Schemas
-from portal.api.image.base import ImageView
-from portal.api.image.metadefs import shapes
-from portal.api.image.metadefs.base import MetadefView, page_of, read_choice, read_sort
-from portal.api.image.metadefs.schemas import NAMESPACE_BODY, PUBLISHED
-from provisioning.common.errors import NotFoundError
+from portal.api.frame.resource import Operation, Values
+from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView
+from portal.api.image.metadefs import attributes
+from portal.api.image.metadefs.attributes import ADDRESS, DEFINITIONS
+from portal.api.image.metadefs.queries import page_of, read_choice, read_sort
 from provisioning.metadefs import selectors, services
 from provisioning.metadefs.models import MetadefNamespace
 
@@ -27,110 +27,104 @@ CONTENTS = {
 """Contents of a new namespace → the policy rule of each."""
 
 
-class Namespaces(MetadefView):
-    """``/image/v2/metadefs/namespaces``."""
-
-    rules = {"GET": "get_metadef_namespaces", "POST": "add_metadef_namespace"}
-    schemas: ClassVar[Schemas] = {"POST": NAMESPACE_BODY}
-
-    def get(self, request: Request) -> Response:
-        """List namespaces with their resource types; filters ``visibility`` and ``resource_types``, paged."""
-        self.enforce("list_metadef_resource_types")
-        page = page_of(request)
-        rows = selectors.namespaces_for(
-            self.context, _filters(request), limit=page.limit, marker=page.marker, sort=read_sort(request)
-        )
-        shown = rows if self.allows("get_metadef_namespace") else []
-        first = request.query_params.copy()
-        first.pop("marker", None)
-        following = next_query(request, page, [row.namespace for row in rows])
-        body: dict[str, Any] = {
-            "namespaces": [shapes.with_associations(row, row.associations.all()) for row in shown],
-            "first": f"{shapes.NAMESPACES}?{first.urlencode()}" if first else shapes.NAMESPACES,
-            "schema": "/v2/schemas/metadefs/namespaces",
-            **({"next": f"{shapes.NAMESPACES}?{following}"} if following else {}),
-        }
-        return Response(body)
-
-    def post(self, request: Request) -> Response:
-        """Create a namespace with all its contents."""
-        body = self.definition()
-        self.enforce(*(rule for name, rule in CONTENTS.items() if body.get(name)))
-        inside = services.Contents(
-            associations=body.get("resource_type_associations", ()),
-            properties=body.get("properties", {}),
-            objects=body.get("objects", ()),
-            tags=[each["name"] for each in body.get("tags", ())],
-        )
-        made = services.create(self.context, body, inside)
-        shape = {**shapes.namespace(made), **{name: body[name] for name in CONTENTS if name in body}}
-        response = Response(shape, status=201)
-        response["Location"] = f"{endpoint(request, 'image')}{shape['self']}"
-        return response
+def _list(view: ListView) -> list[MetadefNamespace]:
+    view.enforce("list_metadef_resource_types")
+    page, asked = page_of(view.request), view.request.query_params
+    visibility = read_choice(view.request, "visibility", tuple(MetadefNamespace.Visibility.values))
+    filters: dict[str, Any] = {} if visibility is None else {"visibility": visibility}
+    if "resource_types" in asked:
+        filters["resource_types"] = asked["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
+    return selectors.namespaces_for(
+        view.context, filters, limit=page.limit, marker=page.marker, sort=read_sort(view.request)
+    )
 
 
-class NamespaceDetail(MetadefView):
+def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> dict[str, Any]:
+    first = view.request.query_params.copy()
+    first.pop("marker", None)
+    following = next_query(view.request, page_of(view.request), [row.namespace for row in rows])
+    return {
+        "first": f"{ADDRESS}?{first.urlencode()}" if first else ADDRESS,
+        "schema": "/v2/schemas/metadefs/namespaces",
+        **({"next": f"{ADDRESS}?{following}"} if following else {}),
+    }
+
+
+def _create(view: ResourceView, values: Values) -> Response:
+    view.enforce(*(rule for name, rule in CONTENTS.items() if values.get(name)))
+    inside = services.Contents(
+        associations=values.get("resource_type_associations", ()),
+        properties=values.get("properties", {}),
+        objects=values.get("objects", ()),
+        tags=[each["name"] for each in values.get("tags", ())],
+    )
+    [shape] = view.shapes([services.create(view.context, values, inside)], attributes.NAMESPACE)
+    return Response({**shape, **{name: values[name] for name in CONTENTS if name in values}}, status=201)
+
+
+def _update(view: ResourceView, name: str, values: Values) -> MetadefNamespace:
+    return services.update(view.context, name, values)
+
+
+def _delete(view: ResourceView, name: str) -> None:
+    services.delete(view.context, name)
+
+
+class NamespaceView(DetailView):
     """``/image/v2/metadefs/namespaces/{namespace}``."""
 
-    rules = {
-        "GET": "get_metadef_namespace",
-        "PUT": "modify_metadef_namespace",
-        "DELETE": "delete_metadef_namespace",
-    }
-    schemas: ClassVar[Schemas] = {"PUT": NAMESPACE_BODY}
-
-    def get(self, request: Request, namespace: str) -> Response:
-        """Show a namespace with its contents; with ``resource_type``, property names have that type's prefix."""
-        found = selectors.namespace_for(self.context, namespace)
+    def get(self, request: Request, identity: str) -> Response:
+        found = selectors.with_associations(self.row(identity))
         self.enforce("list_metadef_resource_types", "get_metadef_objects", "get_metadef_properties", "get_metadef_tags")
-        associations = selectors.associations_of(found)
         asked = request.query_params.get("resource_type")
-        prefix = next((each.prefix for each in associations if each.resource_type.name == asked), None) or ""
+        prefixes = (each.prefix for each in found.associations.all() if each.resource_type.name == asked)
+        prefix = next(prefixes, None) or ""
+        objects = self.shapes(selectors.objects_of(found), attributes.OBJECT)
         contents = {
-            "objects": [_prefixed(shapes.obj(row, found), prefix) for row in selectors.objects_of(found)],
-            "properties": _renamed(shapes.properties(selectors.properties_of(found)), prefix),
+            "objects": [_prefixed(shape, prefix) for shape in objects],
+            "properties": {f"{prefix}{row.name}": row.schema for row in selectors.properties_of(found)},
             "tags": [{"name": row.name} for row in selectors.tags_of(found)],
         }
-        shown = {name: value for name, value in contents.items() if value}
-        return Response({**shapes.with_associations(found, associations), **shown})
-
-    def put(self, request: Request, namespace: str) -> Response:
-        """Replace a namespace's own attributes; its contents are kept."""
-        return Response(shapes.namespace(services.update(self.context, namespace, self.definition())))
-
-    def delete(self, request: Request, namespace: str) -> Response:
-        services.delete(self.context, namespace)
-        return Response(status=204)
+        [shape] = self.shapes([found])
+        return Response({**shape, **{name: value for name, value in contents.items() if value}})
 
 
-class PublishedMetadefSchema(ImageView):
-    """``/image/v2/schemas/metadefs/{name}``."""
-
-    rules = {"GET": "novella:get_image_schema"}
-
-    def get(self, request: Request, name: str) -> Response:
-        """Show the JSON schema of a metadata definition."""
-        if name not in PUBLISHED:
-            raise NotFoundError(f"There is no schema metadefs/{name[:80]}.")
-        return Response(PUBLISHED[name])
-
-
-def _filters(request: Request) -> dict[str, Any]:
-    visibility = read_choice(request, "visibility", tuple(MetadefNamespace.Visibility.values))
-    filters: dict[str, Any] = {} if visibility is None else {"visibility": visibility}
-    if "resource_types" in request.query_params:
-        filters["resource_types"] = request.query_params["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
-    return filters
-
-
-def _prefixed(shape: shapes.Shape, prefix: str) -> shapes.Shape:
+def _prefixed(shape: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return an object whose property names have the prefix of the resource type."""
-    if prefix and "properties" in shape:
-        shape["properties"] = _renamed(shape["properties"], prefix)
-    if prefix and "required" in shape:
-        shape["required"] = [prefix + name for name in shape["required"]]
-    return shape
+    found: dict[str, Any] = {}
+    if "properties" in shape:
+        found["properties"] = {prefix + name: schema for name, schema in shape["properties"].items()}
+    if "required" in shape:
+        found["required"] = [prefix + name for name in shape["required"]]
+    return {**shape, **found}
 
 
-def _renamed(properties: shapes.Shape, prefix: str) -> shapes.Shape:
-    return {prefix + name: schema for name, schema in properties.items()}
+NAMESPACE = Resource(
+    name="namespace",
+    path="metadefs/namespaces",
+    parameter="namespace",
+    key="namespace",
+    list=Operation(
+        _list,
+        "get_metadef_namespaces",
+        "List namespaces with their resource types; filters ``visibility`` and ``resource_types``, paged.",
+    ),
+    show=Operation(
+        lambda view, name: selectors.namespace_for(view.context, name),
+        "get_metadef_namespace",
+        "Show a namespace with its contents; with ``resource_type``, property names have that type's prefix.",
+    ),
+    create=Operation(_create, "add_metadef_namespace", "Create a namespace with all its contents."),
+    update=Operation(
+        _update,
+        "modify_metadef_namespace",
+        "Replace a namespace's own attributes; its contents are kept.",
+        shows=attributes.NAMESPACE,
+    ),
+    delete=Operation(_delete, "delete_metadef_namespace"),
+    attributes=(*attributes.NAMESPACE, *attributes.CONTENTS),
+    seen="get_metadef_namespace",
+    links=_links,
+    definitions=DEFINITIONS,
+)
+NAMESPACES = replace(IMAGE, details=NamespaceView)

@@ -1,55 +1,51 @@
 """Resource types of all namespaces (``/image/v2/metadefs/resource_types``), and the resource types of one namespace."""
 
-from typing import ClassVar
-
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
-from portal.api.image.metadefs import shapes
-from portal.api.image.metadefs.base import MetadefView
-from portal.api.image.metadefs.schemas import ASSOCIATION_BODY
+from portal.api.frame.resource import Operation, Values
+from portal.api.image.dialect import ListView, Resource, ResourceView
+from portal.api.image.metadefs import attributes
+from portal.api.image.metadefs.attributes import DEFINITIONS
+from portal.api.image.metadefs.namespaces import NAMESPACE
 from provisioning.metadefs import selectors, services
+from provisioning.metadefs.models import MetadefAssociation
 
 
-class ResourceTypes(MetadefView):
-    """``/image/v2/metadefs/resource_types``."""
-
-    rules = {"GET": "list_metadef_resource_types"}
-
-    def get(self, request: Request) -> Response:
-        """List the resource types that namespaces are associated with. Operators also see types without a remaining
-        association.
-        """
-        return Response(
-            {"resource_types": [shapes.resource_type(row) for row in selectors.resource_types(self.context)]}
-        )
+def _list(view: ListView) -> list[MetadefAssociation]:
+    found = selectors.namespace_for(view.context, view.above["namespace"])
+    return list(selectors.with_associations(found).associations.all())
 
 
-class Associations(MetadefView):
-    """``/image/v2/metadefs/namespaces/{namespace}/resource_types``."""
-
-    rules = {"GET": "list_metadef_resource_types", "POST": "add_metadef_resource_type_association"}
-    schemas: ClassVar[Schemas] = {"POST": ASSOCIATION_BODY}
-
-    def get(self, request: Request, namespace: str) -> Response:
-        """List the resource types that a namespace is associated with."""
-        rows = selectors.associations_of(selectors.namespace_for(self.context, namespace))
-        shown = rows if self.allows("get_metadef_resource_type") else []
-        return Response({"resource_type_associations": [shapes.association(row) for row in shown]})
-
-    def post(self, request: Request, namespace: str) -> Response:
-        """Associate a namespace with a resource type."""
-        row = services.associate(self.context, namespace, self.definition())
-        return Response(shapes.association(row), status=201)
+def _create(view: ResourceView, values: Values) -> MetadefAssociation:
+    return services.associate(view.context, view.above["namespace"], values)
 
 
-class AssociationDetail(MetadefView):
-    """``/image/v2/metadefs/namespaces/{namespace}/resource_types/{name}``."""
+def _delete(view: ResourceView, name: str) -> None:
+    services.dissociate(view.context, view.above["namespace"], name)
 
-    rules = {"DELETE": "remove_metadef_resource_type_association"}
 
-    def delete(self, request: Request, namespace: str, name: str) -> Response:
-        """Remove the association with a resource type."""
-        services.dissociate(self.context, namespace, name)
-        return Response(status=204)
+RESOURCE_TYPE = Resource(
+    name="resource_type",
+    path="metadefs/resource_types",
+    list=Operation(
+        lambda view: selectors.resource_types(view.context),
+        "list_metadef_resource_types",
+        "List the resource types that namespaces are associated with. Operators also see types without a remaining"
+        " association.",
+    ),
+    attributes=attributes.RESOURCE_TYPE,
+)
+ASSOCIATION = Resource(
+    name="resource_type_association",
+    path="resource_types",
+    below=NAMESPACE,
+    parameter="name",
+    list=Operation(
+        _list, "list_metadef_resource_types", "List the resource types that a namespace is associated with."
+    ),
+    create=Operation(_create, "add_metadef_resource_type_association", "Associate a namespace with a resource type."),
+    delete=Operation(
+        _delete, "remove_metadef_resource_type_association", "Remove the association with a resource type."
+    ),
+    attributes=attributes.ASSOCIATION,
+    seen="get_metadef_resource_type",
+    definitions=DEFINITIONS,
+)

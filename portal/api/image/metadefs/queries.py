@@ -1,33 +1,11 @@
-"""The base of the views of metadata definitions."""
-
-from typing import Any
+"""Queries of lists of metadata definitions."""
 
 from rest_framework.request import Request
 
 from portal.api.common.paging import Page
-from portal.api.image.base import ImageView
 from portal.api.image.images.queries import read_page
-from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.errors import InvalidInputError
 from provisioning.common.listing import Sort
-from provisioning.identity import policy
-
-READ_ONLY = frozenset({"self", "schema", "created_at", "updated_at"})
-
-
-class MetadefView(ImageView):
-    """A resource of the metadata definitions."""
-
-    def enforce(self, *rules: str) -> None:
-        """Check additional policy rules; raises ForbiddenError."""
-        for rule in rules:
-            policy.enforce(self.context, rule, self.policy_target())
-
-    def definition(self) -> Any:
-        """Return the validated body; raises ForbiddenError if the body has read-only fields."""
-        body = self.request.data
-        for name in sorted(READ_ONLY & body.keys()) if isinstance(body, dict) else ():
-            raise ForbiddenError(f"Attribute '{name}' is read-only.", field=name)
-        return self.checked_body()
 
 
 def read_sort(request: Request) -> list[Sort]:

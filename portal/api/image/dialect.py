@@ -1,0 +1,119 @@
+"""Resources of the Image API: objects without an envelope in bodies, without their unset attributes, and with links."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from django.urls import URLPattern, re_path
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.common.validation import Schema
+from portal.api.frame import resource as frame
+from portal.api.frame import views
+from portal.api.frame.attributes import Attribute
+from portal.api.frame.views import Dialect
+from portal.api.image.base import ImageView
+from provisioning.common.errors import ForbiddenError
+from provisioning.identity import policy
+
+READ_ONLY = frozenset({"self", "schema", "created_at", "updated_at"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource(frame.Resource):
+    """The declaration of a resource; ``list(view)``, ``show(view, id)`` and the other calls get the view."""
+
+    key: str = "name"
+    """The attribute that identifies an object in paths; in bodies it is not empty."""
+    seen: str = ""
+    """The policy rule for seeing the objects of a list; empty: that of the list."""
+    definitions: Schema = field(default_factory=dict)
+    """Definitions that the schemas of its attributes refer to."""
+    links: Callable[["ListView", Sequence[Any]], dict[str, Any]] = lambda view, rows: {}
+    """Returns the members of a list's body beside the objects."""
+
+    def envelope(self, view: Any, shape: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(shape)
+
+    def content(self, body: Any) -> Any:
+        return body
+
+
+class ResourceView(views.ResourceView, ImageView):
+    """Base of the views of a resource."""
+
+    resource: ClassVar[Resource]
+    statuses = {"create": 201, "delete": 204, "clear": 204}
+
+    def enforce(self, *rules: str) -> None:
+        """Check additional policy rules; raises ForbiddenError."""
+        for rule in rules:
+            policy.enforce(self.context, rule, self.policy_target())
+
+    def row(self, identity: str) -> Any:
+        """Return the object of the path; raises NotFoundError."""
+        assert self.resource.show is not None  # noqa: S101 - only resources with objects have such paths
+        return self.resource.show.call(self, identity)
+
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[Attribute] | None = None) -> list[dict[str, Any]]:
+        """Return the objects without unset attributes."""
+        found = super().shapes(rows, attributes)
+        return [{name: value for name, value in shape.items() if value is not None} for shape in found]
+
+    def checked_body(self) -> Any:
+        """Return the validated body; raises ForbiddenError if the body has read-only attributes."""
+        body = self.request.data
+        for name in sorted(READ_ONLY & body.keys()) if isinstance(body, dict) else ():
+            raise ForbiddenError(f"Attribute '{name}' is read-only.", field=name)
+        return super().checked_body()
+
+    def answer(self, verb: str, made: Any) -> Response:
+        """Add the ``Location`` of a new object that has an address of its own."""
+        response = super().answer(verb, made)
+        if verb == "create" and "self" in response.data:
+            response["Location"] = f"{endpoint(self.request, 'image')}{response.data['self']}"
+        return response
+
+
+class ListView(ResourceView, views.ListView):
+    """``/image/v2/{resources}``."""
+
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the objects of the requested page that the caller may see, and its links."""
+        resource = self.resource
+        rows = resource.list.call(self)
+        return rows if not resource.seen or self.allows(resource.seen) else (), resource.links(self, rows)
+
+
+class DetailView(ResourceView, views.DetailView):
+    """``/image/v2/{resources}/{name}``."""
+
+
+def body_of(resource: Resource, settable: Sequence[Attribute]) -> Schema:
+    """Return the schema of a body with these attributes."""
+    properties = {each.name: each.kind.schema for each in settable}
+    properties[resource.key] = properties[resource.key] | {"minLength": 1}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [each.name for each in settable if each.required],
+        "additionalProperties": False,
+        "definitions": resource.definitions,
+    }
+
+
+IMAGE = Dialect(
+    lists=ListView,
+    details=DetailView,
+    identity="(?P<{parameter}>[^/]+)",
+    new=lambda resource: body_of(resource, [each for each in resource.attributes if each.post]),
+    changes=lambda resource: body_of(resource, [each for each in resource.attributes if each.put]),
+)
+
+
+def routes(resource: Resource, dialect: Dialect = IMAGE) -> list[URLPattern]:
+    """Return the routes of a resource below ``/v2``; a slash is optional, except where an id would follow it."""
+    found = dialect.views_of(resource)
+    whole = dialect.list_path(resource) if len(found) > 1 else None
+    return [re_path(rf"^/v2/{where}{'' if where == whole else '/?'}$", view.as_view()) for where, view in found.items()]

@@ -1,0 +1,179 @@
+"""Contents of namespaces: their objects, properties and tags, below ``/image/v2/metadefs/namespaces/{namespace}``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.validation import validate
+from portal.api.frame.resource import Operation, Values
+from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView, body_of
+from portal.api.image.metadefs import attributes
+from portal.api.image.metadefs.attributes import DEFINITIONS, TAGS_BODY
+from portal.api.image.metadefs.namespaces import NAMESPACE
+from portal.api.image.metadefs.queries import page_of, read_choice, read_sort
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.metadefs import selectors, services
+from provisioning.metadefs.models import MetadefNamespace, MetadefObject, MetadefProperty, MetadefTag
+
+TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+
+
+def _of(view: ResourceView) -> MetadefNamespace:
+    """Return the namespace of the path."""
+    return selectors.namespace_for(view.context, view.above["namespace"])
+
+
+def _show(kind: Any, view: ResourceView, name: str) -> Any:
+    return selectors.content_of(_of(view), kind, name)
+
+
+def _delete(kind: Any, view: ResourceView, name: str) -> None:
+    services.remove(view.context, view.above["namespace"], kind, name)
+
+
+def _clear(kind: Any, view: ResourceView) -> None:
+    services.remove_all(view.context, view.above["namespace"], kind)
+
+
+def _list_objects(view: ListView) -> list[MetadefObject]:
+    found, page = _of(view), page_of(view.request)
+    read_choice(view.request, "visibility", ("public", "private", "shared"))
+    if not page.limit:
+        raise InvalidInputError("limit param must be positive", field="limit")
+    return selectors.objects_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
+
+
+def _create_object(view: ResourceView, values: Values) -> MetadefObject:
+    return services.add_object(view.context, view.above["namespace"], values)
+
+
+def _update_object(view: ResourceView, name: str, values: Values) -> MetadefObject:
+    return services.change_object(view.context, view.above["namespace"], name, values)
+
+
+OBJECT = Resource(
+    name="object",
+    below=NAMESPACE,
+    parameter="name",
+    list=Operation(_list_objects, "get_metadef_objects", "List a page of the objects."),
+    show=Operation(partial(_show, MetadefObject), "get_metadef_object"),
+    create=Operation(_create_object, "add_metadef_object"),
+    update=Operation(_update_object, "modify_metadef_object", "Replace an object, optionally with a new name."),
+    delete=Operation(partial(_delete, MetadefObject), "delete_metadef_object"),
+    clear=Operation(partial(_clear, MetadefObject), "delete_metadef_namespace", "Delete all objects of a namespace."),
+    attributes=attributes.OBJECT,
+    seen="get_metadef_object",
+    links=lambda view, rows: {"schema": "v2/schemas/metadefs/objects"},
+    definitions=DEFINITIONS,
+)
+
+
+class Properties(Resource):
+    """Properties: a list has them by name."""
+
+    def entries(self, shapes: Sequence[Mapping[str, Any]]) -> Any:
+        return {shape["name"]: {name: value for name, value in shape.items() if name != "name"} for shape in shapes}
+
+
+def _show_property(view: ResourceView, name: str) -> MetadefProperty:
+    found, asked = _of(view), view.request.query_params.get("resource_type")
+    if asked:
+        view.enforce("get_metadef_resource_type")
+        prefix = selectors.association_of(found, asked.replace("\0", "")).prefix
+        if not prefix or not name.startswith(prefix):
+            msg = f"Property {name[:80]} does not start with the prefix '{prefix or ''}' of {asked[:80]}."
+            raise NotFoundError(msg)
+        name = name.removeprefix(prefix)
+    return selectors.content_of(found, MetadefProperty, name)
+
+
+def _create_property(view: ResourceView, values: Values) -> MetadefProperty:
+    return services.add_property(view.context, view.above["namespace"], values["name"], values)
+
+
+def _update_property(view: ResourceView, name: str, values: Values) -> MetadefProperty:
+    return services.change_property(view.context, view.above["namespace"], name, values["name"], values)
+
+
+PROPERTY = Properties(
+    name="property",
+    plural="properties",
+    below=NAMESPACE,
+    parameter="name",
+    list=Operation(
+        lambda view: selectors.properties_of(_of(view)), "get_metadef_properties", "List the properties by name."
+    ),
+    show=Operation(
+        _show_property,
+        "get_metadef_property",
+        "Show a property; with ``resource_type``, by its name with that type's prefix.",
+    ),
+    create=Operation(_create_property, "add_metadef_property"),
+    update=Operation(_update_property, "modify_metadef_property", "Replace a property, optionally with a new name."),
+    delete=Operation(partial(_delete, MetadefProperty), "remove_metadef_property"),
+    clear=Operation(
+        partial(_clear, MetadefProperty), "delete_metadef_namespace", "Delete all properties of a namespace."
+    ),
+    attributes=attributes.PROPERTY,
+    definitions=DEFINITIONS,
+)
+
+
+class TagView(DetailView):
+    """``/image/v2/metadefs/namespaces/{namespace}/tags/{name}``."""
+
+    rules = {"POST": "add_metadef_tag"}
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Create a tag of a namespace."""
+        validate({"name": identity}, TAG_BODY)
+        made = services.add_tag(self.context, self.above["namespace"], identity)
+        return self.answer("create", made)
+
+
+def _list_tags(view: ListView) -> list[MetadefTag]:
+    found, page = _of(view), page_of(view.request)
+    read_choice(view.request, "visibility", ("public", "private", "shared"))
+    return selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
+
+
+def _set_tags(view: ResourceView, values: Values) -> Response:
+    names = [each["name"] for each in values.get("tags", ())]
+    append = view.request.headers.get("X-Openstack-Append", "").strip().lower() in TRUE
+    rows = services.set_tags(view.context, view.above["namespace"], names, append=append)
+    return Response({"tags": view.shapes(rows, attributes.TAG[:1])}, status=201)
+
+
+def _rename_tag(view: ResourceView, name: str, values: Values) -> MetadefTag:
+    return services.rename_tag(view.context, view.above["namespace"], name, values["name"])
+
+
+def _clear_tags(view: ResourceView) -> None:
+    view.enforce("delete_metadef_tags")
+    _clear(MetadefTag, view)
+
+
+TAG = Resource(
+    name="tag",
+    below=NAMESPACE,
+    parameter="name",
+    list=Operation(_list_tags, "get_metadef_tags", "List a page of the tags.", shows=attributes.TAG[:1]),
+    show=Operation(partial(_show, MetadefTag), "get_metadef_tag"),
+    create=Operation(
+        _set_tags,
+        "add_metadef_tags",
+        "Replace the tags, or with ``X-OpenStack-Append`` add tags to the existing ones.",
+        body=TAGS_BODY,
+    ),
+    update=Operation(_rename_tag, "modify_metadef_tag", "Rename a tag of a namespace."),
+    delete=Operation(partial(_delete, MetadefTag), "delete_metadef_tag"),
+    clear=Operation(_clear_tags, "delete_metadef_namespace", "Delete all tags of a namespace."),
+    attributes=attributes.TAG,
+    definitions=DEFINITIONS,
+)
+TAGS = replace(IMAGE, details=TagView)
+TAG_BODY = body_of(TAG, attributes.TAG[:1])
