@@ -4,10 +4,11 @@ from django.urls import path, re_path
 
 from portal.api.compute import legacy, versions
 from portal.api.compute.aggregates.urls import urlpatterns as aggregates
+from portal.api.compute.dialect import routes
 from portal.api.compute.flavors.urls import urlpatterns as flavors
 from portal.api.compute.hosts.urls import urlpatterns as hosts
 from portal.api.compute.hypervisors.urls import urlpatterns as hypervisors
-from portal.api.compute.keypairs.urls import urlpatterns as keypairs
+from portal.api.compute.keypairs import KEYPAIR
 from portal.api.compute.measures.urls import urlpatterns as measures
 from portal.api.compute.migrations.urls import urlpatterns as migrations
 from portal.api.compute.proxies.urls import urlpatterns as proxies
@@ -36,7 +37,7 @@ ROUTES = by_prefix(
         *measures,
         *server_groups,
         *flavors,
-        *keypairs,
+        *routes(KEYPAIR),
         *quotas,
         *usage,
         *aggregates,

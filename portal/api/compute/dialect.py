@@ -1,0 +1,105 @@
+"""Resources of the Compute API: lists with parameters and pages, links, and routes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from django.urls import URLPattern, path
+
+from portal.api.common.paging import next_links, read_page
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import COUNT, STRICT_QUERIES, TEXT
+from portal.api.compute.timestamps import timestamp_micro
+from portal.api.frame import resource as frame
+from portal.api.frame import views
+from portal.api.frame.attributes import Attribute, Parameter
+from portal.api.frame.kinds import Checked
+from portal.api.frame.schemas import query_of
+from portal.api.frame.views import Dialect
+
+SHOWN = Checked({})
+"""A value of responses, as it is."""
+TEXT_OR_NULL = Checked({}, writer=lambda text: text or None)
+"""A text of responses; null if it is empty."""
+ID = Checked({}, writer=str)
+PROJECT = Checked({}, writer=lambda identity: identity.hex)
+"""The id of a project or user, which Keystone writes without dashes."""
+TIME = Checked({}, writer=timestamp_micro)
+PAGES = (Parameter("limit", COUNT), Parameter("marker", TEXT))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource(frame.Resource):
+    """The declaration of a resource. Its calls get the view; ``list(view, asked)`` also the parameters of the query,
+    and at microversions with the parameter ``marker`` the page: ``list(view, asked, limit=…, marker=…)``.
+    """
+
+    key: Callable[[Any], Any] = attrgetter("pk")
+    """Returns the id of an object in markers and links."""
+
+
+class Links(Attribute):
+    """The links of an object, with and without the version."""
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        where, key = view.resource.path, view.resource.key
+        own, bookmark = f"{view.base}/{where}/", f"{view.bookmark}/{where}/"
+        return lambda row: [
+            {"rel": "self", "href": f"{own}{key(row)}"},
+            {"rel": "bookmark", "href": f"{bookmark}{key(row)}"},
+        ]
+
+
+LINKS = Links("links", SHOWN)
+
+
+class ResourceView(views.ResourceView, ComputeView):
+    """Base of the views of a resource."""
+
+    resource: ClassVar[Resource]
+
+    def row(self, identity: str) -> Any:
+        """Return the object of the path; NotFoundError."""
+        assert self.resource.show is not None  # noqa: S101 - only resources that are shown have it
+        return self.resource.show.call(self, identity)
+
+
+class ListView(ResourceView, views.ListView):
+    """``/v2.1/{resources}``."""
+
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the requested objects, and the link to the next page where lists have pages."""
+        resource, known = self.resource, self.parameters.get("GET", ())
+        asked = self.asked if known else {}
+        if not any(each.name == "marker" and each.is_at(self.microversion) for each in known):
+            return resource.list.call(self, asked), {}
+        page = read_page(self.request, zero_is_none=True)
+        rows = resource.list.call(self, asked, limit=page.limit, marker=page.marker)
+        following = next_links(self.request, page, [resource.key(row) for row in rows], f"{self.base}/{self.path}")
+        return rows, {f"{resource.plural}_links": following} if following else {}
+
+
+class DetailView(ResourceView, views.DetailView):
+    """``/v2.1/{resources}/{id}``."""
+
+
+COMPUTE = Dialect(
+    lists=ListView,
+    details=DetailView,
+    identity="<str:{parameter}>",
+    parameters=partial(query_of, strict_from=STRICT_QUERIES),
+)
+
+
+def routes(
+    resource: Resource, beside: Mapping[str, type[ComputeView]] | None = None, dialect: Dialect = COMPUTE
+) -> list[URLPattern]:
+    """Return the routes of a resource below ``/v2.1``.
+
+    ``beside``: path below one object → ordinary view.
+    """
+    more = {f"{dialect.path_of(resource)}/{where}": view for where, view in (beside or {}).items()}
+    found = {**dialect.views_of(resource), **more}
+    return [path(f"/v2.1/{where}", view.as_view()) for where, view in found.items()]
