@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from compute_agent.contract.calls import CallBody, CallResult
 from compute_agent.contract.certificates import Certificate, CertificateRequest
 from compute_agent.contract.messages import (
-    MOST_MENDED,
+    MOST_REPAIRS,
     SERVER,
     Command,
     GuestState,
     Leftover,
-    Mended,
     Owned,
     Ownership,
+    Repair,
     ResourceAudit,
 )
 from compute_agent.contract.power import PowerState
@@ -95,7 +95,7 @@ class Host:
         self._sampler = Sampler(services.driver)
         self._forgetting: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
-        self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
+        self._repairs: deque[Repair] = deque(maxlen=MOST_REPAIRS)
         self._certificate_trouble: list[str] = []
         self._documents_listed = -DOCUMENTS_EVERY
         self._network_warnings: list[str] = []
@@ -240,7 +240,7 @@ class Host:
         self._network_warnings = services.network.warnings()
         warnings = self._network_warnings + self._certificate_trouble
         warnings += services.volumes.warnings() if services.volumes is not None else []
-        report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
+        report = replace(report, leftovers=found, warnings=warnings, repairs=list(self._repairs))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
             return replace(report, traits=None)
         self._documents_listed = time.monotonic()
@@ -334,9 +334,9 @@ class Host:
             with contextlib.suppress(HypervisorUnavailableError):
                 await in_thread(services.threads.calls, services.driver.init_host)
         try:
-            for mended in await in_thread(services.threads.calls, services.network.check):
-                log.warning("%s: repaired the network: %s", self.name, mended)
-                self._mended.append(Mended(int(time.time()), f"network: {mended}"))
+            for repaired in await in_thread(services.threads.calls, services.network.check):
+                log.warning("%s: repaired the network: %s", self.name, repaired)
+                self._repairs.append(Repair(int(time.time()), f"network: {repaired}"))
                 self.audit_wanted.set()
         except RetryableHostError as error:
             log.warning("%s: the network could not be repaired: %s %s", self.name, error.message, error.detail)
@@ -359,7 +359,7 @@ class Host:
                 continue
             if goes_on:
                 log.warning("%s: server %s was resumed: its volume is back.", self.name, guest.uuid)
-                self._mended.append(Mended(int(time.time()), f"server {guest.uuid}: resumed, its volume is back"))
+                self._repairs.append(Repair(int(time.time()), f"server {guest.uuid}: resumed, its volume is back"))
                 self.audit_wanted.set()
 
     async def _check_volumes(self) -> None:
@@ -369,7 +369,7 @@ class Host:
             return
         for line in await in_thread(self._services.threads.calls, volumes.check):
             log.warning("%s: repaired: %s", self.name, line)
-            self._mended.append(Mended(int(time.time()), f"volumes: {line}"))
+            self._repairs.append(Repair(int(time.time()), f"volumes: {line}"))
             self.audit_wanted.set()
 
     def _tell(self, leased: Leased) -> None:

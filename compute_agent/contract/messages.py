@@ -155,14 +155,14 @@ MOST_LEFTOVERS = 500
 """Limit of the leftovers in one audit."""
 
 
-class Mended(Frozen, frozen=True):
+class Repair(Frozen, frozen=True):
     """A failure that the host has repaired."""
 
     at: int  # Unix time of the host's clock
     what: str
 
 
-MOST_MENDED = 20
+MOST_REPAIRS = 20
 
 
 class Tracking(Frozen, frozen=True):
@@ -199,7 +199,8 @@ class ResourceAudit(Message, frozen=True):
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
     warnings: list[str] | None = None  # missing requirements and unrepaired failures, for operators; None: not sent
     pools: list[PoolState] | None = None  # of volumes, that this host serves; None: not sent
-    mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
+    repairs: list[Repair] = msgspec.field(default_factory=list, name="mended")
+    """Since the agent started, at most MOST_REPAIRS, the newest last."""
     certificates: str | None = None  # ``certificates.digest_of``; empty: some are missing; None: the host needs none
     documents: list[Owned] | None = None  # as in Hello; may omit the newest documents; None: not sent
     volumes: list[KnownVolume] | None = None  # as in Hello; None: not sent

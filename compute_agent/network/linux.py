@@ -167,23 +167,23 @@ class LinuxNetwork(HostNetwork):
         Cheap enough to run every few seconds. Raises RetryableHostError if a repair fails.
         """
         with self._lock:
-            mended: list[str] = []
+            repaired: list[str] = []
             if self._lacking:
                 self._lacking = bridges.lacks()
                 if self._lacking:
                     return []
                 self._filter()
                 self._bring(EVERYTHING)
-                mended.append("forwarding and bridge filtering")
+                repaired.append("forwarding and bridge filtering")
             if not self._filters.intact() or self._filters.unfinished:
                 self._filter()
-                mended.append("filters")
+                repaired.append("filters")
             if self._unfinished:
                 self._bring(EVERYTHING)
-                mended.append("previous failures")
+                repaired.append("previous failures")
             wanted = self._wanted()
-            for_each(self._parts, lambda part: mended.extend(part.check(wanted)))
-            return mended
+            for_each(self._parts, lambda part: repaired.extend(part.check(wanted)))
+            return repaired
 
     def leases(self) -> list[Leased]:
         with self._lock:

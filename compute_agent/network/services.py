@@ -87,20 +87,20 @@ class Services(Part):
         for_each([name for name in there if name not in kept], self._drop)
 
     def check(self, wanted: Wanted) -> list[str]:
-        masters, mended = links.masters(), []
+        masters, repaired = links.masters(), []
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
         for network in wanted.networks.values():
             if not _is_served(network, wanted):
                 continue
             connected = masters.get(names.service_end(network.id)) == network.bridge
             if not connected or self.space(network.id) not in there:
-                mended.append(f"services of network {network.id}")
+                repaired.append(f"services of network {network.id}")
             elif network.service is not None and self._dhcp(network.id).running() is None:
-                mended.append(f"DHCP of network {network.id}")
+                repaired.append(f"DHCP of network {network.id}")
             else:
                 continue
             self._bring(network, wanted, again=True)
-        return mended
+        return repaired
 
     def started(self) -> None:
         """Wait until all starting DHCP servers answer. Raises RetryableHostError."""

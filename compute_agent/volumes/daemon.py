@@ -219,7 +219,7 @@ class Daemons:
         before = self.description(volume.id)
         if before is None or not before.exports:
             return None
-        self.mend(driver, before)
+        self.repair(driver, before)
         before, size = self.description(volume.id) or before, driver.size(volume.id)
         after = before
         if before.exports[-1].size != size:
@@ -231,7 +231,7 @@ class Daemons:
             exports.follow(qmp, after, driver.followed(volume, qmp))
         return self._connection(after)
 
-    def mend(self, driver: VolumeDriver, description: Description) -> bool:
+    def repair(self, driver: VolumeDriver, description: Description) -> bool:
         """Start the daemon again if it has died. Return whether it had died. Raises VolumeInUseError if the volume was
         assigned to another host in the meantime.
         """
@@ -252,7 +252,7 @@ class Daemons:
         finally:
             now = self.description(volume_id)
             if now is not None:
-                self.mend(driver, now)
+                self.repair(driver, now)
 
     def disconnect(self, volume_id: str) -> None:
         """End the volume's daemon, and remove its socket and descriptions. Does nothing if the volume has no daemon."""

@@ -31,7 +31,7 @@ class OpenVolumes:
         """Yield the volume's daemon, which is started again if it has died; None if the volume is not served."""
         description = self._daemons.description(volume_id)
         if description is not None:
-            self._daemons.mend(driver, description)
+            self._daemons.repair(driver, description)
         with self._daemons.opened(volume_id) as daemon:
             yield daemon
 

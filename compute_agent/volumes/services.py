@@ -97,7 +97,7 @@ class Volumes:
         self._outside = outside
         self.backups, self.staging = outside.backups, outside.staging
         self._watches = [PoolWatch(driver) for driver in drivers]
-        self._mended: deque[str] = deque()
+        self._repairs: deque[str] = deque()
         self._moments: set[str] = set()
         self._open = OpenVolumes(daemons)
 
@@ -363,22 +363,22 @@ class Volumes:
                 dead.setdefault(self._watch(description.volume.pool_id), []).append(description)
         for watch, found in dead.items():
             if watch is None:
-                self._mend(found)
+                self._repair(found)
             else:
-                watch.mend(partial(self._mend, found))
+                watch.repair(partial(self._repair, found))
         for watch in self._watches:
             watch.ask_again()
             if watch.crowded and watch.id and not watch.away:
                 watch.flattening.start(partial(self._open.flatten_lone, watch))
-        return [self._mended.popleft() for _ in range(len(self._mended))]
+        return [self._repairs.popleft() for _ in range(len(self._repairs))]
 
-    def _mend(self, descriptions: Sequence[Description]) -> None:
+    def _repair(self, descriptions: Sequence[Description]) -> None:
         for volume_id in (each.volume.id for each in descriptions):
             try:
                 with self.daemons.locked(volume_id, wait=False) as taken:
                     now = self.daemons.description(volume_id) if taken else None
-                    if now is not None and self.daemons.mend(self.driver(now.volume.pool_id), now):
-                        self._mended.append(f"the storage daemon of volume {volume_id} had ended")
+                    if now is not None and self.daemons.repair(self.driver(now.volume.pool_id), now):
+                        self._repairs.append(f"the storage daemon of volume {volume_id} had ended")
             except HostError as error:
                 log.warning("Volume %s is not served: %s %s", volume_id, error.message, error.detail)
 

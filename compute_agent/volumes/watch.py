@@ -71,7 +71,7 @@ class PoolWatch:
         self.id = ""
         """Empty until the pool has answered once."""
         name = driver.settings.name
-        self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"repairing daemons of pool {name}")
+        self.cleaning, self.repairing = Aside(f"cleaning pool {name}"), Aside(f"repairing daemons of pool {name}")
         self.flattening = Aside(f"flattening volumes of pool {name}")
         self.crowded = True
         """Whether the next check looks for volumes that are the only readers of deleted volumes."""
@@ -127,9 +127,9 @@ class PoolWatch:
         """Run a task that may wait for the pool: directly, or in a thread unless the previous task is still running."""
         self._do(self.cleaning, work)
 
-    def mend(self, work: Callable[[], object]) -> None:
+    def repair(self, work: Callable[[], object]) -> None:
         """Like ``clean``, but in the thread for repairs, which runs beside the one for ``clean``."""
-        self._do(self.mending, work)
+        self._do(self.repairing, work)
 
     def _do(self, aside: Aside, work: Callable[[], object]) -> None:
         if self.driver.remote:

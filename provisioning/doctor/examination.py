@@ -57,7 +57,7 @@ def examine(
 
 def treat(findings: Sequence[Finding], *, repair: bool) -> list[Treated]:
     """Repair the findings if ``repair`` is set. Each repair is a separate transaction and checks its finding again."""
-    return [Treated(finding, _mend(finding) if repair else None) for finding in findings]
+    return [Treated(finding, _repair(finding) if repair else None) for finding in findings]
 
 
 def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
@@ -75,11 +75,11 @@ def findings(names: Collection[str] | None = None) -> Iterator[Finding]:
             yield Finding("error", "doctor", sentence, check=name)
 
 
-def _mend(finding: Finding) -> str | None:
-    if finding.mend is None:
+def _repair(finding: Finding) -> str | None:
+    if finding.repair is None:
         return None
     try:
-        said = finding.mend()
+        said = finding.repair()
     except (OperationalError, InterfaceError):
         raise
     except Exception:

@@ -10,7 +10,7 @@ Severity = Literal["error", "warning", "note"]
 """
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
-Mend = Callable[[], str | None]
+Repair = Callable[[], str | None]
 """Checks the finding again under the locks of the services, repairs it, and returns what was done; None: nothing to do.
 """
 
@@ -21,15 +21,15 @@ class Finding:
 
     * ``subject``: the resource, as ``instance <id>`` or ``host <name>``
     * ``sentence``: the fault
-    * ``repair``: the effect of the repair; None: an operator must act
+    * ``remedy``: the effect of the repair, as an instruction; None: an operator must act
     * ``evidence``: values that must be the same in both runs; without it, the sentence must be the same
     """
 
     severity: Severity
     subject: str
     sentence: str
-    repair: str | None = None
-    mend: Mend | None = field(default=None, compare=False, repr=False)
+    remedy: str | None = None
+    repair: Repair | None = field(default=None, compare=False, repr=False)
     evidence: object = field(default=None, compare=False, repr=False)
     check: str = ""
 

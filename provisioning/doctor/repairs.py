@@ -8,31 +8,31 @@ from django.db import transaction
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import state
 from provisioning.compute.models import Instance
-from provisioning.doctor.finding import Mend
+from provisioning.doctor.finding import Repair
 
 
-def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) -> Mend:
+def of_instance(instance_id: uuid.UUID, work: Callable[[Instance], str | None]) -> Repair:
     """Return a repair that locks the instance while it checks and repairs."""
 
     @when_broken_off
-    def mend() -> str | None:
+    def repair() -> str | None:
         with transaction.atomic():
             state.lock([instance_id])
             instance = Instance.objects.select_related("host").filter(id=instance_id).first()
             return work(instance) if instance is not None else None
 
-    return mend
+    return repair
 
 
-def alone(work: Callable[[], str | None]) -> Mend:
+def alone(work: Callable[[], str | None]) -> Repair:
     """Return a repair that runs ``work`` in one transaction; ``work`` locks the rows that it changes."""
 
     @when_broken_off
-    def mend() -> str | None:
+    def repair() -> str | None:
         with transaction.atomic():
             return work()
 
-    return mend
+    return repair
 
 
 def named(instance: Instance) -> str:

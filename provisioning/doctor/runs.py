@@ -46,7 +46,7 @@ def run(
                 "severity": each.finding.severity,
                 "subject": each.finding.subject,
                 "sentence": each.finding.sentence,
-                "repair": each.finding.repair,
+                "repair": each.finding.remedy,
                 "repaired": each.repaired,
             }
             for each in treated

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.cpu import RunningCpu
-from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit, Tracking
+from compute_agent.contract.messages import MOST_REPAIRS, GuestState, Owned, ResourceAudit, Tracking
 from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
@@ -81,9 +81,9 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
     """
     if report.warnings is None:
         return {"warnings": [*more]} if more else {}
-    mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
+    repairs = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.repairs[-MOST_REPAIRS:]]
     warnings = [one_line(text, 500) for text in [*more, *report.warnings][:MOST_WARNINGS]]
-    return {"warnings": warnings, "mended": mended}
+    return {"warnings": warnings, "repairs": repairs}
 
 
 def _traits(said: Sequence[str] | None) -> dict[str, object]:

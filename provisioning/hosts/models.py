@@ -52,7 +52,7 @@ class Host(models.Model):
     tracking = models.JSONField(
         default=dict, db_default={}
     )  # connection tracking: fields of contract.messages.Tracking
-    mended = models.JSONField(default=list)  # repairs: {"at": Unix time by its clock, "what": text}, newest last
+    repairs = models.JSONField(default=list)  # repairs: {"at": Unix time by its clock, "what": text}, newest last
     vcpus_total = models.PositiveIntegerField(default=0)
     memory_mb_total = models.PositiveIntegerField(default=0)
     disk_gb_total = models.PositiveIntegerField(default=0)

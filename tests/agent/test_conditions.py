@@ -7,7 +7,7 @@ from subprocess import TimeoutExpired
 
 import pytest
 
-from compute_agent.contract.messages import MOST_MENDED
+from compute_agent.contract.messages import MOST_REPAIRS
 from compute_agent.network import bridges
 from compute_agent.network.host_network import Leased
 from tests.agent.cast import build, make_spec, make_stage, on_stage
@@ -22,11 +22,11 @@ async def test_what_was_mended_is_in_the_next_audit_which_comes_at_once(
         await stage.host.check()
         assert not stage.host.audit_wanted.is_set()
         monkeypatch.setattr(network, "check", lambda: ["DHCP of network n"])
-        for _ in range(MOST_MENDED + 1):
+        for _ in range(MOST_REPAIRS + 1):
             await stage.host.check()
         assert stage.host.audit_wanted.is_set()
         report = await stage.host.audit("127.0.0.1")
-        assert [each.what for each in report.mended] == ["network: DHCP of network n"] * MOST_MENDED
+        assert [each.what for each in report.repairs] == ["network: DHCP of network n"] * MOST_REPAIRS
         assert report.warnings == []
         monkeypatch.setattr(network, "warnings", lambda: ["It lacks something."])
         assert (await stage.host.audit("127.0.0.1")).warnings == ["It lacks something."]

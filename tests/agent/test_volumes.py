@@ -252,7 +252,7 @@ async def test_a_guest_whose_volume_is_back_goes_on_and_is_told_as_mended(tmp_pa
         await stage.host.check()
         await stage.until(lambda: [e.power_state for e in stage.said if e.kind == "power"][-1] == PowerState.RUNNING)
         assert stage.driver.power_state(other.uuid) == PowerState.PAUSED, "its owner wants it so"
-        assert [spec.uuid in mended.what for mended in (await stage.host.audit("")).mended] == [True]
+        assert [spec.uuid in repair.what for repair in (await stage.host.audit("")).repairs] == [True]
 
 
 def test_tags_of_volumes_are_told_to_the_guest() -> None:

@@ -115,13 +115,13 @@ def test_two_doctors_mend_what_is_wrong_once(shared_cloud: Cloud) -> None:
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
     barrier = threading.Barrier(2)
 
-    def mend() -> None:
+    def repair_all() -> None:
         said = examination.examine(["host_counters", "quota"], pause=0)
         barrier.wait(300)
         treat(said, repair=True)
 
     with ThreadPoolExecutor(2) as pool:
-        for each in [pool.submit(apart(mend)) for _ in range(2)]:
+        for each in [pool.submit(apart(repair_all)) for _ in range(2)]:
             each.result()
     assert Host.objects.get().vcpus_allocated == 2
     assert examination.examine(["host_counters", "quota"], pause=0) == []

@@ -34,7 +34,7 @@ class Broken:
         self.calls += 1
         raise ZeroDivisionError("no such thing\n")
 
-    def mend(self) -> None:
+    def work(self) -> None:
         self._patch.undo()
 
 
@@ -63,7 +63,7 @@ def test_it_is_kept_and_dealt_with_later(cloud: Cloud, alice: RequestContext, mo
     assert (kept.generation, kept.kind, kept.tries) == (row.attempt, "finished", 1)
     assert "ZeroDivisionError" in kept.error
     assert kept.error.isprintable()
-    broken.mend()
+    broken.repair()
     reports.try_again()
     assert RejectedReport.objects.exists(), "its time has not come"
     due()
@@ -78,7 +78,7 @@ def test_the_others_of_a_frame_are_not_held_up(
     row, agent = stopping(cloud, alice)
     broken = Broken(monkeypatch)
     agent.work()
-    broken.mend()
+    broken.repair()
     agent.repeat_everything()
     assert cloud.fresh(row).vm_state == "stopped", "the same report, sent again, is dealt with"
     due()
@@ -121,7 +121,7 @@ def test_the_reaper_waits_while_it_is_tried_again(
     reaper.reap()
     assert cloud.fresh(row).task_state == "powering-off"
     assert HostCommand.objects.filter(finished_at=None).count() == 1
-    broken.mend()
+    broken.repair()
     due()
     reports.try_again()
     assert cloud.fresh(row).vm_state == "stopped"
@@ -138,7 +138,7 @@ def test_a_build_that_went_well_is_not_repeated_elsewhere(
     overdue(row)
     reaper.reap()
     assert (cloud.fresh(row).task_state, cloud.fresh(row).attempt) == ("spawning", 1)
-    broken.mend()
+    broken.repair()
     due()
     reports.try_again()
     assert cloud.fresh(row).vm_state == "active"
@@ -191,7 +191,7 @@ def test_the_doctor_shows_it_and_has_it_tried_again(
     (found,) = examine(["rejected_reports"], pause=0)
     assert (found.severity, found.subject) == ("error", "host kelvin")
     assert str(row.id) in found.sentence
-    broken.mend()
+    broken.repair()
     treat([found], repair=True)
     reports.try_again()
     assert cloud.fresh(row).vm_state == "stopped"

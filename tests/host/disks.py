@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = slice(446 + 16 + 8, 446 + 16 + 12)
 """Where a disk's partition table says at which sector the second partition begins, the root of our guest image."""
 SECTOR = 512
-MENDED = (0, 1)
+REPAIRED = (0, 1)
 """Exit codes of e2fsck that leave a whole file system."""
 
 
@@ -40,6 +40,6 @@ def file_on(disk: Path, path: str) -> str:
         words = ["dd", f"if={raw}", f"of={root}", "bs=1M", "iflag=skip_bytes", f"skip={begin}", "conv=sparse"]
         subprocess.run(words, check=True, capture_output=True)
         checked = subprocess.run(["e2fsck", "-fy", root], capture_output=True, text=True, check=False)
-        assert checked.returncode in MENDED, checked.stdout + checked.stderr
+        assert checked.returncode in REPAIRED, checked.stdout + checked.stderr
         done = subprocess.run(["debugfs", "-R", f"cat {path}", root], capture_output=True, text=True, check=True)
         return done.stdout

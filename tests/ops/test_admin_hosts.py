@@ -161,7 +161,7 @@ def test_server_groups_are_to_look_at(admin: Client, alice: Person, cloud: Cloud
 
 
 def test_what_a_host_says_of_itself_is_on_its_page(admin: Client, cloud: Cloud) -> None:
-    Host.objects.update(warnings=["It lacks <something>."], mended=[{"at": 0, "what": "network: DHCP of n"}])
+    Host.objects.update(warnings=["It lacks <something>."], repairs=[{"at": 0, "what": "network: DHCP of n"}])
     page = admin.get(f"{HOSTS}{Host.objects.get().pk}/change/").content.decode()
     assert "It lacks &lt;something&gt;." in page
     assert "1970-01-01 00:00:00 network: DHCP of n" in page

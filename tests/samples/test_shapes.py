@@ -36,5 +36,5 @@ def test_answers_have_the_references_shapes(service: str) -> None:
     found, known = differences(service), listed(service)
     unknown = [each for each in found if not any(is_one_of(each, line) for line in known)]
     assert sorted(unknown) == [], "mend these, or list them with a reason"
-    mended = [line for line in known if not any(is_one_of(each, line) for each in found)]
-    assert mended == [], "take these out of the list"
+    settled = [line for line in known if not any(is_one_of(each, line) for each in found)]
+    assert settled == [], "take these out of the list"

@@ -37,7 +37,7 @@ def look(*names: str) -> list[Finding]:
     return examine(names or CHECKS, pause=0)
 
 
-def mend(check: str) -> None:
+def repair_only(check: str) -> None:
     """Mend the one thing that there is; nothing is found any more."""
     (found,) = look()
     assert found.check == check
@@ -51,17 +51,17 @@ def test_a_status_that_does_not_follow_from_the_attachments_is_mended(town: Town
     volume = town.make()
     assert look() == []
     Volume.objects.update(status=VolumeStatus.IN_USE)
-    mend("volumes")
+    repair_only("volumes")
     assert town.fresh(volume).status == VolumeStatus.AVAILABLE
     Volume.objects.update(status=VolumeStatus.EXTENDING)
-    assert [(each.check, each.repair) for each in look()] == [("volumes", None)]
+    assert [(each.check, each.remedy) for each in look()] == [("volumes", None)]
 
 
 @pytest.mark.slow
 def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Town) -> None:
     volume = town.make()
     town.attach(volume)  # to a server that no record knows
-    mend("attachments")
+    repair_only("attachments")
     town.agent.work()
     assert town.fresh(volume).status == VolumeStatus.AVAILABLE
     assert not Attachment.objects.exists()
@@ -71,7 +71,7 @@ def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Tow
 def test_a_pool_counts_anew_and_one_that_nobody_serves_is_told(town: Town) -> None:
     town.make(3)
     StoragePool.objects.update(allocated_gb=1)
-    mend("pool_counters")
+    repair_only("pool_counters")
     assert StoragePool.objects.get().allocated_gb == 3
     PoolHost.objects.all().delete()
     assert [each.check for each in look()] == ["pools"]
@@ -93,7 +93,7 @@ def test_data_without_a_record_and_records_without_data_are_told_and_left_alone(
     contents[:] = [StoredVolume(id=strange), StoredVolume(id=str(uuid.uuid4()), gone=True)]
     found = {each.subject: each for each in look("pool_contents")}
     assert found.keys() == {f"pool {town.pool.name}", f"volume {volume.id}"}
-    assert not any(each.repair for each in found.values())
+    assert not any(each.remedy for each in found.values())
     contents[:] = [StoredVolume(id=str(volume.id))]
     assert look("pool_contents") == []
 
@@ -117,18 +117,18 @@ def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
         assert look("pool_contents") == []
         town.agent.report(told, "finished")
     HostCommand.objects.all().delete()  # too long ago
-    assert [each.repair for each in look("pool_contents")] == [None]
+    assert [each.remedy for each in look("pool_contents")] == [None]
 
 
 @pytest.mark.slow
 def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_without_one_told(town: Town) -> None:
     server, volume = town.cloud.launch(town.alice), town.make()
     attachment = town.attach(volume, server.id)
-    mend("block_devices")
+    repair_only("block_devices")
     assert not Attachment.objects.exists()
     disk = {"instance": server, "source_type": "volume", "destination_type": "volume", "volume_id": volume.id}
     BlockDevice.objects.create(attachment_id=attachment.id, **disk)
-    assert [(each.check, each.repair) for each in look("block_devices")] == [("block_devices", None)]
+    assert [(each.check, each.remedy) for each in look("block_devices")] == [("block_devices", None)]
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_
     contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left, strange])]
     found = {each.evidence: each for each in look("pool_contents")}
     assert found.keys() == {left, strange}
-    assert found[strange].repair is None
+    assert found[strange].remedy is None
     (treated,) = treat([found[left]], repair=True)
     assert treated.repaired
     (told,) = town.agent.take()
@@ -192,7 +192,7 @@ def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
 ) -> None:
     volume = town.make()
     contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(uuid.uuid4())])]
-    assert [each.repair for each in look("pool_contents")] == ["Send the host the clients again."]
+    assert [each.remedy for each in look("pool_contents")] == ["Send the host the clients again."]
     attachment = town.attach(volume)
     contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(attachment.id)])]
     assert look("pool_contents") == []

@@ -30,7 +30,7 @@ from tools.chaos.losses import Loss
 from tools.chaos.wrongs import wrong
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
-SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
+SEEN_WITHIN, REPAIRED_WITHIN = 270.0, 240.0
 """Seconds within which all differences must be resolved or reported, and within which none must remain after the
 operator's work.
 """
@@ -57,7 +57,7 @@ class Recovery:
         for finding in findings():
             if finding.severity != "note":
                 self.note(f"the doctor: {finding.check}: {finding.subject}: {finding.sentence}")
-        return self._until_none(self._unmended, MENDED_WITHIN)
+        return self._until_none(self._unrepaired, REPAIRED_WITHIN)
 
     def _until_none(self, look: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
         deadline, found, said = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
@@ -89,12 +89,12 @@ class Recovery:
 
     # ----- working --------------------------------------------------------------------------------------------------
 
-    def _unmended(self, seen: Seen) -> list[Finding]:
+    def _unrepaired(self, seen: Seen) -> list[Finding]:
         """Handle each finding according to the guide; return the findings that remain."""
         said = [finding for finding in findings() if finding.severity != "note"]
         for finding in said:
-            if finding.mend is not None:
-                finding.mend()
+            if finding.repair is not None:
+                finding.repair()
             elif finding.check in _WORK:
                 _WORK[finding.check](self, finding)
         self._decide()

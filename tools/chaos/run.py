@@ -23,7 +23,7 @@ from tools.chaos.database import Database
 from tools.chaos.faults import FaultRunner, Targets
 from tools.chaos.journals import Hypervisors, Seen
 from tools.chaos.operations import COMPUTE
-from tools.chaos.packets.breaking import MENDED_WITHIN
+from tools.chaos.packets.breaking import REPAIRED_WITHIN
 from tools.chaos.packets.hosts import Hosts
 from tools.chaos.packets.traffic import Traffic
 from tools.chaos.plan import FAULTS_OF_HOSTS, LOSSES, PROJECTS, Plan
@@ -227,7 +227,7 @@ class Run:
         self._stepping(lambda: networks.lead_across(world))
         self._stepping(lambda: networks.lead_in(world))
         if any(fault.kind in FAULTS_OF_HOSTS for fault in self.plan.faults):
-            self._stepping(lambda: time.sleep(MENDED_WITHIN))
+            self._stepping(lambda: time.sleep(REPAIRED_WITHIN))
         self._tell(self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN))
         began, chance = time.monotonic(), random.Random(f"packets {self.plan.seed}")  # noqa: S311 - to be the same again
         traffic = Traffic(world.operator, hosts, self.hypervisors.seen(), chance, self.log.say)

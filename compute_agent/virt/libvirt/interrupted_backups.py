@@ -37,7 +37,7 @@ def forget(root: Path) -> list[str]:
         text = note.read_bytes()
         if _DATA in text or _JOB.search(text) is None:
             continue
-        fresh = note.with_suffix(".mended")
+        fresh = note.with_suffix(".repaired")
         fresh.write_bytes(_JOB.sub(b"<job type='none' async='none'/>", text))
         fresh.chmod(0o600)
         fresh.replace(note)

@@ -81,7 +81,7 @@ class HostDetail(WatchedPage, HostPage):
             "networks": networks_on(host),
             "aggregates": list(host.aggregates.order_by("name")),
             "certificate": HostCertificate.objects.filter(host=host).first(),
-            "repairs": [each for each in reversed(host.mended) if isinstance(each, dict)][:10],
+            "repairs": [each for each in reversed(host.repairs) if isinstance(each, dict)][:10],
             "can": {
                 "change": self.allows(CHANGE),
                 "admin": self.allows("novella:admin"),

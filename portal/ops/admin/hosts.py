@@ -36,7 +36,7 @@ MEASURED = (
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
-    "offers", "says", "has_mended", "certificates", "pools_here", "attached_here", "guests_here",
+    "offers", "says", "has_repaired", "certificates", "pools_here", "attached_here", "guests_here",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -139,7 +139,7 @@ class HostAdmin(Written):
             "Agent",
             {"fields": ("id", "last_seen_at", "clock", "agent_version", "contract_version",
                         "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip",
-                        "uptime", "says", "has_mended", "second_machine", "credential_wanted_at", "created_at")},
+                        "uptime", "says", "has_repaired", "second_machine", "credential_wanted_at", "created_at")},
         ),
     )  # fmt: skip
 
@@ -232,9 +232,9 @@ class HostAdmin(Written):
         return format_html_join(SafeString("<br>"), "{}", ((said,) for said in host.warnings))
 
     @admin.display(description="repaired automatically")
-    def has_mended(self, host: Host) -> SafeString:
+    def has_repaired(self, host: Host) -> SafeString:
         """Show the processes that were restarted, newest first."""
-        rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.mended))
+        rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.repairs))
         return format_html_join(SafeString("<br>"), "{} {}", ((f"{at:%Y-%m-%d %H:%M:%S}", what) for at, what in rows))
 
     @admin.display(description="certificates for volumes")

@@ -10,7 +10,7 @@ from provisioning.compute.host_commands import about_servers
 from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
 from provisioning.compute.models import Instance, InstanceAction, Migration
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import Finding, Mend, Severity, check
+from provisioning.doctor.finding import Finding, Repair, Severity, check
 from provisioning.doctor.repairs import named, of_instance
 
 LEFT_OPEN = "The result of this action was not recorded. No operation is running on the server."
@@ -31,11 +31,11 @@ def open_actions() -> Iterator[Finding]:
     """Find actions that never ended."""
     for row in OPEN():
         sentence = f"The action {row.action} of {row.started_at:%Y-%m-%d %H:%M} is open, but nothing is running."
-        repair = "Close the action with a message."
-        yield Finding("warning", named(row.instance), sentence, repair, _close(row), row.pk)
+        remedy = "Close the action with a message."
+        yield Finding("warning", named(row.instance), sentence, remedy, _close(row), row.pk)
 
 
-def _close(found: InstanceAction) -> Mend:
+def _close(found: InstanceAction) -> Repair:
     def work(row: Instance) -> str | None:
         action = _open().filter(pk=found.pk).first()
         if action is None:
@@ -69,7 +69,7 @@ def open_migrations() -> Iterator[Finding]:
         yield Finding(severity, named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
 
 
-def _end(found: Migration) -> Mend:
+def _end(found: Migration) -> Repair:
     def work(row: Instance) -> str | None:
         if not _moving().filter(pk=found.pk).exists():
             return None

@@ -14,7 +14,7 @@ from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.release import keeps_ports
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.checks.allocations import KEPT, PLACED
-from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.network import services as network
 from provisioning.network.models import Port
@@ -60,8 +60,8 @@ def ports() -> Iterator[Finding]:
             what = "which has no record" if instance is None else f"which is in state {instance.vm_state}"
             sentence = f"{_ports(count)} allocated to this server, {what}."
             evidence = (count, moment_of(instance) if instance else None)
-            repair = "Release the ports and their addresses."
-            yield Finding("error", f"instance {device}", sentence, repair, _release(device), evidence)
+            remedy = "Release the ports and their addresses."
+            yield Finding("error", f"instance {device}", sentence, remedy, _release(device), evidence)
 
 
 def _owned(instance: Instance | None, *, holding: bool) -> bool:
@@ -85,7 +85,7 @@ def _ports(many: int) -> str:
     return "1 port with its address is" if many == 1 else f"{many} ports with their addresses are"
 
 
-def _release(device: uuid.UUID) -> Mend:
+def _release(device: uuid.UUID) -> Repair:
     def give_back(_: Instance | None = None) -> str | None:
         instance = Instance.objects.filter(id=device).first()
         if _owned(instance, holding=Allocation.objects.filter(instance_id=device).exists()):
@@ -116,8 +116,8 @@ def leaving_ports() -> Iterator[Finding]:
     """Find interfaces that are to be detached from a guest although no host has a command to do so."""
     for port, instance in _leaving():
         sentence = f"It is to be detached from the server {instance.id}, but no host has a command to do so."
-        repair = "Send the host a detach command."
-        yield Finding("warning", f"port {port.id}", sentence, repair, _take_out(port, instance), moment_of(instance))
+        remedy = "Send the host a detach command."
+        yield Finding("warning", f"port {port.id}", sentence, remedy, _take_out(port, instance), moment_of(instance))
 
 
 def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]]:
@@ -138,7 +138,7 @@ def _is_told(instance: Instance, port: Port) -> bool:
     return any(isinstance(each, DetachInterfaceRequest) and each.port.id == str(port.id) for each in commands)
 
 
-def _take_out(found: Port, of: Instance) -> Mend:
+def _take_out(found: Port, of: Instance) -> Repair:
     def work(instance: Instance) -> str | None:
         if next(_leaving(found.id), None) is None:
             return None

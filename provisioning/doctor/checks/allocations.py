@@ -17,7 +17,7 @@ from provisioning.compute.release import send_destroy
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.sizes import Room, larger_room, room_of
 from provisioning.compute.states import TaskState, VmState
-from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive
@@ -91,7 +91,7 @@ def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts,
             yield host, counted, held
 
 
-def _count(host_id: uuid.UUID) -> Mend:
+def _count(host_id: uuid.UUID) -> Repair:
     """Return a repair that sets a host's counters to the sums of its allocations, while no other process changes the
     counters.
 
@@ -194,7 +194,7 @@ def _forgotten() -> QuerySet[Allocation]:
     return rows.order_by("id")
 
 
-def _ask(found: Allocation) -> Mend:
+def _ask(found: Allocation) -> Repair:
     def work(instance: Instance) -> str | None:
         row = _forgotten().filter(pk=found.pk).first()
         if row is None:
@@ -205,7 +205,7 @@ def _ask(found: Allocation) -> Mend:
     return of_instance(found.instance_id, work)
 
 
-def _resize(found: Allocation) -> Mend:
+def _resize(found: Allocation) -> Repair:
     def work(instance: Instance) -> str | None:
         row = Allocation.objects.filter(pk=found.pk).first()
         room = _room_of(instance, _moving())
@@ -236,7 +236,7 @@ def without_room() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, "Create its allocation.", _hold(row), moment_of(row))
 
 
-def _hold(found: Instance) -> Mend:
+def _hold(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if moment_of(row) != moment_of(found) or row.host_id is None or not _roomless().filter(id=row.id).exists():
             return None

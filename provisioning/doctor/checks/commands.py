@@ -16,7 +16,7 @@ from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance
 from provisioning.compute.release import host_holding, send_destroy
 from provisioning.compute.states import TaskState, VmState
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
@@ -74,8 +74,8 @@ def _awaits(instance: Instance, command: HostCommand) -> bool:
     return awaiting(instance, body) is not None
 
 
-def _withdraw(found: HostCommand) -> Mend:
-    def mend() -> str | None:
+def _withdraw(found: HostCommand) -> Repair:
+    def repair() -> str | None:
         command = HostCommand.objects.filter(id=found.id, finished_at=None).first()
         instance = Instance.objects.filter(id=found.subject_id).first()
         homes = set(Host.objects.filter(id=found.host_id).values_list("id", flat=True))
@@ -85,8 +85,8 @@ def _withdraw(found: HostCommand) -> Mend:
         return "The command was withdrawn."
 
     if Instance.objects.filter(id=found.subject_id).exists():
-        return of_instance(found.subject_id, lambda _: mend())
-    return mend
+        return of_instance(found.subject_id, lambda _: repair())
+    return repair
 
 
 # ----- tasks without their command ------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ OPEN_TASKS = Prepared(
 )
 
 
-def _end_now(found: Instance) -> Mend:
+def _end_now(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_commanded(), id=row.id).exists():
             return None
@@ -156,7 +156,7 @@ def _end_now(found: Instance) -> Mend:
     return of_instance(found.id, work)
 
 
-def _ask(found: Instance) -> Mend:
+def _ask(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         holder = host_holding(row)
         if moment_of(row) != moment_of(found) or holder is None:

@@ -7,7 +7,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.compute.firmware_states import has_state
 from provisioning.compute.models import FirmwareState, Instance
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named
 
 MAY_NEED_IT: tuple[VmState, ...] = (VmState.SHELVED, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.ERROR)
@@ -33,14 +33,14 @@ def firmware_states() -> Iterator[Finding]:
             yield Finding("warning", named(row), sentence, evidence=moment_of(row))
     for state in STALE():
         sentence = "Its firmware state is stored although it is not shelved."
-        mend = _remove(state.instance_id)
-        yield Finding("warning", named(state.instance), sentence, "Delete the state.", mend, state.digest)
+        repair = _remove(state.instance_id)
+        yield Finding("warning", named(state.instance), sentence, "Delete the state.", repair, state.digest)
 
 
-def _remove(instance_id: uuid.UUID) -> Mend:
-    def mend() -> str | None:
+def _remove(instance_id: uuid.UUID) -> Repair:
+    def repair() -> str | None:
         rows = FirmwareState.objects.filter(instance_id=instance_id, instance__task_state=None)
         deleted, _ = rows.exclude(instance__vm_state__in=MAY_NEED_IT).delete()
         return "The state was deleted." if deleted else None
 
-    return mend
+    return repair

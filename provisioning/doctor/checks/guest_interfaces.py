@@ -35,15 +35,15 @@ def guest_interfaces() -> Iterator[Finding]:
             sentence = f"{where} has {what}, but the record does not. {row.reason} It is not touched. {DECIDE}"
             yield Finding("error", subject, sentence, evidence=evidence)
         elif row.kind == MISSING:
-            mend = _mend(interface_decisions.plug_in, row, "It was plugged in again.")
-            yield Finding("error", subject, f"{where} does not have {what}.", "Plug it in again.", mend, evidence)
+            repair = _repair(interface_decisions.plug_in, row, "It was plugged in again.")
+            yield Finding("error", subject, f"{where} does not have {what}.", "Plug it in again.", repair, evidence)
         else:
-            mend = _mend(interface_decisions.acknowledge, row, "It is no longer reported.")
+            repair = _repair(interface_decisions.acknowledge, row, "It is no longer reported.")
             sentence = f"{where} has {what}: records are lost. {row.reason}"
-            yield Finding("warning", subject, sentence, "Acknowledge it, and stop reporting it.", mend, evidence)
+            yield Finding("warning", subject, sentence, "Acknowledge it, and stop reporting it.", repair, evidence)
 
 
-def _mend(decide: Callable[..., None], row: InterfaceDifference, said: str) -> Callable[[], str | None]:
+def _repair(decide: Callable[..., None], row: InterfaceDifference, said: str) -> Callable[[], str | None]:
     def work() -> str | None:
         try:
             decide(system_context(), row)

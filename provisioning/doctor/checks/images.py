@@ -9,7 +9,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.snapshot_images import READY, remove_image
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
@@ -44,14 +44,14 @@ def _made_here(image_id: uuid.UUID) -> bool:
     return InstanceActionEvent.objects.filter(detail__image=str(image_id), host="").exists()
 
 
-def _remove(image_id: uuid.UUID) -> Mend:
-    def mend() -> str | None:
+def _remove(image_id: uuid.UUID) -> Repair:
+    def repair() -> str | None:
         half = Image.objects.filter(id=image_id, status__in=HALVES).exists()
         if not half or image_id in _wanted() or not remove_image(image_id, unless_ready=True):
             return None
         return "It was deleted."
 
-    return mend
+    return repair
 
 
 # ----- images of shelved servers ------------------------------------------------------------------------------------
@@ -86,8 +86,8 @@ def shelves() -> Iterator[Finding]:
             yield Finding("warning", f"image {image.id}", sentence, "Delete it.", _remove_kept(image.id), image.status)
 
 
-def _remove_kept(image_id: uuid.UUID) -> Mend:
-    def mend() -> str | None:
+def _remove_kept(image_id: uuid.UUID) -> Repair:
+    def repair() -> str | None:
         return "It was deleted." if remove_image(image_id) else None
 
-    return mend
+    return repair

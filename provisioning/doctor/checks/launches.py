@@ -7,7 +7,7 @@ from django.db.models import F, Q
 from provisioning.compute.launch.build_kinds import BUILD_KINDS, is_waiting
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Allocation, Instance
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.jobs.selectors import waiting_jobs
 
@@ -41,7 +41,7 @@ def _of_earlier_attempts() -> Iterator[object]:
     yield from Allocation.objects.filter(attempt__lt=F("instance__attempt")).values_list("instance_id", flat=True)
 
 
-def _cast(found: Instance) -> Mend:
+def _cast(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if moment_of(row) != moment_of(found) or not is_waiting(row) or (str(row.id), row.attempt) in _queued():
             return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from compute_agent.contract.messages import SERVER
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over, is_newer_here
-from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import of_instance
 from provisioning.hosts.leftovers import settled
 from provisioning.hosts.models import Leftover
@@ -42,8 +42,8 @@ def leftovers() -> Iterator[Finding]:
             instance = known.get(row.subject_id) if row.subject_id else None
             if instance is None or row.kind == "domain" or _is_told(row, instance):
                 found = _left_over(row, instance)
-                strange[row.host.name] += found.mend is None
-                if found.mend is not None or strange[row.host.name] <= TOLD:
+                strange[row.host.name] += found.repair is None
+                if found.repair is not None or strange[row.host.name] <= TOLD:
                     yield found
     for host, many in strange.items():
         if many > TOLD:
@@ -84,7 +84,7 @@ def _left_over(row: Leftover, instance: Instance | None) -> Finding:
     return Finding("warning", subject, sentence, "Ask the host to remove it.", _ask(row, instance.id), evidence)
 
 
-def _ask(found: Leftover, instance_id: uuid.UUID) -> Mend:
+def _ask(found: Leftover, instance_id: uuid.UUID) -> Repair:
     def work(instance: Instance) -> str | None:
         row = Leftover.objects.filter(pk=found.pk).first()
         if row is None or not is_left_over(row, instance):

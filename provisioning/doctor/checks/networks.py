@@ -44,8 +44,8 @@ def ports_of_nothing() -> Iterator[Finding]:
     for port in _unowned().annotate(many=Count("fixed_ips")).order_by("id"):
         whose, _ = _GONE[port.device_owner]
         sentence = f"It belongs to the {whose} {port.device_id}, which does not exist. Its addresses: {port.many}."
-        repair = "Delete it, and release its addresses."
-        yield Finding("error", f"port {port.id}", sentence, repair, alone(_give_back(port.id)))
+        remedy = "Delete it, and release its addresses."
+        yield Finding("error", f"port {port.id}", sentence, remedy, alone(_give_back(port.id)))
 
 
 def _unowned() -> QuerySet[Port]:
@@ -106,8 +106,8 @@ def leading_nowhere() -> Iterator[Finding]:
     """
     for floating in _astray().order_by("id"):
         sentence = f"No router connects {floating.address} with {floating.fixed_address or 'a fixed address'}."
-        mend = alone(_astray_no_more(floating.id))
-        yield Finding("error", f"floating IP {floating.id}", sentence, "Disassociate it.", mend)
+        repair = alone(_astray_no_more(floating.id))
+        yield Finding("error", f"floating IP {floating.id}", sentence, "Disassociate it.", repair)
     for row in _strayed_forwardings().select_related("floating_ip").order_by("id"):
         sentence = (
             f"Port {row.external_port_first} of {row.floating_ip.address} is forwarded to {row.internal_ip_address},"
@@ -116,8 +116,8 @@ def leading_nowhere() -> Iterator[Finding]:
         yield Finding("error", f"port forwarding {row.id}", sentence, "Delete it.", alone(_no_forwarding(row.id)))
     for floating in _outlived().order_by("id"):
         sentence = f"{floating.address} was created for the server {floating.with_instance}, which was deleted."
-        repair = "Delete it."
-        yield Finding("error", f"floating IP {floating.id}", sentence, repair, alone(_no_floating_ip(floating.id)))
+        remedy = "Delete it."
+        yield Finding("error", f"floating IP {floating.id}", sentence, remedy, alone(_no_floating_ip(floating.id)))
 
 
 def _astray() -> QuerySet[FloatingIP]:
@@ -184,8 +184,8 @@ def sharing_nothing() -> Iterator[Finding]:
         rows = RbacPolicy.objects.filter(_sharing_nothing(model), object_type=kind)
         for policy in rows.order_by("id"):
             sentence = f"It shares the {kind} {policy.object_id}, which does not exist."
-            mend = alone(_removed(rows.filter(id=policy.id)))
-            yield Finding("warning", f"RBAC policy {policy.id}", sentence, "Delete it.", mend)
+            repair = alone(_removed(rows.filter(id=policy.id)))
+            yield Finding("warning", f"RBAC policy {policy.id}", sentence, "Delete it.", repair)
 
 
 def _sharing_nothing(model: type[Model]) -> Q:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.jobs import queue
 from provisioning.jobs.models import WorkerBeat
 from provisioning.jobs.selectors import ALIVE_WITHIN, Foreign, depth, foreign_messages, live_workers, periodic_work
@@ -51,14 +51,14 @@ def strangers() -> Iterator[Finding]:
         yield Finding("error", f"message {found.id}", sentence, "Remove it.", _remove(found), found.id)
 
 
-def _remove(found: Foreign) -> Mend:
-    def mend() -> str | None:
+def _remove(found: Foreign) -> Repair:
+    def repair() -> str | None:
         if not any(each.id == found.id for each in foreign_messages()):
             return None
         queue.finish(found.id)
         return "It was removed."
 
-    return mend
+    return repair
 
 
 @check("periodic", at_once=True)

@@ -16,10 +16,10 @@ def quota() -> Iterator[Finding]:
     """
     for found in examine():
         subject = f"{'user' if found.resource in PER_USER else 'project'} {found.scope_id.hex}"
-        yield Finding("error", subject, str(found), "Count again.", partial(_mend, found))
+        yield Finding("error", subject, str(found), "Count again.", partial(_repair, found))
 
 
-def _mend(found: Drift) -> str | None:
+def _repair(found: Drift) -> str | None:
     """Count all quotas again; the first repaired finding also repairs the others."""
     repair()
     return "Counted again." if found not in examine() else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from provisioning.common.prepared import Prepared
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.hosts import rejected
 from provisioning.hosts.models import RejectedReport
 
@@ -22,8 +22,8 @@ def rejected_reports() -> Iterator[Finding]:
         yield Finding("error", f"host {row.host.name}", sentence, "Retry it.", _try_now(row), row.pk)
 
 
-def _try_now(found: RejectedReport) -> Mend:
-    def mend() -> str | None:
+def _try_now(found: RejectedReport) -> Repair:
+    def repair() -> str | None:
         return "It is retried within seconds." if rejected.try_now([found.pk]) else None
 
-    return mend
+    return repair

@@ -11,7 +11,7 @@ from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
-from provisioning.doctor.finding import Finding, Mend, check
+from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named, of_instance
 
 PATIENCE = timedelta(seconds=60)
@@ -64,7 +64,7 @@ def states() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, evidence=moment_of(row))
 
 
-def _deadline(found: Instance) -> Mend:
+def _deadline(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if (row.task_state is None) == (row.task_deadline is None):
             return None
@@ -75,18 +75,18 @@ def _deadline(found: Instance) -> Mend:
     return of_instance(found.id, work)
 
 
-def _reap(found: Instance) -> Mend:
-    def mend() -> str | None:
+def _reap(found: Instance) -> Repair:
+    def repair() -> str | None:
         reaper.reap()
         row = Instance.objects.get(id=found.id)
         if row.task_state is not None and row.task_deadline == found.task_deadline:
             return None
         return f"The reaper has handled it: {row.vm_state}, {row.task_state or 'no task'}."
 
-    return mend
+    return repair
 
 
-def _date(found: Instance) -> Mend:
+def _date(found: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if row.vm_state != VmState.DELETED or row.deleted_at is not None:
             return None

@@ -25,7 +25,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
-from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone
 from provisioning.hosts import calls
 from provisioning.hosts.commands import send, unfinished
@@ -77,8 +77,8 @@ def _unsettled(batch: Sequence[Volume]) -> Iterator[Finding]:
         should = should_be[volume.id]
         if volume.status != should:
             sentence = f"It is {volume.status}, but by its attachments it should be {should}."
-            mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
-            yield Finding("error", _named(volume), sentence, "Correct the status.", mend, volume.version)
+            repair = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
+            yield Finding("error", _named(volume), sentence, "Correct the status.", repair, volume.version)
 
 
 def _settle(volume_id: uuid.UUID) -> str | None:
@@ -96,8 +96,8 @@ def lost_attachments() -> Iterator[Finding]:
     rows = Attachment.objects.exclude(instance_id=None).exclude(instance_id__in=there).select_related("volume")
     for row in rows.order_by("id"):
         sentence = f"It is {row.status} for the server {row.instance_id}, which was deleted."
-        mend = alone(lambda row=row: _release(row))  # type: ignore[misc]
-        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", mend, (row.id, row.status))
+        repair = alone(lambda row=row: _release(row))  # type: ignore[misc]
+        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", repair, (row.id, row.status))
 
 
 def _release(row: Attachment) -> str | None:
@@ -120,8 +120,8 @@ def block_devices() -> Iterator[Finding]:
         yield Finding("error", f"instance {disk.instance_id}", sentence, evidence=disk.attachment_id)
     for row in DISKLESS():
         sentence = f"It is {row.status} for the server {row.instance_id}, which has no such disk."
-        mend = alone(lambda key=row.id: _release_diskless(key))  # type: ignore[misc]
-        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", mend, (row.id, row.status))
+        repair = alone(lambda key=row.id: _release_diskless(key))  # type: ignore[misc]
+        yield Finding("error", _named(row.volume), sentence, "Delete the attachment.", repair, (row.id, row.status))
 
 
 def _diskless() -> QuerySet[Attachment]:
@@ -160,9 +160,9 @@ def pool_counters() -> Iterator[Finding]:
             sentence = (
                 f"It counts {pool.allocated_gb} GiB; its volumes, deleted ones included, have {sums[pool.id]} GiB."
             )
-            mend = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
+            repair = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
             evidence = (pool.allocated_gb, sums[pool.id])
-            yield Finding("error", f"pool {pool.name}", sentence, "Count again.", mend, evidence)
+            yield Finding("error", f"pool {pool.name}", sentence, "Count again.", repair, evidence)
 
 
 def _count_anew(pool_id: uuid.UUID) -> str | None:
@@ -278,8 +278,8 @@ def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
             continue
         if _ordered_away(key) is not None:
             sentence = f"It has the volume {key}, which was deleted."
-            mend = alone(lambda key=key: _remove(pool.id, host_id, key))  # type: ignore[misc]
-            yield Finding("warning", subject, sentence, "Send its host the removal command again.", mend, key)
+            repair = alone(lambda key=key: _remove(pool.id, host_id, key))  # type: ignore[misc]
+            yield Finding("warning", subject, sentence, "Send its host the removal command again.", repair, key)
             continue
         left_alone += 1
         if left_alone <= TOLD:
@@ -370,8 +370,8 @@ def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterat
                 yield Finding("warning", _named(volume), sentence, evidence=name)
             elif not _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
                 sentence = f"Its data has the snapshot {name}, which a copy has left."
-                mend = alone(lambda key=volume.id, name=name: _forget(key, name))  # type: ignore[misc]
-                yield Finding("warning", _named(volume), sentence, "Send its host a command to delete it.", mend, name)
+                repair = alone(lambda key=volume.id, name=name: _forget(key, name))  # type: ignore[misc]
+                yield Finding("warning", _named(volume), sentence, "Send its host a delete command.", repair, name)
 
 
 def _is_needed(what: str, key: uuid.UUID) -> bool:
@@ -413,7 +413,7 @@ def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iter
             )
 
 
-def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Mend:
+def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Repair:
     def work() -> str | None:
         volume = state.lock([volume_id]).get(volume_id)
         if volume is None or volume.status not in state.RESTING or _in_work(volume):

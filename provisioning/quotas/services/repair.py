@@ -23,18 +23,18 @@ def examine() -> list[Finding]:
 
     Suspected differences may be concurrent changes, so they are examined again under a lock.
     """
-    return [found for scope in _suspects() for found in _examine(scope, mend=False)]
+    return [found for scope in _suspects() for found in _examine(scope, correct=False)]
 
 
 def repair() -> list[Finding]:
     """Correct the ledger from the records, and return the differences that were found. Idempotent."""
-    mended: list[Finding] = []
+    repaired: list[Finding] = []
     for _ in range(ROUNDS):
         suspects = _suspects()
         if not suspects:
             break
-        mended += [found for scope in suspects for found in _examine(scope, mend=True)]
-    return mended
+        repaired += [found for scope in suspects for found in _examine(scope, correct=True)]
+    return repaired
 
 
 def _suspects() -> list[uuid.UUID]:
@@ -42,18 +42,18 @@ def _suspects() -> list[uuid.UUID]:
 
 
 @transaction.atomic
-def _examine(scope_id: uuid.UUID, *, mend: bool) -> list[Finding]:
+def _examine(scope_id: uuid.UUID, *, correct: bool) -> list[Finding]:
     lock_all(scope_id)
     found = drift.find(scope_id)
-    if mend:
-        _mend(found)
+    if correct:
+        _correct(found)
         _set_counters(scope_id)
     else:
         transaction.set_rollback(True)
     return found
 
 
-def _mend(findings: Iterable[Finding]) -> None:
+def _correct(findings: Iterable[Finding]) -> None:
     """Correct the reservations from the records."""
     for found in findings:
         if found.owner_id is None:  # a difference of a counter: _set_counters corrects it

@@ -256,8 +256,8 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered_and_comes_back_a
     writer.wait()
     (description,) = pool.daemons.descriptions()
     assert not pool.daemons.runs(volume.id)
-    assert pool.daemons.mend(pool.driver, description)
-    assert not pool.daemons.mend(pool.driver, description)
+    assert pool.daemons.repair(pool.driver, description)
+    assert not pool.daemons.repair(pool.driver, description)
     reads = [f"read -P 90 {number * 300 * 1024} 4096" for number in range(64)]
     said = qemu_io(reach, *reads)
     assert said.count("read 4096/4096") == 64

@@ -136,7 +136,7 @@ PLACES = [
     ("grow", "qmp:Qmp.execute@blockdev-snapshot"),
     ("grow", "exports:follow"),
     ("reimage", "qcow2:Qcow2Driver._lay"),
-    ("reimage", "daemon:Daemons.mend"),
+    ("reimage", "daemon:Daemons.repair"),
 ]
 
 

@@ -96,7 +96,7 @@ def test_it_grows_and_comes_back_for_each_of_its_guests(pool: Pool) -> None:
         assert not old.writes(2, 0)
     kill(pool, volume)
     (description,) = pool.daemons.descriptions()
-    assert pool.daemons.mend(pool.driver, description)
+    assert pool.daemons.repair(pool.driver, description)
     for client in (FIRST, reader):
         assert "read 4096/4096" in qemu_io(
             reach(after, client), f"read -P 6 {(2 << 30) - MIB} 4096", read_only=client.read_only

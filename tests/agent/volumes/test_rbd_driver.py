@@ -275,7 +275,7 @@ def test_a_host_that_was_cut_off_does_not_take_a_volume_back(driver: RbdDriver, 
         before = daemons.description(volume.id)
         assert before is not None
         with pytest.raises(VolumeInUseError):
-            daemons.mend(driver, before)
+            daemons.repair(driver, before)
         uri = f"nbd+unix:///{reached.export}?socket={reached.socket}"
         assert "wrote 4096/4096" in qemu_io(uri, "write -P 5 0 4096")
         daemons.connect(driver, volume, [client])  # the portal's word counts
@@ -330,7 +330,7 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered(pool: Pool) -> N
         assert kill(pid)
         writer.kill()
     (description,) = pool.daemons.descriptions()
-    assert pool.daemons.mend(pool.driver, description)
+    assert pool.daemons.repair(pool.driver, description)
     said = qemu_io(reach, *(f"read -P {place}" for place in places))
     assert said.count("read 4096/4096") == len(places)
     assert "failed" not in said

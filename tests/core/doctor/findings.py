@@ -25,7 +25,7 @@ def only(check: str) -> Finding:
     return found
 
 
-def mended(check: str) -> str:
+def repaired(check: str) -> str:
     """Mend the one thing that a check finds; it finds nothing any more."""
     (treated,) = treat([only(check)], repair=True)
     assert treated.repaired

@@ -83,7 +83,7 @@ def test_what_moves_between_two_looks_is_not_found(cloud: Cloud, alice: RequestC
 def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Port.objects.filter(device_id=row.id).update(device_id=uuid.uuid4())
-    found = [each for each in look("ports") if each.mend]
+    found = [each for each in look("ports") if each.repair]
     Port.objects.update(device_id=row.id)
     assert [each.repaired for each in treat(found, repair=True)] == [None]
     assert Port.objects.filter(device_id=row.id).exists()

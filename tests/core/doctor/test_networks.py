@@ -35,7 +35,7 @@ from provisioning.network.models import (
 from provisioning.network.services.port_forwardings import Wanted
 from provisioning.network.upkeep import forget_tags
 from provisioning.quotas.services import ledger
-from tests.core.doctor.findings import OLD, look, mended, only
+from tests.core.doctor.findings import OLD, look, only, repaired
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 from tests.support.ports import guest_ports
@@ -98,7 +98,7 @@ def test_ports_of_routers_and_floating_ips_that_are_gone(
         Port.objects.filter(id=port.id).update(device_id=uuid.uuid4())
     held = FixedIP.objects.get(port=port)
     assert only("network_ports").subject == f"port {port.id}"
-    assert mended("network_ports") == "Deleted."
+    assert repaired("network_ports") == "Deleted."
     assert FixedIP.every.get(pk=held.pk).port_id is None, "nobody else gets the address for a while"
 
 
@@ -111,7 +111,7 @@ def test_addresses_that_are_held_back_for_too_long(cloud: Cloud, alice: RequestC
     old = timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - OLD
     FixedIP.every.filter(port=None).update(released_at=old)
     assert only("held_addresses").subject == "addresses"
-    assert mended("held_addresses") == "Freed: 1."
+    assert repaired("held_addresses") == "Freed: 1."
     assert not FixedIP.every.filter(port=None).exists()
 
 
@@ -127,7 +127,7 @@ def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: 
     made = floating(cloud, alice, cloud.running(alice))
     FloatingIP.objects.update(fixed_address="10.20.0.250")
     assert only("floating_ips").subject == f"floating IP {made.id}"
-    assert mended("floating_ips") == "It was disassociated."
+    assert repaired("floating_ips") == "It was disassociated."
     assert FloatingIP.objects.get().fixed_port_id is None
 
 
@@ -136,7 +136,7 @@ def test_a_floating_ip_behind_a_router_that_has_left_its_network(cloud: Cloud, a
     made = floating(cloud, alice, cloud.running(alice))
     Port.objects.filter(device_id=made.router_id, network=cloud.network).delete()
     assert "No router connects" in only("floating_ips").sentence
-    mended("floating_ips")
+    repaired("floating_ips")
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestConte
     assert look("floating_ips") == []
     PortForwarding.objects.update(internal_ip_address="10.20.0.250")
     assert only("floating_ips").subject == f"port forwarding {forwarding.id}"
-    assert mended("floating_ips") == "It was deleted."
+    assert repaired("floating_ips") == "It was deleted."
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_floating_ip_goes_with_the_server_that_it_was_made_for(cloud: Cloud, a
     services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=uuid.uuid4())
     services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=other.id)
     assert "was created for the server" in only("floating_ips").sentence
-    assert mended("floating_ips") == "It was deleted."
+    assert repaired("floating_ips") == "It was deleted."
     assert FloatingIP.objects.get().with_instance == other.id
 
 
@@ -174,7 +174,7 @@ def test_policies_and_tags_of_what_is_gone(cloud: Cloud, alice: RequestContext) 
         project_id=project_of(alice), object_type="network", object_id=uuid.uuid4(), action="access_as_shared",
         target_project="*",
     )  # fmt: skip
-    assert mended("rbac_policies") == "Deleted."
+    assert repaired("rbac_policies") == "Deleted."
     row = cloud.running(alice)
     port = guest_ports().get(device_id=row.id)
     services.set_tags(port, ["front"])

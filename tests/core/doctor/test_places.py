@@ -22,7 +22,7 @@ from provisioning.measures import inbound
 from provisioning.measures.models import Block, Rejection
 from provisioning.measures.resolutions import FINE, HOUR
 from provisioning.network.models import Port
-from tests.core.doctor.findings import OLD, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, only, repaired
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
@@ -40,7 +40,7 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
         "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; its allocations add up to 1 server with 1 vCPU, 1024 MiB"
         " and 2 GiB."
     )
-    mended("host_counters")
+    repaired("host_counters")
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     assert look("allocations") == [], "the reaper has its time"
     broken(row, updated_at=timezone.now() - OLD)
     assert "which is not asked to remove it" in only("allocations").sentence
-    mended("allocations")
+    repaired("allocations")
     cloud.run()
     assert not Allocation.objects.exists()
     assert held
@@ -69,7 +69,7 @@ def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestCont
     assert look("allocations") == []
     HostCommand.objects.all().delete()
     assert "which is not asked to remove it" in only("allocations").sentence
-    mended("allocations")
+    repaired("allocations")
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: Reque
     assert look("allocations") == []
     HostCommand.objects.all().delete()
     assert only("allocations").sentence.startswith("It is building with an allocation on ")
-    mended("allocations")
+    repaired("allocations")
     cloud.run()
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
 
@@ -111,7 +111,7 @@ def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
     Allocation.objects.update(vcpus=3)
     Host.objects.filter(instances_allocated=1).update(vcpus_allocated=3)
     assert only("allocations").sentence.endswith("its flavor specifies 1, 1024 and 2.")
-    mended("allocations")
+    repaired("allocations")
 
 
 def test_room_on_another_host(cloud: Cloud, alice: RequestContext) -> None:
@@ -127,7 +127,7 @@ def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
         vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0
     )
     assert "without an allocation: others may claim its resources" in only("without_room").sentence
-    mended("without_room")
+    repaired("without_room")
 
 
 def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
@@ -137,7 +137,7 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
         delete_with_device=True,
     )  # fmt: skip
     assert only("ports").sentence == "1 port with its address is allocated to this server, which has no record."
-    assert mended("ports") == "Released: 1 port."
+    assert repaired("ports") == "Released: 1 port."
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext)
     HostCommand.objects.filter(finished_at=None).delete()
     InstanceAction.objects.update(finished_at=timezone.now())
     assert only("leaving_ports").sentence.startswith(f"It is to be detached from the server {row.id}")
-    assert mended("leaving_ports") == "A detach command was sent to its host."
+    assert repaired("leaving_ports") == "A detach command was sent to its host."
     cloud.run()
     assert not guest_ports().exists()
     invariants.check()

@@ -22,7 +22,7 @@ from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor.checks.actions import LEFT_OPEN
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import HostCommand
-from tests.core.doctor.findings import OLD, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, only, repaired
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
@@ -34,19 +34,19 @@ def test_a_task_without_a_deadline(cloud: Cloud, alice: RequestContext) -> None:
     found = only("tasks")
     assert (found.severity, found.subject) == ("error", f"instance {row.id}")
     assert found.sentence == "It is scheduling and has no deadline: nothing would ever end the task."
-    assert mended("tasks").startswith("The deadline is ")
+    assert repaired("tasks").startswith("The deadline is ")
 
 
 def test_a_deadline_without_a_task(cloud: Cloud, alice: RequestContext) -> None:
     broken(cloud.running(alice), task_deadline=timezone.now())
-    assert mended("tasks") == "The deadline was removed."
+    assert repaired("tasks") == "The deadline was removed."
 
 
 def test_a_task_that_nobody_ends(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.launch(alice)
     broken(row, task_deadline=timezone.now() - OLD)
     assert only("tasks").sentence.startswith("It is scheduling, 3600 seconds past its deadline")
-    assert mended("tasks") == "The reaper has handled it: building, scheduling."
+    assert repaired("tasks") == "The reaper has handled it: building, scheduling."
 
 
 def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
@@ -62,7 +62,7 @@ def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
     delete(context("alice"), row.id)
     cloud.run()
     broken(row, deleted_at=None)
-    assert mended("states") == "The deletion time was set to the time of the last change."
+    assert repaired("states") == "The deletion time was set to the time of the last change."
 
 
 def test_a_date_of_a_deletion_that_was_none(cloud: Cloud, alice: RequestContext) -> None:
@@ -110,7 +110,7 @@ def test_a_launch_whose_job_is_lost(cloud: Cloud, alice: RequestContext) -> None
     assert look("launches") == []
     OrmQ.objects.all().delete()
     assert only("launches").sentence == "It is scheduling, but no scheduling job is queued for it."
-    mended("launches")
+    repaired("launches")
     cloud.run()
     assert cloud.fresh(row).vm_state == VmState.ACTIVE
 
@@ -130,7 +130,7 @@ def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None
     cloud.running(alice)
     InstanceAction.objects.update(finished_at=None)
     assert only("actions").sentence.startswith("The action create of ")
-    assert mended("actions") == "The action create is closed."
+    assert repaired("actions") == "The action create is closed."
     assert InstanceAction.objects.get().message == LEFT_OPEN
 
 
@@ -144,7 +144,7 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     cloud.run()
     Migration.objects.update(status="migrating")
     assert only("migrations").sentence == "Its resize is migrating, but nothing is running."
-    assert mended("migrations") == "It is closed."
+    assert repaired("migrations") == "It is closed."
 
 
 def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: RequestContext) -> None:
@@ -163,13 +163,13 @@ def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> No
     assert only("commands").sentence == (
         f"The command power_request of attempt {row.attempt} is open: the server is active, no task."
     )
-    assert mended("commands") == "The command was withdrawn."
+    assert repaired("commands") == "The command was withdrawn."
     host_commands.send(row.host_id, row.id, row.attempt - 1, PowerRequest(action="stop"), None)
     assert f"the server is at attempt {row.attempt}" in only("commands").sentence
-    mended("commands")
+    repaired("commands")
     host_commands.send(uuid.uuid4(), row.id, row.attempt, PowerRequest(action="stop"), None)
     assert "its host no longer exists" in only("commands").sentence
-    mended("commands")
+    repaired("commands")
     host_commands.send(row.host_id, uuid.uuid4(), 1, PowerRequest(action="stop"), None)
     assert "the server has no record" in only("commands").sentence
     assert treat(look("commands"), repair=True)[0].repaired
@@ -214,6 +214,6 @@ def test_a_delete_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> 
     delete(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert "is not asked to remove it" in only("missing_commands").sentence
-    mended("missing_commands")
+    repaired("missing_commands")
     cloud.run()
     invariants.check_empty()

@@ -27,7 +27,7 @@ from provisioning.jobs.models import Lease, WorkerBeat
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
-from tests.core.doctor.findings import OLD, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, only, repaired
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
@@ -44,7 +44,7 @@ def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
     assert "cores: the counters say 9 in use; the reservations add up to 1 in use." in only("quota").sentence
-    assert mended("quota") == "Counted again."
+    assert repaired("quota") == "Counted again."
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> N
     broken(row, task_state=None, task_deadline=None)
     InstanceAction.objects.update(finished_at=timezone.now())
     assert only("images").sentence == "It is queued, but no host has a command for its data: it will never be complete."
-    assert mended("images") == "It was deleted."
+    assert repaired("images") == "It was deleted."
     assert Image.objects.get(id=image_id).status == "deleted"
 
 
@@ -93,7 +93,7 @@ def test_firmware_states_that_are_missing_or_not_needed(
         return
     ResetState.begin(operator, row.id, "active")
     assert only("firmware_states").sentence == "Its firmware state is stored although it is not shelved."
-    assert mended("firmware_states") == "The state was deleted."
+    assert repaired("firmware_states") == "The state was deleted."
     assert not FirmwareState.objects.exists()
 
 
@@ -105,7 +105,7 @@ def test_a_shelf_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> Non
     assert look("shelves") == []
     Image.objects.filter(id=row.snapshot_image_id).update(status=Image.Status.ACTIVE, deleted_at=None)
     assert only("shelves").subject == f"image {row.snapshot_image_id}"
-    assert mended("shelves") == "It was deleted."
+    assert repaired("shelves") == "It was deleted."
 
 
 def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
@@ -154,7 +154,7 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     }
     assert any(each.sentence.startswith("It has a network interface (tap01234567-89) of no server.")
                for each in look("leftovers"))  # fmt: skip
-    assert not any(each.mend for each in look("leftovers"))
+    assert not any(each.repair for each in look("leftovers"))
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
     assert only("foreign_messages").sentence == (
         "It is not one of Novella's jobs: it is not signed with this cloud's key. It is never run."
     )
-    assert mended("foreign_messages") == "It was removed."
+    assert repaired("foreign_messages") == "It was removed."
     assert not OrmQ.objects.filter(id=message.id).exists()
 
 

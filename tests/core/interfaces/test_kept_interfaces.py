@@ -232,8 +232,8 @@ def test_an_interface_that_was_detached_since_the_copy_is_named_and_plugged_in_a
     back(copy, agent, cloud)
     assert differences() == [("missing", key)]
     (found,) = look("guest_interfaces")
-    assert found.mend is not None
-    assert found.mend()
+    assert found.repair is not None
+    assert found.repair()
     cloud.run()
     agent.hello()
     assert (has(agent, running), differences()) == (interfaces(running), [])

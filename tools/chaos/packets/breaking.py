@@ -16,7 +16,7 @@ from up.switch import Switch, processes_in
 
 T = TypeVar("T")
 
-MENDED_WITHIN = 12.0
+REPAIRED_WITHIN = 12.0
 """Seconds within which agents must repair damage: they check every five seconds, and a repair takes a while on a busy
 machine.
 """
