@@ -2,13 +2,10 @@
 
 import secrets
 import string
-import uuid
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
-from provisioning.compute.services.instances import write
 from provisioning.identity import keys
 from provisioning.identity.encrypted import renewed
 
@@ -55,8 +52,3 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
         if fresh != kept:
             changed += Instance.objects.filter(id=instance_id, admin_password=kept).update(admin_password=fresh)
     return changed, lost
-
-
-def clear_password(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
-    """Delete the password that the guest has posted (``os-server-password``). Raises NotFoundError."""
-    return write(context, instance_id, {"password": ""})

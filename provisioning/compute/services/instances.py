@@ -101,3 +101,8 @@ def write(
                     after(instance)
                 return instance
     raise ConflictError("The server is changing too quickly; try again.")
+
+
+def clear_password(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    """Delete the password that the guest has posted (``os-server-password``). Raises NotFoundError."""
+    return write(context, instance_id, {"password": ""})

@@ -5,7 +5,7 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from provisioning.compute import selectors
-from provisioning.compute.passwords import clear_password
+from provisioning.compute.services.instances import clear_password
 
 
 class ServerPasswordView(ComputeView):
