@@ -11,17 +11,15 @@ import provisioning.catalogue.ownership
 import provisioning.catalogue.services.following
 import provisioning.compute.actions.every
 import provisioning.compute.actions.interfaces
-import provisioning.compute.deadlines
-import provisioning.compute.firmware_states
-import provisioning.compute.guest_changes
-import provisioning.compute.holdings
-import provisioning.compute.image_uses
+import provisioning.compute.host_link.firmware_states
+import provisioning.compute.host_link.guest_changes
+import provisioning.compute.inbound.volume_user
 import provisioning.compute.jobs
 import provisioning.compute.launch.schedule
-import provisioning.compute.ownership
-import provisioning.compute.passwords
-import provisioning.compute.retention
-import provisioning.compute.server_subjects
+import provisioning.compute.records.image_uses
+import provisioning.compute.records.ownership
+import provisioning.compute.records.passwords
+import provisioning.compute.state_machine.deadlines
 import provisioning.compute.upkeep.confirm_resizes
 import provisioning.compute.upkeep.kept_interfaces
 import provisioning.compute.upkeep.offload
@@ -65,31 +63,31 @@ import provisioning.network.delivery.handlers
 import provisioning.network.delivery.jobs
 import provisioning.network.delivery.restored
 import provisioning.network.ec2_kinds
-import provisioning.network.guest_ports
-import provisioning.network.holdings
-import provisioning.network.ownership
+import provisioning.network.records.guest_ports
 import provisioning.network.upkeep
+import provisioning.network.wiring.holdings
+import provisioning.network.wiring.ownership
 import provisioning.notifications.jobs
 import provisioning.quotas.jobs
 import provisioning.quotas.project_resources
 import provisioning.quotas.registry
 import provisioning.starred.services
-import provisioning.volumes.backup_jobs
-import provisioning.volumes.backup_reports
-import provisioning.volumes.copies
-import provisioning.volumes.deadlines
-import provisioning.volumes.holdings
-import provisioning.volumes.keys
-import provisioning.volumes.ownership
-import provisioning.volumes.restored
+import provisioning.volumes.host_link.copies
+import provisioning.volumes.inbound.backup_reports
+import provisioning.volumes.inbound.restored
+import provisioning.volumes.inbound.volume_subjects
+import provisioning.volumes.records.keys
+import provisioning.volumes.records.uses
 import provisioning.volumes.services
 import provisioning.volumes.services.backup_restores
 import provisioning.volumes.services.manage
 import provisioning.volumes.services.migrate
 import provisioning.volumes.services.upload
-import provisioning.volumes.upkeep
-import provisioning.volumes.uses
-import provisioning.volumes.volume_subjects
+import provisioning.volumes.state_machine.deadlines
+import provisioning.volumes.upkeep.backup_jobs
+import provisioning.volumes.upkeep.upkeep
+import provisioning.volumes.wiring.holdings
+import provisioning.volumes.wiring.ownership
 from provisioning.identity.encrypted import Encrypted
 
 WORKING = (
@@ -102,8 +100,8 @@ WORKING = (
     provisioning.network.upkeep,
     provisioning.volumes.services,
     provisioning.volumes.services.manage,
-    provisioning.volumes.backup_jobs,
-    provisioning.volumes.upkeep,
+    provisioning.volumes.upkeep.backup_jobs,
+    provisioning.volumes.upkeep.upkeep,
     provisioning.compute.actions.every,
     provisioning.compute.jobs,
     provisioning.compute.launch.schedule,
@@ -136,8 +134,8 @@ def connect() -> None:
     _hosts()
     provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.key_records.agree_if_possible)
     register_check(provisioning.identity.checks.check_policy_file)
-    provisioning.volumes.deadlines.check()
-    provisioning.compute.deadlines.check()
+    provisioning.volumes.state_machine.deadlines.check()
+    provisioning.compute.state_machine.deadlines.check()
 
 
 def _owners() -> None:
@@ -147,16 +145,16 @@ def _owners() -> None:
         *provisioning.images.ownership.OF_PROJECTS,
         *provisioning.catalogue.ownership.OF_PROJECTS,
         *provisioning.metadefs.ownership.OF_PROJECTS,
-        *provisioning.network.ownership.OF_PROJECTS,
-        *provisioning.volumes.ownership.OF_PROJECTS,
-        *provisioning.compute.ownership.OF_PROJECTS,
+        *provisioning.network.wiring.ownership.OF_PROJECTS,
+        *provisioning.volumes.wiring.ownership.OF_PROJECTS,
+        *provisioning.compute.records.ownership.OF_PROJECTS,
         *provisioning.batches.retention.OF_PROJECTS,
         *provisioning.launches.ownership.OF_PROJECTS,
         *provisioning.starred.services.OF_PROJECTS,
     )
     provisioning.identity.project_resources.OF_USERS.connect(
         *provisioning.quotas.project_resources.OF_USERS,
-        *provisioning.compute.ownership.OF_USERS,
+        *provisioning.compute.records.ownership.OF_USERS,
         *provisioning.batches.retention.OF_USERS,
         *provisioning.starred.services.OF_USERS,
     )
@@ -164,9 +162,9 @@ def _owners() -> None:
 
 def _limits() -> None:
     provisioning.quotas.registry.IN_LEDGER.connect(
-        provisioning.network.holdings.LIMITED,
-        provisioning.volumes.holdings.LIMITED,
-        provisioning.compute.holdings.LIMITED,
+        provisioning.network.wiring.holdings.LIMITED,
+        provisioning.volumes.wiring.holdings.LIMITED,
+        provisioning.compute.wiring.holdings.LIMITED,
     )
     provisioning.quotas.registry.MEASURED.connect(provisioning.images.ownership.LIMITED)
     provisioning.quotas.registry.UNLIMITED.connect(
@@ -175,9 +173,9 @@ def _limits() -> None:
         provisioning.images.ownership.UNLIMITED,
         provisioning.catalogue.ownership.UNLIMITED,
         provisioning.metadefs.ownership.UNLIMITED,
-        provisioning.network.holdings.UNLIMITED,
-        provisioning.volumes.holdings.UNLIMITED,
-        provisioning.compute.holdings.UNLIMITED,
+        provisioning.network.wiring.holdings.UNLIMITED,
+        provisioning.volumes.wiring.holdings.UNLIMITED,
+        provisioning.compute.wiring.holdings.UNLIMITED,
         provisioning.batches.retention.UNLIMITED,
         provisioning.launches.ownership.UNLIMITED,
         provisioning.starred.services.UNLIMITED,
@@ -191,7 +189,7 @@ def _retention() -> None:
         *provisioning.ec2.retention.PURGED,
         *provisioning.hosts.retention.PURGED,
         *provisioning.images.retention.PURGED,
-        *provisioning.compute.retention.PURGED,
+        *provisioning.compute.wiring.retention.PURGED,
         *provisioning.batches.retention.PURGED,
     )
     provisioning.jobs.retention.KEPT.connect(
@@ -204,9 +202,9 @@ def _retention() -> None:
         provisioning.images.retention.KEPT,
         provisioning.catalogue.ownership.KEPT,
         provisioning.metadefs.ownership.KEPT,
-        provisioning.network.ownership.KEPT,
-        provisioning.volumes.ownership.KEPT,
-        provisioning.compute.retention.KEPT,
+        provisioning.network.wiring.ownership.KEPT,
+        provisioning.volumes.wiring.ownership.KEPT,
+        provisioning.compute.wiring.retention.KEPT,
         provisioning.launches.ownership.KEPT,
         provisioning.starred.services.KEPT,
         provisioning.measures.jobs.KEPT,
@@ -218,13 +216,13 @@ def _ec2() -> None:
     provisioning.ec2.kinds.KINDS.connect(
         *provisioning.images.ownership.EC2_KINDS,
         *provisioning.network.ec2_kinds.KINDS,
-        *provisioning.volumes.ownership.EC2_KINDS,
-        *provisioning.compute.ownership.EC2_KINDS,
+        *provisioning.volumes.wiring.ownership.EC2_KINDS,
+        *provisioning.compute.records.ownership.EC2_KINDS,
     )
     provisioning.ec2.given.OWNERS.connect(
         *provisioning.network.ec2_kinds.WITH_VALUES,
-        *provisioning.volumes.ownership.WITH_EC2_VALUES,
-        *provisioning.compute.ownership.WITH_EC2_VALUES,
+        *provisioning.volumes.wiring.ownership.WITH_EC2_VALUES,
+        *provisioning.compute.records.ownership.WITH_EC2_VALUES,
     )
 
 
@@ -233,31 +231,31 @@ def _encryption() -> None:
         Encrypted("credential", provisioning.identity.services.credentials.encrypt_again),
         Encrypted("command", provisioning.hosts.sealing.encrypt_again),
         Encrypted("authority of hosts", provisioning.hosts.certificates.encrypt_again),
-        Encrypted("key of a volume", provisioning.volumes.keys.encrypt_again),
-        Encrypted("server password", provisioning.compute.passwords.encrypt_again),
-        Encrypted("firmware state", provisioning.compute.firmware_states.encrypt_again),
+        Encrypted("key of a volume", provisioning.volumes.records.keys.encrypt_again),
+        Encrypted("server password", provisioning.compute.records.passwords.encrypt_again),
+        Encrypted("firmware state", provisioning.compute.host_link.firmware_states.encrypt_again),
     )
 
 
 def _users() -> None:
-    provisioning.images.uses.USERS.connect(provisioning.compute.image_uses.shelved_server)
-    provisioning.images.uses.LAUNCHED.connect(provisioning.compute.image_uses.launched_from)
+    provisioning.images.uses.USERS.connect(provisioning.compute.records.image_uses.shelved_server)
+    provisioning.images.uses.LAUNCHED.connect(provisioning.compute.records.image_uses.launched_from)
     provisioning.images.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
-    provisioning.volumes.uses.USERS.connect(provisioning.compute.volume_user.Servers())
-    provisioning.volumes.uses.MOVES.connect(provisioning.volumes.services.migrate)
-    provisioning.volumes.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)
-    provisioning.volumes.copies.KINDS.connect(
-        provisioning.volumes.services.upload.load, provisioning.volumes.backup_reports.load
+    provisioning.volumes.records.uses.USERS.connect(provisioning.compute.inbound.volume_user.Servers())
+    provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.migrate)
+    provisioning.volumes.records.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)
+    provisioning.volumes.host_link.copies.KINDS.connect(
+        provisioning.volumes.services.upload.load, provisioning.volumes.inbound.backup_reports.load
     )
-    provisioning.compute.guest_changes.NOTIFY.connect(provisioning.compute.actions.interfaces.send_refresh)
-    provisioning.network.guest_ports.OWNERS.connect(provisioning.compute.actions.interfaces.GUESTS)
+    provisioning.compute.host_link.guest_changes.NOTIFY.connect(provisioning.compute.actions.interfaces.send_refresh)
+    provisioning.network.records.guest_ports.OWNERS.connect(provisioning.compute.actions.interfaces.GUESTS)
 
 
 def _hosts() -> None:
     provisioning.hosts.subjects.HANDLERS.connect(
-        provisioning.compute.server_subjects.ServerHandler(),
-        provisioning.volumes.volume_subjects.CopyHandler(),
-        provisioning.volumes.volume_subjects.VolumeHandler(),
+        provisioning.compute.wiring.server_subjects.ServerHandler(),
+        provisioning.volumes.inbound.volume_subjects.CopyHandler(),
+        provisioning.volumes.inbound.volume_subjects.VolumeHandler(),
         provisioning.network.delivery.handlers.FloatingIpHandler(),
         provisioning.network.delivery.handlers.RouterHandler(),
         provisioning.network.delivery.handlers.NetworkHandler(),
@@ -266,7 +264,7 @@ def _hosts() -> None:
     provisioning.hosts.restored.STEPS.connect(
         provisioning.compute.upkeep.restored.restore_servers,
         provisioning.compute.upkeep.kept_interfaces.tell_guests,
-        provisioning.volumes.restored.restore_volumes,
+        provisioning.volumes.inbound.restored.restore_volumes,
         provisioning.network.delivery.restored.raise_numbers,
         provisioning.images.restored.complete_images,
     )

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from compute_agent.disk_formats.extents import LONGEST
 from portal.agents.callers import answer, whole_body
 from provisioning.common.errors import InvalidInputError
-from provisioning.volumes import backup_transfers
+from provisioning.volumes.backups import backup_transfers
 
 LONGEST_MANIFEST = 64 << 20
 """Maximum bytes of a manifest. A backup has 68 bytes in its manifest for each 8 MiB of data."""

@@ -10,7 +10,7 @@ from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import NotAuthenticatedError, NovellaError, TooLargeError
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host
-from provisioning.volumes.backup_store.base import StoreFullError
+from provisioning.volumes.backups.backup_store.base import StoreFullError
 
 
 def calling_host(request: HttpRequest) -> Host:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from compute_agent.contract.firmware_state import MOST_BYTES, TOO_LARGE
 from portal.agents.callers import answer, whole_body
-from provisioning.compute import firmware_states
+from provisioning.compute.host_link import firmware_states
 
 
 @csrf_exempt

@@ -16,12 +16,12 @@ from provisioning.common.errors import (
     NotFoundError,
     NovellaError,
 )
-from provisioning.compute import image_transfers
-from provisioning.compute.snapshot_images import in_project_of, is_ready
+from provisioning.compute.disks.snapshot_images import in_project_of, is_ready
+from provisioning.compute.host_link import image_transfers
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
-from provisioning.volumes import image_transfers as of_volumes
+from provisioning.volumes.host_link import image_transfers as of_volumes
 
 NO_IMAGE = "There is no image for this host here."
 

@@ -33,7 +33,7 @@ from provisioning.network import services as network_services
 from provisioning.network.selectors import routing
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services as volume_services
-from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.selectors import copies
 from provisioning.volumes.services import backups
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from django.db import transaction
 
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import state
 from provisioning.compute.models import Instance
 from provisioning.doctor.finding import Repair
 

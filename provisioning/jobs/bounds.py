@@ -60,7 +60,7 @@ _OPERATORS = Bound(By.OPERATORS, "written by operators")
 _HOSTS = Bound(By.OPERATORS, "written for hosts")
 _CLOUD = Bound(By.OPERATORS, "written by the cloud for itself")
 _UNUSED = Bound(By.OPERATORS, "not used")
-_HISTORY = "provisioning.compute.instance_actions.MOST_OF_SERVER"
+_HISTORY = "provisioning.compute.records.instance_actions.MOST_OF_SERVER"
 _OF_NAMESPACE = _number("namespace", "provisioning.metadefs.services.bounds.MOST")
 
 BOUNDS: dict[str, Bound] = {
@@ -104,13 +104,15 @@ BOUNDS: dict[str, Bound] = {
     "network.SecurityGroup": _quota("security_groups"),
     "network.SecurityGroupRule": _quota("security_group_rules"),
     "network.RbacPolicy": _quota("rbac_policies"),
-    "network.PortForwarding": _number("floating IP", "provisioning.network.services.port_forwardings.MOST_ELEMENTS"),
+    "network.PortForwarding": _number(
+        "floating IP", "provisioning.network.services.floating_ips.port_forwardings.MOST_ELEMENTS"
+    ),
     "network.InternetGateway": Bound(
         By.PARENT,
         "of each project, in addition to one of each router",
-        ("provisioning.network.services.internet_gateways.MOST_ON_THE_SHELF",),
+        ("provisioning.network.services.routing.internet_gateways.MOST_ON_THE_SHELF",),
     ),
-    "network.Tag": _number("network, subnet, port and so on", "provisioning.network.services.tags.MOST"),
+    "network.Tag": _number("network, subnet, port and so on", "provisioning.network.services.base.tags.MOST"),
     "network.Port_security_groups": _part("the groups of a port"),
     "network.Vpc": _part("one of a network"),
     "network.GroupVpc": _part("one of a security group"),

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
-from provisioning.network import flows, services
-from provisioning.network.flows import Flow
+from provisioning.network import services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.records import flows
+from provisioning.network.records.flows import Flow
 
 PORTS = {"ssh": (22,), "web": (80, 443)}
 """Service → its TCP ports."""

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
-from provisioning.compute import block_devices
+from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.models import Instance
 from provisioning.launches.models import InstanceLease, LaunchTemplate, LaunchTemplateVersion, Snippet

@@ -5,8 +5,6 @@ from django.db.models import Exists, OuterRef
 
 from compute_agent.contract.network import NETWORK
 from provisioning.jobs.registry import periodic
-from provisioning.network import owners
-from provisioning.network.marks import mark
 from provisioning.network.models import (
     AddressGroup,
     AddressScope,
@@ -20,7 +18,11 @@ from provisioning.network.models import (
     SubnetPool,
     Tag,
 )
-from provisioning.network.services import dhcp_ports, ipam, networks, stateless
+from provisioning.network.records import owners
+from provisioning.network.records.marks import mark
+from provisioning.network.services.addressing import dhcp_ports, ipam
+from provisioning.network.services.networks import networks
+from provisioning.network.services.ports import stateless
 
 
 @periodic("network.forget_released", every=15.0)

@@ -1,4 +1,4 @@
-"""Errors about volumes, with messages for users. The APIs convert these classes to the faults of Cinder."""
+"""Errors about volumes and backups, with messages for users. The APIs convert these classes to the faults of Cinder."""
 
 from provisioning.common.errors import InvalidInputError, NotFoundError
 
@@ -40,3 +40,16 @@ class BeingModifiedError(InvalidVolumeError):
     """The size or type of the volume is already being changed."""
 
     code = "being_modified"
+
+
+class BackupNotFoundError(NotFoundError):
+    """The backup does not exist or is not visible to the caller."""
+
+    def __init__(self, backup_id: object) -> None:
+        super().__init__(f"Backup {str(backup_id)[:64]} could not be found.", field="backup_id")
+
+
+class InvalidBackupError(InvalidInputError):
+    """The state of the backup does not allow the operation (Cinder's InvalidBackup, 400)."""
+
+    code = "invalid_backup"

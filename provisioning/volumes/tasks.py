@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent
-from provisioning.volumes import deadlines
 from provisioning.volumes.models import Volume
+from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import VolumeStatus
 
 SILENT = "The host has not answered in time."

@@ -47,7 +47,7 @@ from compute_agent.contract.samples import HOST_SERIES, Samples
 from compute_agent.virt.certificates import HostCertificates
 from portal.agents import link
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
-from provisioning.compute import host_commands
+from provisioning.compute.records import host_commands
 from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
 from provisioning.hosts import calls, certificates, commands, credentials, enrolment, versions

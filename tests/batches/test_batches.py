@@ -25,7 +25,7 @@ from provisioning.images.models import Image
 from provisioning.jobs import registry
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup, Snapshot, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of

@@ -15,9 +15,9 @@ from django_q.models import OrmQ
 
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
-from provisioning.compute import host_commands
 from provisioning.compute.actions.reset_state import BY_HAND
 from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.records import host_commands
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.hosts.models import Host

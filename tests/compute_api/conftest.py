@@ -10,7 +10,7 @@ import pytest
 
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.volumes.models import Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud

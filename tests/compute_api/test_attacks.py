@@ -11,7 +11,7 @@ from compute_agent.contract.commands import RefreshPortsRequest
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
 from provisioning.network.models import SecurityGroup
-from provisioning.network.services.interfaces import MAX_ADDRESSES
+from provisioning.network.services.ports.interfaces import MAX_ADDRESSES
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image
 from tests.support.cast import Api, People

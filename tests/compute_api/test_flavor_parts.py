@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute import extra_specs
+from provisioning.compute.flavors import extra_specs
 from provisioning.compute.models import Flavor
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People

@@ -14,10 +14,10 @@ from compute_agent.contract.volume import KnownVolume
 from provisioning.compute.models import BlockDevice, InstanceAction
 from provisioning.hosts import audits, restored
 from provisioning.quotas import drift
-from provisioning.volumes import placement
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, StoragePool, Volume
-from provisioning.volumes.upkeep import reap
+from provisioning.volumes.pools import placement
+from provisioning.volumes.upkeep.upkeep import reap
 from tests.compute_api.conftest import V21, launch, new_volume
 from tests.compute_api.test_volumes import attach, cloud, commands_of, status
 from tests.core.doctor.findings import look

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.compute.actions.new_volumes import create_and_attach
 from provisioning.compute.models import BlockDevice, Flavor, Instance
-from provisioning.compute.new_volumes import create_and_attach
 from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from tests.compute_api.conftest import V21, launch, new_volume, server_body
 from tests.compute_api.test_volumes import attach, from_image, from_volume, image_disk, message
 from tests.support import invariants

@@ -12,7 +12,7 @@ import pytest
 
 from provisioning.network import services as network
 from provisioning.volumes.models import VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.compute_api.conftest import NEWEST
 from tests.support.cast import Api, People, Person

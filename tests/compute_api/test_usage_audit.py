@@ -13,7 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from provisioning.compute.models import Instance, UsageAudit
-from provisioning.compute.periods import completed_before
+from provisioning.compute.records.periods import completed_before
 from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch

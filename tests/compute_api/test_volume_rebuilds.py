@@ -12,14 +12,14 @@ from django.utils import timezone
 from compute_agent.contract.commands import PowerRequest, RebuildRequest
 from compute_agent.contract.volume import ReimageVolumeRequest
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.volume_rebuilds import NO_VOLUME
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.upkeep import reaper
-from provisioning.compute.volume_rebuilds import NO_VOLUME
 from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 from provisioning.volumes.models import Attachment, Message, Volume
 from provisioning.volumes.services import force_detach
-from provisioning.volumes.upkeep import reap
+from provisioning.volumes.upkeep.upkeep import reap
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.compute_api.test_volumes import from_image, message
 from tests.support import invariants

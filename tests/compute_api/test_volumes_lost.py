@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import AttachVolumeRequest, DetachVolumeRequest
 from compute_agent.contract.messages import Command
-from provisioning.compute import volume_user
+from provisioning.compute.inbound import volume_user
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.hosts.models import Host, RejectedReport
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.upkeep import follow_dead_hosts, reap
+from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch, new_volume
 from tests.compute_api.test_volumes import attach, cloud, from_image, status
 from tests.support.cast import Api, People

@@ -14,8 +14,9 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import CONTRACT_VERSION, Enrol, GuestState, Hello
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotAuthenticatedError, NotFoundError
-from provisioning.compute import image_transfers, selectors
+from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.host_link import image_transfers
 from provisioning.compute.models import Instance
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.compute.states import PowerState

@@ -13,8 +13,8 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import send_refresh
-from provisioning.compute.host_commands import unfinished
 from provisioning.compute.models import Instance
+from provisioning.compute.records.host_commands import unfinished
 from provisioning.compute.selectors.attempts import Attempt, attempts_for
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.compute import instance_actions
 from provisioning.compute.actions.lock import Unlock, lock
-from provisioning.compute.faults import record_fault
-from provisioning.compute.migration_records import open_migration
 from provisioning.compute.models import (
     InstanceAction,
     InstanceActionEvent,
@@ -15,6 +12,9 @@ from provisioning.compute.models import (
     Migration,
     SchedulingDecision,
 )
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import open_migration
 from tests.support.clouds import Cloud, context
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

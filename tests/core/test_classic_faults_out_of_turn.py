@@ -20,9 +20,9 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions import delete
 from provisioning.compute.actions.power import Start, Stop, reboot
+from provisioning.compute.inbound.reports import sync_power
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, SchedulingDecision
-from provisioning.compute.reports import sync_power
 from provisioning.events.models import Event
 from provisioning.hosts import audits, commands
 from provisioning.hosts.models import Host, HostCommand

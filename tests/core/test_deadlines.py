@@ -14,9 +14,9 @@ from django.utils import timezone
 from compute_agent.contract.commands import BuildRequest
 from provisioning.common import environment
 from provisioning.common.context import RequestContext
-from provisioning.compute import deadlines
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
+from provisioning.compute.state_machine import deadlines
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand

@@ -16,11 +16,11 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.host_link.release import leave_host
 from provisioning.compute.launch import claim
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction
-from provisioning.compute.release import leave_host
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper

@@ -25,7 +25,7 @@ from provisioning.compute.actions.resize import resize
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.dry_run import WouldFit, would_fit
 from provisioning.compute.launch.flavor_choices import FlavorChoice, flavor_choices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.compute import device_names
+from provisioning.compute.disks import device_names
 from provisioning.compute.models import BlockDevice, Instance
 from tests.support.tables import check_each
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.evacuation_plan import EvacuationPlan, plan_evacuation
 from provisioning.compute.models import Instance
+from provisioning.compute.plans.evacuation_plan import EvacuationPlan, plan_evacuation
 from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image

@@ -12,14 +12,14 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, OverQuotaError
-from provisioning.compute.allocations import take_first
+from provisioning.compute.flavors.sizes import room_of
+from provisioning.compute.host_link.allocations import take_first
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Aggregate, Instance, SchedulingDecision, ServerGroup
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
-from provisioning.compute.sizes import room_of
 from provisioning.hosts.models import Host
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected

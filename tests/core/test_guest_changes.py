@@ -10,8 +10,8 @@ import pytest
 from compute_agent.contract.commands import RefreshPortsRequest
 from compute_agent.contract.messages import SERVER, AgentEvent
 from provisioning.common.context import RequestContext
-from provisioning.compute import passwords
 from provisioning.compute.models import Instance
+from provisioning.compute.records import passwords
 from provisioning.compute.services import instances, metadata
 from provisioning.hosts import reports
 from provisioning.network.models import Port

@@ -23,7 +23,7 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.support import invariants
 from tests.support.actions import begin, way_to

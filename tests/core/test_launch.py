@@ -17,7 +17,7 @@ from provisioning.common.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, Instance, InstanceAction

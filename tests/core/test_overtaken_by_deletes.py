@@ -6,10 +6,10 @@ import pytest
 
 from compute_agent.contract.commands import DestroyRequest, RefreshPortsRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import NewerGuest
+from provisioning.compute.records import host_commands
 from provisioning.hosts.models import HostCommand
 from tests.support.clouds import Cloud, context
 

@@ -15,11 +15,11 @@ from django_q.models import OrmQ
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.allocations import give_back, hold, take_room
+from provisioning.compute.flavors.sizes import room_of
+from provisioning.compute.host_link.allocations import give_back, hold, take_room
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Allocation, Instance
-from provisioning.compute.sizes import room_of
 from provisioning.hosts import reports
 from provisioning.hosts.models import Host
 from provisioning.jobs import queue

@@ -12,11 +12,11 @@ from django.db import transaction
 from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
-from provisioning.compute.allocations import take_room
+from provisioning.compute.flavors.sizes import Room
+from provisioning.compute.host_link.allocations import take_room
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import SchedulingDecision
 from provisioning.compute.services import aggregates
-from provisioning.compute.sizes import Room
 from provisioning.hosts import cached_images
 from provisioning.hosts.models import CachedImage, Host
 from tests.core.test_parallel import in_threads, unexpected

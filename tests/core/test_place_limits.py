@@ -18,14 +18,14 @@ from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.compute.allocations import take_room
+from provisioning.compute.flavors.sizes import Room
+from provisioning.compute.host_link.allocations import take_room
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.compute.selectors.hosts import state_of as as_the_scheduler_sees
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.services import aggregates
-from provisioning.compute.sizes import Room
 from provisioning.hosts.models import CachedImage, Host
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain

@@ -12,9 +12,9 @@ from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.actions.power import Stop
+from provisioning.compute.host_link.outcome import SILENT
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
-from provisioning.compute.outcome import SILENT
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.compute import server_subjects
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
 from provisioning.compute.upkeep import reaper
+from provisioning.compute.wiring import server_subjects
 from provisioning.doctor.examination import examine, treat
 from provisioning.hosts import rejected, reports
 from provisioning.hosts.models import HostCommand, RejectedReport

@@ -16,10 +16,10 @@ from django.db import transaction
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Instance
+from provisioning.compute.records import host_commands
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.hosts import commands
 from provisioning.network import services as network

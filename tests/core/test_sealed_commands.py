@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 
 from compute_agent.contract.commands import BuildRequest, PasswordRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute import passwords
 from provisioning.compute.actions.power import ChangePassword
 from provisioning.compute.models import Instance
+from provisioning.compute.records import passwords
 from provisioning.hosts.models import HostCommand
 from provisioning.identity.models import KeyRecord
 from tests.support.clouds import Cloud

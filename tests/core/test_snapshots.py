@@ -18,10 +18,10 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.snapshot import create_backup, create_image
+from provisioning.compute.disks.snapshot_images import in_project_of
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.snapshot_images import in_project_of
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host
 from provisioning.images import services as images

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import state
 from provisioning.compute.models import Instance
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, TRANSITIONS, State, TaskState, VmState, api_status
 from provisioning.events.models import Event
 from provisioning.notifications.messages import TOPIC as NOTIFICATIONS

@@ -12,7 +12,7 @@ from provisioning.catalogue.services import refresh as read_catalogue
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
 from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud

@@ -18,9 +18,9 @@ from provisioning.images.models import Image
 from provisioning.launches.plan import LaunchPlan
 from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from provisioning.volumes.models import Backup
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People

@@ -36,7 +36,7 @@ from provisioning.launches.services.templates import Modes, create_template
 from provisioning.network import services as network
 from provisioning.network.models import Network
 from provisioning.volumes.models import Backup
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_live import every_page

@@ -14,7 +14,7 @@ from provisioning.compute.services.file_systems import LONGEST_PATH, file_system
 from provisioning.hosts import calls
 from provisioning.volumes import services
 from provisioning.volumes.models import Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.standing import standing

@@ -11,8 +11,8 @@ from portal.dashboard.live import render
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.network import services
-from provisioning.network.flows import checked
 from provisioning.network.models import Port, Router, SecurityGroup
+from provisioning.network.records.flows import checked
 from provisioning.network.selectors.reachability import reach_of
 from provisioning.network.services import WantedRule
 from tests.dashboard.conftest import SignedIn

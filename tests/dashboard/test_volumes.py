@@ -12,9 +12,9 @@ from portal.dashboard.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.volumes import services
-from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Group, GroupType, Snapshot, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.holds import HELD_BY
+from provisioning.volumes.records.requests import VolumeRequest
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.clouds import Cloud

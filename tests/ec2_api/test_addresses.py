@@ -10,7 +10,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from provisioning.quotas.services.limits import set_limits
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People

@@ -42,7 +42,7 @@ from provisioning.network.models import (
     SecurityGroupRule,
     Subnet,
 )
-from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from tests.compute_api.test_query_baseline import World
 from tests.ec2_api.things import guesses

@@ -9,7 +9,7 @@ import pytest
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import InternetGateway, Network, Router, Subnet
-from provisioning.network.services.internet_gateways import MOST_ON_THE_SHELF
+from provisioning.network.services.routing.internet_gateways import MOST_ON_THE_SHELF
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.standing import standing
@@ -277,7 +277,7 @@ def test_routes_that_cannot_be(
         (there | {"NatGatewayId": "nat-1"}, "UnsupportedOperation"),
     ):  # fmt: skip
         assert refused(create, RouteTableId=table, **given) == code, given
-    monkeypatch.setattr("provisioning.network.services.routers.MAX_ROUTES", 3)
+    monkeypatch.setattr("provisioning.network.services.routing.routers.MAX_ROUTES", 3)
     for number in range(3):
         create(RouteTableId=table, DestinationCidrBlock=f"10.{100 + number}.0.0/16", NetworkInterfaceId=eni)
     one_more = {"RouteTableId": table, "DestinationCidrBlock": "10.99.0.0/16"}

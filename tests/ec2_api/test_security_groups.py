@@ -8,8 +8,8 @@ import pytest
 
 from provisioning.ec2 import ids
 from provisioning.network import services
-from provisioning.network.flows import checked
 from provisioning.network.models import AddressGroup, RbacPolicy, SecurityGroup, SecurityGroupRule
+from provisioning.network.records.flows import checked
 from tests.ec2_api.conftest import Boto, refused
 from tests.support.cast import People
 from tests.support.standing import standing

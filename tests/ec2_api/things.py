@@ -35,8 +35,8 @@ from provisioning.network.models import (
     Subnet,
 )
 from provisioning.network.selectors import interface_for
-from provisioning.network.services.internet_gateways import create_internet_gateway, stand_for_routers
-from provisioning.network.services.vpcs import create_vpc
+from provisioning.network.services.composed.vpcs import create_vpc
+from provisioning.network.services.routing.internet_gateways import create_internet_gateway, stand_for_routers
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user

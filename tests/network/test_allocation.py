@@ -18,7 +18,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing, selectors, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, RbacPolicy, SecurityGroup
-from provisioning.network.services import ipam
+from provisioning.network.services.addressing import ipam
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.ledger import reserve

@@ -9,7 +9,7 @@ import pytest
 
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port, Router
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from tests.network.test_security_groups_api import V2, made, refused
 from tests.support.cast import Api, People, Person
 from tests.support.tables import each_row

@@ -19,7 +19,7 @@ from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.common.retry import lost_race
 from provisioning.network import services
 from provisioning.network.models import AddressScope, Network, Port, Router, SecurityGroup, Subnet, SubnetPool
-from provisioning.network.services import records
+from provisioning.network.services.base import records
 from tests.support.cast import Api, Person
 
 V2 = "/network/v2.0"

@@ -12,9 +12,9 @@ import pytest
 from provisioning.events.models import Event
 from provisioning.events.selectors import EVERYBODY
 from provisioning.network import services
-from provisioning.network.announcements import KIND, TYPES
 from provisioning.network.models import Network, Subnet
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.records.announcements import KIND, TYPES
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from provisioning.notifications.messages import TOPIC
 from tests.support.cast import Person
 

@@ -8,7 +8,7 @@ import pytest
 
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port, PortForwarding
-from provisioning.network.services.port_forwardings import MOST_ELEMENTS
+from provisioning.network.services.floating_ips.port_forwardings import MOST_ELEMENTS
 from tests.network.test_security_groups_api import V2, refused
 from tests.support.cast import Api, Person
 from tests.support.standing import standing

@@ -8,8 +8,8 @@ import uuid
 import pytest
 
 from provisioning.network import selectors, services
+from provisioning.network.errors import PortRequiresFixedIPError
 from provisioning.network.models import Network, Port
-from provisioning.network.port_errors import PortRequiresFixedIPError
 from tests.support.cast import Person
 
 pytestmark = pytest.mark.django_db

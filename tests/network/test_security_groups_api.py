@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
-from provisioning.network.services import security_group_rules
+from provisioning.network.services.security import security_group_rules
 from tests.support.cast import Api, Person
 from tests.support.tables import each_row
 

@@ -38,7 +38,7 @@ from provisioning.events.models import Event
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.notifications.conftest import data, told, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context

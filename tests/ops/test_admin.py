@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.instance_actions import begin
 from provisioning.compute.models import Flavor, Instance
+from provisioning.compute.records.instance_actions import begin
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import RoleAssignment
 from provisioning.images.models import Image

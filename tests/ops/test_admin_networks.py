@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from compute_agent.contract.network import NETWORK
 from provisioning.network import services
 from provisioning.network.models import AddressGroup, Delivery, DeliveryMark, Network, PortForwarding, Router
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain

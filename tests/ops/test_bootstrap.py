@@ -27,7 +27,7 @@ from provisioning.network.services import (
     remove_interface_by_port,
     update_network,
 )
-from provisioning.network.services.routers import legs_of
+from provisioning.network.services.routing.routers import legs_of
 from tests.support.cast import context_of
 from tests.support.scripted_agent import ScriptedAgent
 

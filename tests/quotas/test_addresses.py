@@ -19,7 +19,7 @@ from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port
-from provisioning.network.services.interfaces import MAX_ADDRESSES
+from provisioning.network.services.ports.interfaces import MAX_ADDRESSES
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import Detail, detail_of
 from provisioning.quotas.services.limits import set_limit

@@ -99,26 +99,26 @@ MAKERS = {
     "provisioning/volumes/services/create.py": {"Volume"},
     "provisioning/volumes/services/manage.py": {"Volume"},
     "provisioning/volumes/services/snapshots.py": {"Snapshot"},
-    "provisioning/volumes/deleted_data.py": {"DeletedData"},
+    "provisioning/volumes/pools/deleted_data.py": {"DeletedData"},
     "provisioning/volumes/services/backups.py": {"Backup"},
     "provisioning/volumes/services/groups.py": {"Group"},
     "provisioning/volumes/services/backup_records.py": {"Backup"},
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
     "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
-    "provisioning/network/services/networks.py": {"Network"},
-    "provisioning/network/services/subnets.py": {"Subnet"},
-    "provisioning/network/services/subnet_pools.py": {"SubnetPool"},
-    "provisioning/network/services/address_scopes.py": {"AddressScope"},
-    "provisioning/network/services/address_groups.py": {"AddressGroup"},
-    "provisioning/network/services/rbac_policies.py": {"RbacPolicy"},
-    "provisioning/network/services/floating_ips.py": {"FloatingIP"},
-    "provisioning/network/services/ports.py": {"Port"},
-    "provisioning/network/services/kept_ports.py": {"FixedIP", "Port"},
-    "provisioning/network/services/port_changes.py": {"Port"},
-    "provisioning/network/services/routers.py": {"Router"},
-    "provisioning/network/services/security_group_rules.py": {"SecurityGroupRule"},
-    "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
+    "provisioning/network/services/networks/networks.py": {"Network"},
+    "provisioning/network/services/networks/subnets.py": {"Subnet"},
+    "provisioning/network/services/addressing/subnet_pools.py": {"SubnetPool"},
+    "provisioning/network/services/addressing/address_scopes.py": {"AddressScope"},
+    "provisioning/network/services/security/address_groups.py": {"AddressGroup"},
+    "provisioning/network/services/composed/rbac_policies.py": {"RbacPolicy"},
+    "provisioning/network/services/floating_ips/floating_ips.py": {"FloatingIP"},
+    "provisioning/network/services/ports/ports.py": {"Port"},
+    "provisioning/network/services/ports/kept_ports.py": {"FixedIP", "Port"},
+    "provisioning/network/services/composed/port_changes.py": {"Port"},
+    "provisioning/network/services/routing/routers.py": {"Router"},
+    "provisioning/network/services/security/security_group_rules.py": {"SecurityGroupRule"},
+    "provisioning/network/services/security/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
 WRITERS = {"provisioning/compute/launch/create.py": ({"Instance"}, "provisioning.compute.launch.reserve")}
 """What a module writes that another one has made and reserved."""
@@ -128,16 +128,16 @@ MEASURERS = {
 """What makes records that are not in the ledger, and the function that counts them in the same transaction."""
 OF_THE_CLOUD = {
     "provisioning/volumes/services/migrate.py": {"Volume"},
-    "provisioning/volumes/lost_moves.py": {"Volume"},
+    "provisioning/volumes/inbound/lost_moves.py": {"Volume"},
     "provisioning/network/delivery/places.py": {"Port"},
-    "provisioning/network/services/addresses.py": {"FixedIP"},
-    "provisioning/network/services/sharing.py": {"RbacPolicy"},
-    "provisioning/network/services/own_ports.py": {"Port"},
+    "provisioning/network/services/addressing/addresses.py": {"FixedIP"},
+    "provisioning/network/services/base/sharing.py": {"RbacPolicy"},
+    "provisioning/network/services/addressing/own_ports.py": {"Port"},
 }
 """What the cloud makes for itself: ports that are in no project's quota, policies of what is everybody's, and volumes
 that take over the data of one that is counted.
 """
-ASKED_BEFORE = {"provisioning/network/services/ipam.py": {"FixedIP"}}
+ASKED_BEFORE = {"provisioning/network/services/addressing/ipam.py": {"FixedIP"}}
 """What is made for modules that have asked the quotas."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""

@@ -18,9 +18,9 @@ from provisioning.compute.actions.delete import DESTROY_COMMANDS, delete
 from provisioning.compute.actions.power import Suspend
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.inbound.reports import MOST_STEPS
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance, InstanceActionEvent
-from provisioning.compute.reports import MOST_STEPS
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.examination import examine

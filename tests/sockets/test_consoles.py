@@ -19,9 +19,9 @@ from portal.routing import websocket_router
 from portal.sockets import follower, joined
 from provisioning.common.errors import ForbiddenError
 from provisioning.common.machine_shares import shares
-from provisioning.compute import state
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services import remote_consoles
+from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import revoke_all

@@ -15,9 +15,10 @@ from compute_agent.contract.power import PowerState
 from portal.routing import websocket_router
 from portal.sockets import follower, guest_ports, joined
 from provisioning.common.machine_shares import shares
-from provisioning.compute import selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.services import tunnels
+from provisioning.compute.state_machine import state
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import revoke_all

@@ -17,9 +17,9 @@ from provisioning.compute.actions.registry import actions, host_actions
 from provisioning.compute.actions.rescue import RescueWith
 from provisioning.compute.actions.resize import ResizeTo
 from provisioning.compute.actions.snapshot import NewImage
+from provisioning.compute.disks.snapshot_images import BACKUP, MadeImage
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
-from provisioning.compute.snapshot_images import BACKUP, MadeImage
 from provisioning.compute.states import VmState
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports

@@ -21,7 +21,7 @@ from provisioning.identity.models import Domain, Project, User
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Network
-from provisioning.network.services import networks, subnets
+from provisioning.network.services.networks import networks, subnets
 from tests.support.jobs import drain
 from tests.support.kept import Again, Kept
 from tests.support.scripted_agent import ScriptedAgent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from provisioning.network.models import FixedIP, Port
-from provisioning.network.owners import DHCP
+from provisioning.network.records.owners import DHCP
 
 
 def guest_ports() -> QuerySet[Port]:

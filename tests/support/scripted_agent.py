@@ -63,12 +63,12 @@ from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
 from provisioning.common.errors import NovellaError
-from provisioning.compute import firmware_states, image_transfers
-from provisioning.compute.snapshot_images import in_project_of, is_ready
+from provisioning.compute.disks.snapshot_images import in_project_of, is_ready
+from provisioning.compute.host_link import firmware_states, image_transfers
 from provisioning.hosts import audits, commands, enrolment, liveness, notifications, reports, versions
 from provisioning.hosts.models import Host
 from provisioning.images import services as images
-from provisioning.volumes import image_transfers as volume_images
+from provisioning.volumes.host_link import image_transfers as volume_images
 from tests.support.backup_host import BackupHost
 from tests.support.remembered_volumes import RememberedVolumes
 from tests.support.scripted_pool import ScriptedPool

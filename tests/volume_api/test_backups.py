@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioning.volumes.models import Backup
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.cast import Api, People

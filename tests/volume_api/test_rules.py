@@ -14,7 +14,7 @@ from provisioning.common.errors import ForbiddenError
 from provisioning.compute.models import Flavor
 from provisioning.identity import policy
 from provisioning.images.models import Image
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume, extend_volume
 from tests.volume_api.conftest import V3, World, at
 

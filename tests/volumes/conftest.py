@@ -11,9 +11,10 @@ import pytest
 from compute_agent.contract.build import GuestDisk
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.volumes import selectors, uses
+from provisioning.volumes import selectors
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records import uses
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import attachments, create_volume
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.scripted_agent import ScriptedAgent

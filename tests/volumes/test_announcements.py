@@ -6,9 +6,9 @@ import pytest
 
 from provisioning.events.models import Event
 from provisioning.notifications.messages import TOPIC
-from provisioning.volumes.announcements import TYPES
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import StoragePool
+from provisioning.volumes.records.announcements import TYPES
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,

@@ -16,10 +16,10 @@ from provisioning.identity import owner_locks
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes import placement
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import attachments, create_volume, delete_volume, extend_volume
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build

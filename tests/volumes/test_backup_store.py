@@ -11,16 +11,16 @@ import pytest
 
 from compute_agent.disk_formats.extents import CHUNK, Extent, ExtentsError, chunks, decoded
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError
-from provisioning.volumes import backup_data
-from provisioning.volumes.backup_data import MANIFEST, Manifest, Place, StoredChunk
-from provisioning.volumes.backup_store.base import (
+from provisioning.volumes.backups import backup_data
+from provisioning.volumes.backups.backup_data import MANIFEST, Manifest, Place, StoredChunk
+from provisioning.volumes.backups.backup_store.base import (
     ObjectMissingError,
     ObjectStore,
     StoreFullError,
     StoreUnavailableError,
 )
-from provisioning.volumes.backup_store.folder import FolderStore
-from provisioning.volumes.backup_store.s3 import S3Settings, S3Store
+from provisioning.volumes.backups.backup_store.folder import FolderStore
+from provisioning.volumes.backups.backup_store.s3 import S3Settings, S3Store
 from tests.support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 
 MIB = 1 << 20
@@ -134,7 +134,7 @@ def test_what_is_no_chunk_of_the_disk_is_not_stored(tmp_path: Path) -> None:
 
 
 def test_a_full_folder_takes_nothing_and_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provisioning.volumes.backup_store.folder.RESERVE", 1 << 60)
+    monkeypatch.setattr("provisioning.volumes.backups.backup_store.folder.RESERVE", 1 << 60)
     store = FolderStore(tmp_path)
     with pytest.raises(StoreFullError):
         store.put("a", "1", b"one")

@@ -19,18 +19,17 @@ from provisioning.jobs.cast import cast
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes import backup_jobs, upkeep
-from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
-from provisioning.volumes.backup_requests import BackupRequest
-from provisioning.volumes.backup_store import current
-from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.backups.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_store import current
+from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError, InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Message, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
 from provisioning.volumes.services import backups, create_snapshot, create_volume, delete_volume
 from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
 from provisioning.volumes.services.backup_restores import restore_backup
 from provisioning.volumes.services.backups import create_backup, delete_backup
+from provisioning.volumes.upkeep import backup_jobs, upkeep
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.clouds import ADMIN, context
 from tests.support.jobs import drain

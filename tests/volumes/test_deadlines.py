@@ -15,10 +15,9 @@ from provisioning.common.errors import NotFoundError
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas import drift
-from provisioning.volumes import backup_jobs, deadlines, upkeep
-from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,
@@ -34,7 +33,9 @@ from provisioning.volumes.services import (
 )
 from provisioning.volumes.services.backup_restores import restore_backup
 from provisioning.volumes.services.backups import create_backup
+from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import VolumeStatus
+from provisioning.volumes.upkeep import backup_jobs, upkeep
 from tests.support.clouds import ADMIN, context
 from tests.support.jobs import nobody_looked
 from tests.support.landing import one_in

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.volumes.backup_store import current
+from provisioning.volumes.backups.backup_store import current
 from provisioning.volumes.models import Message
 from tests.support.backup_host import BLOCK, BackupHost, ClientLink, MemoryCopies
 from tests.support.jobs import drain
@@ -49,7 +49,7 @@ def grow(
     with small_disk(tmp_path / "backups", str(ROOM)) as folder:
         settings.BACKUP_DIR = folder
         monkeypatch.setattr(
-            "provisioning.volumes.backup_store.folder.RESERVE", -(1 << 40)
+            "provisioning.volumes.backups.backup_store.folder.RESERVE", -(1 << 40)
         )  # it fills up while a part is written
         yield lambda: subprocess.run(["mount", "-o", "remount,size=64M", str(folder)], check=True)
 

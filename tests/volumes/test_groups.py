@@ -12,7 +12,7 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.events.models import Event
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Snapshot, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume, group_types
 from provisioning.volumes.services.groups import (
     create_group,

@@ -17,8 +17,6 @@ from compute_agent.contract.volume import (
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.doctor.checks.volumes import pools as doctor_of_pools
 from provisioning.hosts.models import Host
-from provisioning.volumes import placement
-from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import (
     PoolClaim,
     PoolHost,
@@ -26,6 +24,8 @@ from provisioning.volumes.models import (
     TypeEncryption,
     VolumeType,
 )
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.services import (
     attachments,
     delete_volume,
@@ -186,7 +186,7 @@ def test_a_pool_is_forgotten_when_no_host_serves_it(town: Town) -> None:
 
 
 def test_a_host_enters_no_more_pools_than_it_may_serve(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provisioning.volumes.pools.MOST_POOLS", 3)
+    monkeypatch.setattr("provisioning.volumes.pools.pools.MOST_POOLS", 3)
     for _ in range(5):
         town.agent.pools.clear()
         town.agent.serve(ScriptedPool())

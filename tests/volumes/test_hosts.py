@@ -14,8 +14,7 @@ from provisioning.common.errors import NotFoundError, UnavailableError
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.image_transfers import image_to_get
-from provisioning.volumes.keys import encryption_of
+from provisioning.volumes.host_link.image_transfers import image_to_get
 from provisioning.volumes.models import (
     Attachment,
     Message,
@@ -25,7 +24,8 @@ from provisioning.volumes.models import (
     Volume,
     VolumeType,
 )
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.keys import encryption_of
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     attachments,
     create_volume,
@@ -34,7 +34,7 @@ from provisioning.volumes.services import (
     force_detach,
     reset_status,
 )
-from provisioning.volumes.upkeep import follow_dead_hosts, reap
+from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
 

@@ -13,7 +13,7 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,

@@ -15,12 +15,12 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import repair
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePool, TypeEncryption, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.keys import encryption_of
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, retype, swapped
 from provisioning.volumes.services.qos import delete_keys, update_qos_spec
-from provisioning.volumes.upkeep import delete_moved_data
+from provisioning.volumes.upkeep.upkeep import delete_moved_data
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town

@@ -23,10 +23,10 @@ from provisioning.hosts.models import HostCommand
 from provisioning.jobs.models import Lease
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import usage_of
-from provisioning.volumes import kept_open
+from provisioning.volumes.inbound import kept_open
+from provisioning.volumes.inbound.restored import HEARD_WITHIN
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
-from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.restored import HEARD_WITHIN
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,
@@ -36,7 +36,7 @@ from provisioning.volumes.services import (
     migrate_volume,
     revert_to_snapshot,
 )
-from provisioning.volumes.upkeep import ask_places, reap
+from provisioning.volumes.upkeep.upkeep import ask_places, reap
 from tests.core.doctor.findings import look
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool

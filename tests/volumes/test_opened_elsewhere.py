@@ -19,9 +19,10 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.hosts import audits
 from provisioning.hosts.models import Host, Restore
-from provisioning.volumes import holds, kept_open, older_records
+from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records import holds
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,
@@ -31,7 +32,7 @@ from provisioning.volumes.services import (
     migrate_volume,
 )
 from provisioning.volumes.services.pools import remove_host
-from provisioning.volumes.upkeep import forget_copies
+from provisioning.volumes.upkeep.upkeep import forget_copies
 from tests.core.doctor.findings import look
 from tests.support.landing import diagonal
 from tests.support.scripted_agent import ScriptedAgent

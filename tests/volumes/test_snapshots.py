@@ -12,7 +12,7 @@ from provisioning.images.models import Image
 from provisioning.quotas import drift
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
     create_snapshot,
     create_volume,

@@ -16,6 +16,7 @@ from django_q.models import OrmQ
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
+from provisioning.compute.host_link.newer_guests import is_current
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, MoveAllocation
 from provisioning.compute.newer_guests import is_current

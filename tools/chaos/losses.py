@@ -13,7 +13,7 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding
 from provisioning.images.models import Image
 from provisioning.network.models import Port
-from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 from tools.chaos import checks, volume_checks

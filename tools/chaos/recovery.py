@@ -19,9 +19,9 @@ from provisioning.compute.models import InterfaceDifference, NewerGuest
 from provisioning.compute.upkeep import adoption, interface_decisions
 from provisioning.doctor.examination import findings
 from provisioning.doctor.finding import Finding
-from provisioning.volumes.holds import HELD_BY
-from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records.holds import HELD_BY
 from tools.chaos import checks, losses, volume_checks
 from tools.chaos.client import Client
 from tools.chaos.cloud import HANGS, Cloud

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from provisioning.compute.host_commands import about_servers
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
+from provisioning.compute.records.host_commands import about_servers
 from tools.chaos.journals import Seen
 
 SHOWN = (

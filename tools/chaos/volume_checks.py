@@ -10,9 +10,9 @@ from typing import Any
 from provisioning.compute.models import Instance
 from provisioning.doctor.checks.allocations import AT_A_HOST
 from provisioning.doctor.finding import Finding
-from provisioning.volumes import deadlines
-from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, StoragePool, Volume
+from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus, VolumeStatus
 from tools.chaos.journals import Seen
 from tools.chaos.wrongs import wrong

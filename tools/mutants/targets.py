@@ -18,7 +18,7 @@ class Target:
 _TARGETS = (
     Target(
         "state",
-        "provisioning/compute/state.py",
+        "provisioning/compute/state_machine/state.py",
         ("advance", "walk", "_unmoved", "_path", "update", "_write", "announce_all", "_text", "_names"),
         (
             "tests/core/test_states.py",
@@ -29,7 +29,7 @@ _TARGETS = (
     ),
     Target(
         "claim",
-        "provisioning/compute/allocations.py",
+        "provisioning/compute/host_link/allocations.py",
         (
             "take_room", "_take", "_may_have_more", "take_first", "hold", "occupy", "give_back", "raise_room",
             "lower_room", "_fits", "_difference", "_move",
@@ -71,7 +71,7 @@ _TARGETS = (
     ),
     Target(
         "routers",
-        "provisioning/network/services/routers.py",
+        "provisioning/network/services/routing/routers.py",
         (
             "create_router", "update_router", "add_routes", "remove_routes", "delete_router", "check_overlaps",
             "checked_routes", "_plain", "_lead_out", "_others_wanted", "_gateway_port", "_take_wanted",

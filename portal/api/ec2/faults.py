@@ -24,8 +24,7 @@ from provisioning.common.errors import (
 )
 from provisioning.ec2 import ids
 from provisioning.ec2.client_tokens import MismatchError
-from provisioning.network.errors import OutOfAddressesError
-from provisioning.network.port_errors import IpAddressGenerationFailureError
+from provisioning.network.errors import IpAddressGenerationFailureError, OutOfAddressesError
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
 
 logger = logging.getLogger(__name__)

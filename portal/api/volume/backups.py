@@ -17,7 +17,7 @@ from portal.api.volume.dialect.listing import Lists
 from portal.api.volume.dialect.resource import LINKS, Resource
 from portal.api.volume.dialect.schemas import text_of
 from portal.api.volume.dialect.views import ResourceView
-from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors.copies import backup_for, visible_backups
 from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status

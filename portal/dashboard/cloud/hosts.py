@@ -23,8 +23,8 @@ from provisioning.batches import services as batches
 from provisioning.batches.kinds import SERVERS
 from provisioning.batches.services import BatchRequest
 from provisioning.compute.actions.evacuate import Evacuate
-from provisioning.compute.evacuation_plan import PlannedMove, plan_evacuation
 from provisioning.compute.models import Instance
+from provisioning.compute.plans.evacuation_plan import PlannedMove, plan_evacuation
 from provisioning.compute.selectors.hosts import MOST_GUESTS, guests_on
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host
 from provisioning.doctor.cloud import RULE as CLOUD

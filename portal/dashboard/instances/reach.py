@@ -13,8 +13,8 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.actions.interfaces import DetachInterface
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
-from provisioning.network import flows
 from provisioning.network.models import SecurityGroupRule
+from provisioning.network.records import flows
 from provisioning.network.selectors.reachability import PortReach, Source, reach_of
 
 DETACHES = "os_compute_api:os-attach-interfaces:delete"

@@ -19,9 +19,9 @@ from portal.dashboard.names import bdi
 from portal.dashboard.pages import PageRequest
 from portal.dashboard.things import Thing
 from portal.dashboard.wording import duration
-from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
+from provisioning.compute.disks import block_devices
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from portal.dashboard import wording
+from provisioning.compute.flavors.sizes import quota_amounts
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors import Limits
-from provisioning.compute.sizes import quota_amounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
 from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
-from provisioning.compute.names import numbered
+from provisioning.compute.records.names import numbered
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
 from provisioning.hosts.selectors import availability_zones

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from portal.dashboard.names import bdi
 from portal.dashboard.wording import UNKNOWN, Status
-from provisioning.network import flows, owners
 from provisioning.network.models import SecurityGroupRule
 from provisioning.network.models.security_groups import Flow
+from provisioning.network.records import flows, owners
 
 EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 UPPER = {"tcp", "udp", "icmp", "sctp", "dccp", "gre", "esp", "ah", "igmp", "ospf", "vrrp", "egp", "pgm", "rsvp"}

@@ -15,16 +15,16 @@ from portal.dashboard.volumes.forms import NEW, AttachForm, AttachToServerForm
 from portal.dashboard.volumes.views import PAGE, VolumePage
 from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.new_volumes import create_and_attach
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume, find_device
-from provisioning.compute.guest_agent import has_guest_agent
+from provisioning.compute.host_link.guest_agent import has_guest_agent
 from provisioning.compute.models import BlockDevice, Instance
-from provisioning.compute.new_volumes import create_and_attach
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
 from provisioning.compute.services.file_systems import file_systems, mount_points
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.volumes import selectors
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services.attachments import check_attachable
 from provisioning.volumes.states import VolumeStatus
 

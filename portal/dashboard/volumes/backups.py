@@ -12,7 +12,7 @@ from portal.dashboard.volumes.forms import BackupForm, RestoreForm
 from portal.dashboard.volumes.listing import BACKUPS
 from portal.dashboard.volumes.views import PAGE, VolumePage
 from provisioning.volumes import selectors
-from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_requests import BackupRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors import copies
 from provisioning.volumes.services import backup_restores, backups

@@ -14,7 +14,7 @@ from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
 from portal.dashboard.volumes.rows import names_of, row_of
 from portal.dashboard.volumes.wording import failure
 from provisioning.common.context import RequestContext
-from provisioning.compute.block_devices import roots_among
+from provisioning.compute.disks.block_devices import roots_among
 from provisioning.identity import policy
 from provisioning.volumes import selectors
 from provisioning.volumes.selectors import copies, offers

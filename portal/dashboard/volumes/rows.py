@@ -10,8 +10,8 @@ from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.wording import progress
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
-from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
+from provisioning.volumes.records.holds import HELD_BY
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 AT_REST = frozenset({VolumeStatus.AVAILABLE, VolumeStatus.IN_USE})

@@ -17,7 +17,7 @@ from provisioning.common.ids import NOBODY
 from provisioning.images import selectors as images
 from provisioning.volumes import selectors, services
 from provisioning.volumes.models import Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import copies
 from provisioning.volumes.services.checks import known_zones
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus

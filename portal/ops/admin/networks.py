@@ -25,7 +25,7 @@ from provisioning.network.models import (
     Subnet,
     SubnetPool,
 )
-from provisioning.network.owners import COMPUTE, FLOATING_IP, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.records.owners import COMPUTE, FLOATING_IP, ROUTER_GATEWAY, ROUTER_INTERFACE
 
 DEVICES: tuple[tuple[type[Model], str, tuple[str, ...]], ...] = (
     (Instance, "instance", (COMPUTE,)),

@@ -11,7 +11,7 @@ from portal.ops.admin.networks import OfNetworking
 from portal.ops.admin.owned import NAMED_FIRST, ReadableInline
 from provisioning.compute.models import Instance
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
-from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.records.owners import ROUTER_INTERFACE
 
 
 class ForwardingInline(ReadableInline):

@@ -18,14 +18,16 @@ from compute_agent.contract.messages import decode_command_body
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
-from provisioning.compute.allocations import raise_attempt
+from provisioning.compute import selectors
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
-from provisioning.compute.faults import record_fault
-from provisioning.compute.guest_agent import check_guest_agent, has_guest_agent
+from provisioning.compute.host_link.allocations import raise_attempt
+from provisioning.compute.host_link.guest_agent import check_guest_agent, has_guest_agent
+from provisioning.compute.host_link.outcome import Outcome, silent_since
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note, notify
-from provisioning.compute.outcome import Outcome, silent_since
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive

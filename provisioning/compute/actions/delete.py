@@ -13,16 +13,19 @@ from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, newer_guests, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
-from provisioning.compute.migration_records import close_migration
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note
-from provisioning.compute.release import finish_delete, host_holding, send_destroy
+from provisioning.compute.records import host_commands
+from provisioning.compute.records.migration_records import close_migration
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.hosts.selectors import is_alive
 

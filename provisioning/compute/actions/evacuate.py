@@ -11,21 +11,25 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.release import leave_host
 from provisioning.compute.launch.claim import NO_VALID_HOST
 from provisioning.compute.launch.decisions import rank_hosts
 from provisioning.compute.launch.retry import cast_schedule
-from provisioning.compute.migration_records import close_migration, open_evacuation
 from provisioning.compute.models import Instance
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.notifications import Note, notify
-from provisioning.compute.passwords import sealed
-from provisioning.compute.release import leave_host
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.migration_records import close_migration, open_evacuation
+from provisioning.compute.records.passwords import sealed
 from provisioning.compute.selectors.request_specs import spec_of
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive

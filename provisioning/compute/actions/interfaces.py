@@ -26,20 +26,22 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
 from provisioning.compute.actions.registry import action
-from provisioning.compute.faults import record_fault
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.release import take_interface, write_interfaces
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.release import take_interface, write_interfaces
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
-from provisioning.network import guest_ports
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.records import guest_ports
 
 log = logging.getLogger(__name__)
 

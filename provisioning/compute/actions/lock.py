@@ -8,11 +8,13 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import Button, ServerAction, check_lock
 from provisioning.compute.actions.registry import action
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
+from provisioning.compute.records import instance_actions
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 
 TRIES = 20

@@ -7,7 +7,7 @@ from compute_agent.contract.commands import CommandBody, CrashDumpRequest, Passw
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
 from provisioning.compute.actions.registry import action
-from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import AT_REST, TaskState, VmState
 

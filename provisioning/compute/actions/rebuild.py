@@ -11,28 +11,25 @@ from compute_agent.contract.commands import CommandBody, PowerRequest, RebuildRe
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute import instance_actions, state, volume_rebuilds
+from provisioning.compute.actions import volume_rebuilds
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.rescue import own_image
-from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import (
-    check_disk,
-    check_fit,
-    check_image,
-    needs_config_drive,
-)
-from provisioning.compute.graceful_stop import seconds_of
-from provisioning.compute.guest_hardware import check_demands
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.launch.flavor_and_image import check_disk, check_fit, check_image, needs_config_drive
 from provisioning.compute.launch.guest_data import check_files, check_user_data
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Flavor, Instance, InstanceAction, KeyPair
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.passwords import sealed
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.passwords import sealed
 from provisioning.compute.selectors.host_offers import boot_properties, check_host_offers
 from provisioning.compute.services.instances import Changes, check_changes
 from provisioning.compute.services.metadata import check_metadata
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import policy
 from provisioning.images.models import Image

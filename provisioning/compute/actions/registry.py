@@ -3,10 +3,11 @@
 from typing import Any, TypeVar
 
 from compute_agent.contract.commands import CommandBody, DestroyRequest
-from provisioning.compute import deadlines, states
+from provisioning.compute import states
 from provisioning.compute.actions.base import HostAction, ServerAction, TasklessAction
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table
+from provisioning.compute.state_machine import deadlines
 from provisioning.compute.states import TaskState
 from provisioning.identity import policies
 from provisioning.identity.policies.base import Rule

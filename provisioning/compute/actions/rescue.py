@@ -8,13 +8,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import action
-from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_disk
-from provisioning.compute.graceful_stop import seconds_of
-from provisioning.compute.guest_hardware import check_demands
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.launch.flavor_and_image import check_disk
 from provisioning.compute.models import Instance
-from provisioning.compute.outcome import Outcome
 from provisioning.compute.selectors.host_offers import boot_properties, check_host_offers
 from provisioning.compute.states import TaskState, VmState
 from provisioning.images import selectors as images

@@ -11,13 +11,15 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.host_link.release import host_holding, keeps_ports, leave_host, not_handed_over, release_place
 from provisioning.compute.models import Instance
-from provisioning.compute.release import host_holding, keeps_ports, leave_host, not_handed_over, release_place
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.identity.policies.base import ADMIN
 from provisioning.quotas.services.ledger import commit

@@ -18,7 +18,6 @@ from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest,
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import InvalidInputError, NovellaError, UnavailableError
-from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import (
     BROKE,
     FAILED,
@@ -34,17 +33,19 @@ from provisioning.compute.actions.base import (
 from provisioning.compute.actions.power import Start
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.resize_checks import rank_here, wanted_size
-from provisioning.compute.allocations import lower_room, raise_room
 from provisioning.compute.errors import InstanceBusyError, NoRoomError
-from provisioning.compute.faults import record_fault
-from provisioning.compute.graceful_stop import seconds_of
-from provisioning.compute.guest_spec import flavor_ref, guest_spec
+from provisioning.compute.flavors.sizes import larger_room, quota_held, room_of
+from provisioning.compute.host_link.allocations import lower_room, raise_room
+from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.decisions import record_decision
-from provisioning.compute.migration_records import close_migration, open_migration, set_migration
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.notifications import Note
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.sizes import larger_room, quota_held, room_of
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import close_migration, open_migration, set_migration
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.ec2 import given
 from provisioning.hosts.models import Host

@@ -7,13 +7,13 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
-from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_fit
-from provisioning.compute.guest_hardware import check_demands
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.flavors.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_one_host
+from provisioning.compute.launch.flavor_and_image import check_fit
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.sizes import GIB, Room, flavor_copy, larger_room, room_of, root_gb
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.scheduler import HostState, RequestSpec

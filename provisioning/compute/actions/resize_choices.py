@@ -8,11 +8,11 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.actions.resize_checks import asked_here, size_of
-from provisioning.compute.block_devices import boots_from_volume
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.launch.decisions import rank_on_host
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.sizes import quota_held
 from provisioning.images.models import Image
 from provisioning.scheduler.decision import Decision
 from provisioning.scheduler.explain import explain, why

@@ -7,9 +7,9 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import state
 from provisioning.compute.actions.interfaces import locked_instance, send_refresh
 from provisioning.compute.models import Instance
+from provisioning.compute.state_machine import state
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.errors import SecurityGroupNotFoundError

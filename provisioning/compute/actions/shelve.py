@@ -8,16 +8,18 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
-from provisioning.compute import firmware_states, host_commands, state
 from provisioning.compute.actions.base import COULD_NOT, Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
-from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.disks.snapshot_images import MadeImage, holds_ready, remove_image
+from provisioning.compute.host_link import firmware_states
+from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.release import finish_offload, send_destroy
 from provisioning.compute.models import Allocation, Instance
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.release import finish_offload, send_destroy
-from provisioning.compute.snapshot_images import MadeImage, holds_ready, remove_image
+from provisioning.compute.records import host_commands
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity.policies.base import ADMIN

@@ -15,14 +15,12 @@ from compute_agent.contract.messages import decode_command_body
 from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
-from provisioning.compute import guest_agent, host_commands, instance_actions, selectors, state, volume_images
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
 from provisioning.compute.actions.registry import action, action_of
-from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.models import Instance, InstanceActionEvent
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.services.metadata import check_metadata
-from provisioning.compute.snapshot_images import (
+from provisioning.compute.disks import volume_images
+from provisioning.compute.disks.block_devices import boots_from_volume
+from provisioning.compute.disks.snapshot_images import (
     BACKUP,
     MadeImage,
     check_properties,
@@ -32,6 +30,12 @@ from provisioning.compute.snapshot_images import (
     make_record,
     remove_image,
 )
+from provisioning.compute.host_link import guest_agent
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.services.metadata import check_metadata
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.images import selectors as images
 from provisioning.images.models import Image

@@ -7,13 +7,14 @@ from datetime import datetime
 
 from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import Button, HostAction, Prepared
 from provisioning.compute.actions.registry import action
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 

@@ -12,7 +12,6 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.commands import SwapVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute import block_devices, instance_actions, state
 from provisioning.compute.actions.base import COULD_NOT, Prepared
 from provisioning.compute.actions.registry import action
 from provisioning.compute.actions.volumes import (
@@ -23,11 +22,14 @@ from provisioning.compute.actions.volumes import (
     send_attach,
     send_removal,
 )
+from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.notifications import Note, notify
-from provisioning.compute.outcome import Outcome
+from provisioning.compute.records import instance_actions
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Attachment

@@ -10,14 +10,15 @@ from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute import firmware_states, selectors
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import action
-from provisioning.compute.guest_hardware import check_demands
+from provisioning.compute.disks.snapshot_images import remove_image
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.host_link import firmware_states
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import availability_zones

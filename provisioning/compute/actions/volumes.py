@@ -26,16 +26,19 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, device_names, host_commands, instance_actions, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
 from provisioning.compute.actions.registry import action
+from provisioning.compute.disks import block_devices, device_names
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.faults import record_fault
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.block_devices import OLD_MULTIATTACH
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.notifications import Note, notify
-from provisioning.compute.outcome import Outcome
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.volumes import selectors as volumes

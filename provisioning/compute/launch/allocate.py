@@ -3,9 +3,9 @@
 from django.utils import timezone
 
 from provisioning.common.ids import read_id
-from provisioning.compute import instance_actions
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.records import instance_actions
 from provisioning.ec2 import creation_tags
 from provisioning.network import services as network
 from provisioning.scheduler import HostState

@@ -7,8 +7,9 @@ from datetime import datetime
 from django.utils import timezone
 
 from compute_agent.contract.steps import BUILD_STEPS
-from provisioning.compute import instance_actions, state
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.records import instance_actions
+from provisioning.compute.state_machine import state
 
 MAPPING = "block_device_mapping"
 STEPS = ("schedule", "claim", "allocate_network", MAPPING, "hand_off", *BUILD_STEPS)

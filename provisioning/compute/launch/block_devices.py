@@ -9,14 +9,20 @@ from compute_agent.contract.hardware import PREFIXES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
-from provisioning.compute import device_names
-from provisioning.compute.flavor_and_image import ZERO_DISK, check_fit, check_image, check_memory, may_be_without_disk
+from provisioning.compute.disks import device_names
+from provisioning.compute.flavors.sizes import GIB, flavor_copy
+from provisioning.compute.launch.flavor_and_image import (
+    ZERO_DISK,
+    check_fit,
+    check_image,
+    check_memory,
+    may_be_without_disk,
+)
 from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.mounts import check_mounts
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.models import BlockDevice, Flavor
 from provisioning.compute.selectors.host_offers import boot_properties, boot_properties_of_volume
-from provisioning.compute.sizes import GIB, flavor_copy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.volumes import selectors as volumes

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.compute.flavor_and_image import check_flavor
-from provisioning.compute.guest_hardware import check_demands
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.flavors.sizes import quota_amounts
 from provisioning.compute.launch.block_devices import CheckedDisks, check_disks
 from provisioning.compute.launch.destination import Place, check_place, group_of, in_zones
+from provisioning.compute.launch.flavor_and_image import check_flavor
 from provisioning.compute.launch.guest_data import check_files, check_key_pair, check_user_data
 from provisioning.compute.launch.networks import check_networks
 from provisioning.compute.launch.quote import LaunchQuote, quote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import KeyPair, ServerGroup
-from provisioning.compute.names import check_hostname, check_name, check_text
+from provisioning.compute.records.names import check_hostname, check_name, check_text
 from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.services.tags import check_tags
-from provisioning.compute.sizes import quota_amounts
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.models import Network

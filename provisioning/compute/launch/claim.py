@@ -6,18 +6,19 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from provisioning.compute import host_commands, instance_actions, state
-from provisioning.compute.allocations import hold, take_first
+from provisioning.compute.flavors.sizes import room_of
+from provisioning.compute.host_link.allocations import hold, take_first
+from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.launch.build_kinds import EVACUATE, LAUNCH, build_kind_of
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_for_build, record_decision
 from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.retry import fail
-from provisioning.compute.migration_records import evacuated_from, set_destination
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.notifications import Note
-from provisioning.compute.release import send_destroy
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.migration_records import evacuated_from, set_destination
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.sizes import room_of
+from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState, explain
 

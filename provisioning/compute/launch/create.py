@@ -12,7 +12,6 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
 from provisioning.common.prepared import PreparedInsert
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
 from provisioning.compute.launch.map_block_devices import keep_volumes_still, reserve_volumes
@@ -21,7 +20,9 @@ from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
 from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.records import instance_actions
 from provisioning.compute.services.tags import write_tag_rows
+from provisioning.compute.state_machine import state
 from provisioning.ec2 import metadata_options
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network

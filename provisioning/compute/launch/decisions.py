@@ -10,9 +10,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.common.prepared import PreparedInsert
-from provisioning.compute import instance_actions
-from provisioning.compute.instance_actions import Span
 from provisioning.compute.models import Instance, SchedulingDecision
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.instance_actions import Span
 from provisioning.compute.selectors.host_rows import host_states, hosts_for
 from provisioning.scheduler import Decision, HostState, Options, Ranked, RequestSpec, decide, facts_needed, options_of
 

@@ -7,7 +7,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import ServerGroup
-from provisioning.compute.names import check_text
+from provisioning.compute.records.names import check_text
 from provisioning.compute.services.server_groups import check_hints, group_for_launch
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import availability_zones

@@ -9,24 +9,24 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.compute.flavor_and_image import (
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.flavors.sizes import flavor_copy, quota_held
+from provisioning.compute.launch.checks import MAX_COUNT
+from provisioning.compute.launch.decisions import options_now
+from provisioning.compute.launch.destination import check_place, group_of
+from provisioning.compute.launch.flavor_and_image import (
     ZERO_DISK,
     check_fit,
     check_flavor,
     check_image,
     may_be_without_disk,
 )
-from provisioning.compute.guest_hardware import check_demands
-from provisioning.compute.launch.checks import MAX_COUNT
-from provisioning.compute.launch.decisions import options_now
-from provisioning.compute.launch.destination import check_place, group_of
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.catalog import Limits, flavors_of_project, limits_for
 from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.host_rows import hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.sizes import flavor_copy, quota_held
 from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many

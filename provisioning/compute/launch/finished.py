@@ -8,16 +8,19 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, CommandBody
 from compute_agent.contract.power import PowerState
-from provisioning.compute import block_devices, firmware_states, instance_actions, state
+from provisioning.compute.disks import block_devices
+from provisioning.compute.disks.snapshot_images import remove_image
+from provisioning.compute.host_link import firmware_states
+from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, UNSHELVE, BuildKind, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
-from provisioning.compute.migration_records import evacuated
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
-from provisioning.compute.outcome import Outcome
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.migration_records import evacuated
 from provisioning.compute.services.hosts import build_failed, build_succeeded
-from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit

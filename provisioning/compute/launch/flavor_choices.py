@@ -10,19 +10,15 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.compute import selectors
-from provisioning.compute.flavor_and_image import (
-    ZERO_DISK,
-    check_fit,
-    may_be_without_disk,
-)
-from provisioning.compute.guest_hardware import check_demands
+from provisioning.compute.flavors.guest_hardware import check_demands
+from provisioning.compute.flavors.sizes import flavor_copy, quota_amounts
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
+from provisioning.compute.launch.flavor_and_image import ZERO_DISK, check_fit, may_be_without_disk
 from provisioning.compute.models import Flavor, ServerGroup
 from provisioning.compute.selectors.catalog import Limits
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.selectors.server_groups import group_of
-from provisioning.compute.sizes import flavor_copy, quota_amounts
 from provisioning.images.models import Image
 from provisioning.scheduler import RequestSpec, facts_needed, funnel, how_many
 from provisioning.scheduler.counting import Count

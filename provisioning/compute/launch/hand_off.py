@@ -3,11 +3,13 @@
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
-from provisioning.compute import firmware_states, host_commands, instance_actions, state
-from provisioning.compute.deadlines import deadline_of
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link import firmware_states
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.state_machine import state
+from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.scheduler import HostState
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.numbers import MAX_INTEGER
+from provisioning.compute.disks.volume_images import PROPERTY
 from provisioning.compute.launch.request import DiskRequest
-from provisioning.compute.volume_images import PROPERTY
 
 _TEXTS = {"device_name": 32, "disk_bus": 32, "device_type": 32, "guest_format": 32, "tag": 32, "volume_type": 255}
 """Field → maximum number of characters read."""

@@ -9,20 +9,22 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import NOBODY
-from provisioning.compute import block_devices, instance_actions, state
+from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.attempts import MAPPING
 from provisioning.compute.launch.block_devices import invalid
 from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.records import instance_actions
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.ec2 import creation_tags, given
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Message, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import attachments
-from provisioning.volumes.state import keep_still
+from provisioning.volumes.state_machine.state import keep_still
 from provisioning.volumes.states import VolumeStatus
 
 LATE = timedelta(seconds=60)
@@ -31,7 +33,9 @@ REFUSED = "Invalid volume: {message}"
 
 
 def keep_volumes_still(devices: Iterable[BlockDevice]) -> None:
-    """Lock the existing volumes of a launch; called before its quota is reserved (``provisioning.volumes.state``)."""
+    """Lock the existing volumes of a launch; called before its quota is reserved. See
+    ``provisioning.volumes.state_machine.state``.
+    """
     ids = [device.volume_id for device in devices if device.volume_id is not None]
     if ids:
         keep_still(Volume.objects.filter(id__in=ids))

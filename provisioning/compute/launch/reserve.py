@@ -7,15 +7,15 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute.deadlines import deadline_of
-from provisioning.compute.flavor_and_image import needs_config_drive
+from provisioning.compute.flavors.sizes import flavor_copy
 from provisioning.compute.launch.checks import CheckedLaunch
+from provisioning.compute.launch.flavor_and_image import needs_config_drive
 from provisioning.compute.launch.idempotency import LaunchIdentity
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
-from provisioning.compute.names import hostname_for, numbered, numbered_host
-from provisioning.compute.passwords import sealed
-from provisioning.compute.sizes import flavor_copy
+from provisioning.compute.records.names import hostname_for, numbered, numbered_host
+from provisioning.compute.records.passwords import sealed
+from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.network.addressing import usual_form
 from provisioning.network.services import take_automatic
 from provisioning.quotas.services.ledger import reserve

@@ -5,16 +5,19 @@ import uuid
 from django.conf import settings
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, state
-from provisioning.compute.allocations import give_back
-from provisioning.compute.faults import record_fault
+from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.allocations import give_back
+from provisioning.compute.host_link.release import host_holding, leave_host, release_place, return_home, send_destroy
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import EVACUATE, build_kind_of
-from provisioning.compute.migration_records import evacuated_from, set_migration
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
-from provisioning.compute.release import host_holding, leave_host, release_place, return_home, send_destroy
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import evacuated_from, set_migration
 from provisioning.compute.services.hosts import build_failed
+from provisioning.compute.state_machine import state
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from django.db import DatabaseError
 
 from provisioning.common.ids import NOBODY
+from provisioning.compute.flavors.sizes import flavor_copy
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import imagined
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.selectors.request_specs import spec_of
-from provisioning.compute.sizes import flavor_copy
 from provisioning.scheduler import facts_needed, room_for
 
 MOST_COUNTED = 9_999

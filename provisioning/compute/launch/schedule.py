@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from provisioning.common.errors import NovellaError
 from provisioning.common.prepared import Prepared
-from provisioning.compute import instance_actions, newer_guests, state
-from provisioning.compute.block_devices import volumes_of
+from provisioning.compute.disks.block_devices import volumes_of
+from provisioning.compute.host_link import newer_guests
 from provisioning.compute.launch.allocate import allocate
 from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
 from provisioning.compute.launch.claim import find_place
@@ -18,7 +18,9 @@ from provisioning.compute.launch.hand_off import hand_off
 from provisioning.compute.launch.map_block_devices import begins_mapping, map_block_devices
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.records import instance_actions
 from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.jobs.registry import job
 from provisioning.scheduler import HostState

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.guest_hardware import host_needs
+from provisioning.compute.flavors.guest_hardware import host_needs
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.hosts.models import Host

@@ -5,11 +5,11 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from provisioning.compute.extra_specs import aggregate_specs, capabilities
-from provisioning.compute.guest_hardware import host_needs
+from provisioning.compute.flavors.extra_specs import aggregate_specs, capabilities
+from provisioning.compute.flavors.guest_hardware import host_needs
+from provisioning.compute.flavors.sizes import room_of
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
-from provisioning.compute.sizes import room_of
 from provisioning.scheduler import RequestSpec
 
 

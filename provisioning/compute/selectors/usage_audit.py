@@ -8,7 +8,7 @@ from django.conf import settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import UsageAudit
-from provisioning.compute.periods import AuditPeriod, completed_before
+from provisioning.compute.records.periods import AuditPeriod, completed_before
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 

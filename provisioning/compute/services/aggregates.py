@@ -17,7 +17,7 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import notifications
 from provisioning.compute.models import Aggregate, AggregateHost
-from provisioning.compute.names import check_text
+from provisioning.compute.records.names import check_text
 from provisioning.compute.services.aggregate_limits import COLUMNS, check_limits, write_limits
 from provisioning.compute.services.hosts import check_zone, has_servers
 from provisioning.hosts.models import DEFAULT_ZONE, Host

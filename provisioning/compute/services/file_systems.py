@@ -8,7 +8,7 @@ from compute_agent.contract.calls import MOST_FILE_SYSTEMS, CallError, FileSyste
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors
-from provisioning.compute.guest_agent import check_guest_agent
+from provisioning.compute.host_link.guest_agent import check_guest_agent
 from provisioning.compute.states import VmState
 from provisioning.hosts import calls
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
-from provisioning.compute import extra_specs
+from provisioning.compute.flavors import extra_specs
 from provisioning.compute.models import Flavor
 from provisioning.identity import policy
 

@@ -12,7 +12,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
-from provisioning.compute.names import check_text
+from provisioning.compute.records.names import check_text
 from provisioning.identity import policy
 
 _ID = re.compile(r"[\w. -]{1,255}", re.ASCII)

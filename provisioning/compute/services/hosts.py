@@ -13,9 +13,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
+from provisioning.compute.host_link.release import give_back_of_dead
 from provisioning.compute.models import Aggregate, Instance
-from provisioning.compute.names import check_text
-from provisioning.compute.release import give_back_of_dead
+from provisioning.compute.records.names import check_text
 from provisioning.hosts import notifications
 from provisioning.hosts.models import Host
 from provisioning.identity import policy

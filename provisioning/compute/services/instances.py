@@ -8,10 +8,12 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute import guest_changes, selectors, state
+from provisioning.compute import selectors
+from provisioning.compute.host_link import guest_changes
 from provisioning.compute.models import Instance
-from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.notifications import Note
+from provisioning.compute.records.names import check_hostname, check_name, check_text
+from provisioning.compute.state_machine import state
 from provisioning.network import services as network
 from provisioning.network.addressing import read_address
 

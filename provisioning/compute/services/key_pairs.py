@@ -10,7 +10,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.models import KeyPair
-from provisioning.compute.names import key_pair_owner
+from provisioning.compute.records.names import key_pair_owner
 from provisioning.compute.services import key_material
 from provisioning.compute.services.key_material import Material
 from provisioning.identity.selectors.lookups import users_by_id

@@ -8,7 +8,9 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import guest_changes, selectors, state
+from provisioning.compute import selectors
+from provisioning.compute.host_link import guest_changes
+from provisioning.compute.state_machine import state
 from provisioning.ec2 import metadata_options
 
 

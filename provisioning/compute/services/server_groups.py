@@ -11,10 +11,10 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import state
 from provisioning.compute.models import Instance, ServerGroup
-from provisioning.compute.names import check_text
+from provisioning.compute.records.names import check_text
 from provisioning.compute.selectors import server_groups as selectors
+from provisioning.compute.state_machine import state
 from provisioning.identity import policy
 from provisioning.quotas import selectors as quota_limits
 from provisioning.quotas.limits import UNLIMITED

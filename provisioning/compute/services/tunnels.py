@@ -14,11 +14,13 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute import selectors
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.notifications import Note, notify
+from provisioning.compute.records import instance_actions
 from provisioning.compute.selectors.history import TUNNEL
 from provisioning.compute.services.running import check_running
+from provisioning.compute.state_machine import state
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.selectors import PortAddress

@@ -10,7 +10,7 @@ from django.db.models import Count, Q
 from provisioning.common.ids import NOBODY
 from provisioning.compute import notifications
 from provisioning.compute.models import Instance, UsageAudit
-from provisioning.compute.periods import AuditPeriod, completed_before
+from provisioning.compute.records.periods import AuditPeriod, completed_before
 from provisioning.hosts.models import Host
 from provisioning.notifications.messages import is_wanted
 

@@ -13,17 +13,20 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, state
 from provisioning.compute.actions.snapshot import drop_unfinished
-from provisioning.compute.allocations import occupy, raise_attempt
+from provisioning.compute.disks import block_devices
+from provisioning.compute.disks.snapshot_images import remove_image
+from provisioning.compute.flavors.sizes import quota_held
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.allocations import occupy, raise_attempt
+from provisioning.compute.host_link.newer_guests import FOLLOWED, OPEN, REMOVED
+from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.inbound.reports import power_state_of, sync_power
 from provisioning.compute.launch.finished import OFF_THE_SHELF
-from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Instance, NewerGuest
-from provisioning.compute.newer_guests import FOLLOWED, OPEN, REMOVED
-from provisioning.compute.release import send_destroy
-from provisioning.compute.reports import power_state_of, sync_power
-from provisioning.compute.sizes import quota_held
-from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.migration_records import close_migration
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.compute.states import FOLLOWED as FOLLOW
 from provisioning.hosts.models import Host

@@ -7,9 +7,9 @@ from compute_agent.contract.build import GuestInterface, NetworkRef, PortRef, Se
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import state
 from provisioning.compute.actions.interfaces import send_attach, send_detach, send_refresh
 from provisioning.compute.models import Instance, InterfaceDifference
+from provisioning.compute.state_machine import state
 from provisioning.compute.upkeep.adoption import RULE
 from provisioning.compute.upkeep.kept_interfaces import EXTRA, GIVEN_BACK, MISSING, give_back
 from provisioning.identity import policy

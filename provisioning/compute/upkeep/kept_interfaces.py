@@ -24,10 +24,12 @@ from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, newer_guests, state
 from provisioning.compute.actions.interfaces import send_refresh
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.release import take_interface, write_interfaces
 from provisioning.compute.models import Instance, InstanceActionEvent, InterfaceDifference
-from provisioning.compute.release import take_interface, write_interfaces
+from provisioning.compute.records import host_commands
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reconcile import SETTLED
 from provisioning.hosts.models import Host

@@ -3,9 +3,10 @@
 import logging
 import uuid
 
-from provisioning.compute import block_devices, device_names, state
+from provisioning.compute.disks import block_devices, device_names
 from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
-from provisioning.volumes import kept_open
+from provisioning.compute.state_machine import state
+from provisioning.volumes.inbound import kept_open
 from provisioning.volumes.models import Attachment, Volume
 
 log = logging.getLogger(__name__)

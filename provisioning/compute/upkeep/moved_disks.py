@@ -15,11 +15,11 @@ from django.db import transaction
 from compute_agent.contract.messages import GuestState
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import newer_guests
 from provisioning.compute.actions.swap_volume import SwapVolume
+from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.upkeep.strange_disks import locked_at_rest
-from provisioning.volumes import lost_moves
+from provisioning.volumes.inbound import lost_moves
 from provisioning.volumes.models import Attachment
 
 log = logging.getLogger(__name__)

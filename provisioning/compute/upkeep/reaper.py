@@ -14,11 +14,10 @@ from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import SERVER
 from compute_agent.contract.power import PowerState
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.registry import of_task
-from provisioning.compute.deadlines import seconds_of
-from provisioning.compute.faults import record_fault
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.outcome import SILENT, Outcome
+from provisioning.compute.host_link.release import finish_delete, send_destroy
 from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of, is_waiting
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made

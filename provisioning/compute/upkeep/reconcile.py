@@ -24,8 +24,8 @@ from provisioning.compute import host_commands, newer_guests, state
 from provisioning.compute.allocations import second_of
 from provisioning.compute.migration_records import OPEN
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.release import send_destroy
-from provisioning.compute.reports import power_differs, power_state_of, sync_power
+from provisioning.compute.records import host_commands
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import adoption
 

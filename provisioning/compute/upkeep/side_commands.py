@@ -5,11 +5,12 @@ from datetime import timedelta
 from django.utils import timezone
 
 from compute_agent.contract.messages import SERVER, decode_command_body
-from provisioning.compute import host_commands, state
 from provisioning.compute.actions.base import TasklessAction
 from provisioning.compute.actions.registry import awaiting
+from provisioning.compute.host_link.outcome import silent_since
 from provisioning.compute.models import Instance
-from provisioning.compute.outcome import silent_since
+from provisioning.compute.records import host_commands
+from provisioning.compute.state_machine import state
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand
 

@@ -15,13 +15,14 @@ from django.utils import timezone
 from compute_agent.contract.messages import GuestState
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, state
 from provisioning.compute.actions.volumes import send_removal
 from provisioning.compute.models import Instance
+from provisioning.compute.records import host_commands
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_volumes
 from provisioning.compute.upkeep.reconcile import SETTLED
-from provisioning.volumes import kept_open, older_records
+from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, Volume
 
 log = logging.getLogger(__name__)

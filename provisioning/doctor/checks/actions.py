@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from provisioning.common.prepared import Prepared
-from provisioning.compute import instance_actions
-from provisioning.compute.host_commands import about_servers
-from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
 from provisioning.compute.models import Instance, InstanceAction, Migration
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.host_commands import about_servers
+from provisioning.compute.records.migration_records import UNDER_WAY, WAITING, close_migration
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Repair, Severity, check
 from provisioning.doctor.repairs import named, of_instance

@@ -9,16 +9,16 @@ from compute_agent.contract.commands import DetachInterfaceRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.interfaces import send_detach
-from provisioning.compute.host_commands import unfinished
+from provisioning.compute.host_link.release import keeps_ports
 from provisioning.compute.models import Allocation, Instance
-from provisioning.compute.release import keeps_ports
+from provisioning.compute.records.host_commands import unfinished
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.checks.allocations import KEPT, PLACED
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.network import services as network
 from provisioning.network.models import Port
-from provisioning.network.owners import OF_THE_CLOUD
+from provisioning.network.records.owners import OF_THE_CLOUD
 from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")

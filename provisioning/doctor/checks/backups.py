@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
 from provisioning.doctor.finding import Finding, check
-from provisioning.volumes.backup_data import MANIFEST
-from provisioning.volumes.backup_store import current, store_named
-from provisioning.volumes.backup_store.base import ObjectStore
+from provisioning.volumes.backups.backup_data import MANIFEST
+from provisioning.volumes.backups.backup_store import current, store_named
+from provisioning.volumes.backups.backup_store.base import ObjectStore
 from provisioning.volumes.models import Backup
 from provisioning.volumes.states import BackupStatus
 

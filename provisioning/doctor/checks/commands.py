@@ -11,10 +11,10 @@ from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest, 
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
-from provisioning.compute.host_commands import about_servers, of_tasks
+from provisioning.compute.host_link.release import host_holding, send_destroy
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.models import Instance
-from provisioning.compute.release import host_holding, send_destroy
+from provisioning.compute.records.host_commands import about_servers, of_tasks
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named, of_instance

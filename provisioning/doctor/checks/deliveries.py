@@ -18,8 +18,8 @@ from provisioning.hosts.selectors import long_ago, seen_since
 from provisioning.jobs.selectors import waiting_jobs
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.sending import tell_again
-from provisioning.network.marks import HOST, JOB, deliver, mark
 from provisioning.network.models import Delivery, DeliveryMark, Network
+from provisioning.network.records.marks import HOST, JOB, deliver, mark
 
 PATIENCE = timedelta(minutes=5)
 """Maximum age of an undelivered change; the scheduler queues lost jobs again after two minutes."""

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 
 from provisioning.common.prepared import Prepared
-from provisioning.compute.firmware_states import has_state
+from provisioning.compute.host_link.firmware_states import has_state
 from provisioning.compute.models import FirmwareState, Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Repair, check

@@ -15,8 +15,8 @@ from provisioning.hosts import calls
 from provisioning.hosts.commands import unfinished
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive
-from provisioning.volumes import state
 from provisioning.volumes.models import Attachment, PoolHost
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 
 PATIENCE = 10.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.common.prepared import Prepared
+from provisioning.compute.disks.snapshot_images import READY, remove_image
 from provisioning.compute.models import Instance, InstanceActionEvent
-from provisioning.compute.snapshot_images import READY, remove_image
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Repair, check
 from provisioning.doctor.repairs import moment_of, named

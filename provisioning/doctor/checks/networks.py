@@ -15,11 +15,12 @@ from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host
-from provisioning.network import owners
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, RbacPolicy, Router
-from provisioning.network.services import addresses, ipam, sharing
-from provisioning.network.services.rbac_policies import MODELS
+from provisioning.network.records import owners
+from provisioning.network.services.addressing import addresses, ipam
+from provisioning.network.services.base import sharing
+from provisioning.network.services.composed.rbac_policies import MODELS
 
 PATIENCE = timedelta(minutes=2)
 """Grace period after the end of an address's hold time; a periodic job frees it within seconds."""

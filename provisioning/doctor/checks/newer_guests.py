@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from provisioning.common.prepared import Prepared
+from provisioning.compute.host_link.newer_guests import OPEN
 from provisioning.compute.models import NewerGuest
-from provisioning.compute.newer_guests import OPEN
 from provisioning.doctor.finding import Finding, check
 from provisioning.hosts import restored
 from provisioning.hosts.models import Host

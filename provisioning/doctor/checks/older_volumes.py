@@ -8,9 +8,9 @@ from provisioning.common.ids import NOBODY
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host
-from provisioning.volumes import holds
-from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import holds
+from provisioning.volumes.records.holds import HELD_BY
 from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 

@@ -7,8 +7,8 @@ from django.db.models import DateTimeField
 from django.utils import timezone
 
 from provisioning.common.prepared import Prepared
-from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
+from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.finding import Finding, Repair, check

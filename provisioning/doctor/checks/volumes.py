@@ -32,12 +32,13 @@ from provisioning.hosts.commands import send, unfinished
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import alive
 from provisioning.hosts.subjects import Subject
-from provisioning.volumes import deadlines, placement, state
-from provisioning.volumes.host_commands import data_id_of, spec_of
-from provisioning.volumes.host_commands import send as tell
+from provisioning.volumes.host_link.host_commands import data_id_of, spec_of
+from provisioning.volumes.host_link.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.pools import placement
 from provisioning.volumes.selectors.deleted_data import by_project
 from provisioning.volumes.services import attachments, daemons
+from provisioning.volumes.state_machine import deadlines, state
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
 BATCH = 1000

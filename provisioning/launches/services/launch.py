@@ -12,7 +12,7 @@ from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.launch.idempotency import identity_of
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.models import Instance
-from provisioning.compute.passwords import generate_password
+from provisioning.compute.records.passwords import generate_password
 from provisioning.launches.openings import group_opening
 from provisioning.launches.plan import LaunchPlan
 from provisioning.launches.services import leases, snippets, templates

@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
-from provisioning.compute import state
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceLockedError
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.selectors import instance_for
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import policy
 from provisioning.launches.models import InstanceLease

@@ -12,7 +12,7 @@ from django.db.models import Max
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute.names import check_text
+from provisioning.compute.records.names import check_text
 from provisioning.identity import policy
 from provisioning.identity.owner_locks import lock_project
 from provisioning.launches import selectors

@@ -7,8 +7,8 @@ from django.utils import timezone
 from compute_agent.contract.network import FLOATING_IP
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
-from provisioning.network.marks import mark
 from provisioning.network.models import Router
+from provisioning.network.records.marks import mark
 
 
 def bearer(router: Router, hosts: Sequence[Host]) -> str:

@@ -21,8 +21,8 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.restored import LEAP
 from provisioning.network.delivery import proofs, sending
 from provisioning.network.delivery.needs import Needs
-from provisioning.network.marks import mark
 from provisioning.network.models import Delivery
+from provisioning.network.records.marks import mark
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from django.db.models import CharField, UUIDField
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER
 from provisioning.common.prepared import Prepared
-from provisioning.network.announcements import announce
 from provisioning.network.models import Delivery, FloatingIP, Network, Router
+from provisioning.network.records.announcements import announce
 
 MODELS: Mapping[str, type[Any]] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP}
 """Security groups have no status and are omitted."""

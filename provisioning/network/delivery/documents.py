@@ -48,7 +48,7 @@ from provisioning.network.models import (
     SecurityGroupRule,
     Subnet,
 )
-from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.records.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 from provisioning.network.selectors.visibility import saying, shared_with_others
 

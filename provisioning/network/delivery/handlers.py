@@ -14,8 +14,8 @@ from provisioning.common.prepared import Prepared, PreparedDelete
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of
 from provisioning.network.delivery import comparing, conditions, sending
-from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, FloatingIP, Network, Router, SecurityGroup
+from provisioning.network.records.marks import HOST, mark
 
 Told = list[Delivery]
 """The deliveries of one subject."""

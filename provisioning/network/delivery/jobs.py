@@ -13,12 +13,12 @@ from compute_agent.contract.network import FLOATING_IP, ROUTER
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import is_alive
 from provisioning.jobs.registry import job, periodic
-from provisioning.network import marks
 from provisioning.network.delivery import sending
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
-from provisioning.network.marks import HOST, JOB, TOPIC, mark
 from provisioning.network.models import Delivery, DeliveryMark, Router
+from provisioning.network.records import marks
+from provisioning.network.records.marks import HOST, JOB, TOPIC, mark
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
-from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE, UNBOUND
+from provisioning.network.records.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE, UNBOUND
 
 Subject = tuple[str, uuid.UUID]
 Membership = Port.security_groups.through

@@ -11,8 +11,8 @@ from compute_agent.contract.network import ServicePort
 from provisioning.hosts.models import Host
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port
-from provisioning.network.owners import AGENT_GATEWAY
-from provisioning.network.services.ports import insert_port, lock_subnets
+from provisioning.network.records.owners import AGENT_GATEWAY
+from provisioning.network.services.ports.ports import insert_port, lock_subnets
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 from provisioning.network.delivery import conditions, documents, proofs
 from provisioning.network.delivery.needs import Needs, networks_of_routers
-from provisioning.network.marks import HOST, PORTS, Marked, mark
 from provisioning.network.models import Delivery, DeliveryMark
+from provisioning.network.records.marks import HOST, PORTS, Marked, mark
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
-from provisioning.network.agent_errors import AgentNotFoundError
+from provisioning.network.errors import AgentNotFoundError
 from provisioning.network.models import Delivery, Port
 from provisioning.network.selectors.zones import zoned_hosts
 

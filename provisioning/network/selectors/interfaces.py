@@ -9,10 +9,10 @@ from provisioning.network import addressing
 from provisioning.network.errors import (
     NetworkNotFoundError,
     PortNotFoundError,
+    PortRequiresFixedIPError,
     SecurityGroupNotFoundError,
 )
 from provisioning.network.models import FixedIP, Network, SecurityGroup
-from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import (
     WORDS,
     network_by_rights,

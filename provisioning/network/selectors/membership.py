@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import Count, Prefetch, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.network.group_errors import SecurityGroupConflictError
+from provisioning.network.errors import SecurityGroupConflictError
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.records import ports_for, security_groups_for
 

@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.network.errors import RbacPolicyNotFoundError
 from provisioning.network.models import RbacPolicy
-from provisioning.network.rbac_errors import RbacPolicyNotFoundError
 from provisioning.network.selectors.visibility import own, sees_all
 
 

@@ -17,7 +17,7 @@ from provisioning.network.models import (
     SecurityGroup,
     SecurityGroupRule,
 )
-from provisioning.network.owners import COMPUTE, ROUTER_INTERFACE
+from provisioning.network.records.owners import COMPUTE, ROUTER_INTERFACE
 
 EVERYWHERE = frozenset({None, "", "0.0.0.0/0", "::/0"})
 MOST_ADDRESSES = 20

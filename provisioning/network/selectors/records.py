@@ -18,14 +18,16 @@ from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.identity import policy
 from provisioning.network.errors import (
+    AddressGroupNotFoundError,
+    AddressScopeNotFoundError,
     ExternalNetworkAttachForbiddenError,
     NetworkNotFoundError,
     PortNotFoundError,
     SecurityGroupNotFoundError,
     SecurityGroupRuleNotFoundError,
     SubnetNotFoundError,
+    SubnetPoolNotFoundError,
 )
-from provisioning.network.group_errors import AddressGroupNotFoundError
 from provisioning.network.models import (
     AddressGroup,
     AddressScope,
@@ -47,7 +49,6 @@ from provisioning.network.selectors.visibility import (
     viewer_of,
     visible,
 )
-from provisioning.network.subnet_errors import AddressScopeNotFoundError, SubnetPoolNotFoundError
 
 WORDS: dict[type[NotFoundError], str] = {
     NetworkNotFoundError: "Network {} could not be found.",

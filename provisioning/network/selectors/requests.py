@@ -11,10 +11,12 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
-from provisioning.network.errors import AmbiguousNetworkError
-from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
+from provisioning.network.errors import (
+    AmbiguousNetworkError,
+    PortRequiresFixedIPError,
+    SecurityGroupCannotBeAppliedError,
+)
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.selectors.records import network_by_rights, ports_for, security_groups_for, usable_by
 

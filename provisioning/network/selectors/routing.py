@@ -8,13 +8,9 @@ from django.db.models import Count, QuerySet
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.network.errors import FloatingIPNotFoundError, PortForwardingNotFoundError, RouterNotFoundError
 from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router
-from provisioning.network.owners import ROUTER_INTERFACE
-from provisioning.network.routing_errors import (
-    FloatingIPNotFoundError,
-    PortForwardingNotFoundError,
-    RouterNotFoundError,
-)
+from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors.records import named_first, networks_for, one_of
 from provisioning.network.selectors.visibility import Viewer, visible
 

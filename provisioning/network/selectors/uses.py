@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FixedIP, Network, Port
-from provisioning.network.owners import OF_THE_NETWORK
+from provisioning.network.records.owners import OF_THE_NETWORK
 from provisioning.network.selectors.records import ports_for, subnets_for
 from provisioning.network.selectors.visibility import own
 

@@ -19,7 +19,7 @@ from provisioning.network.models import (
     Subnet,
     Vpc,
 )
-from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors.records import networks_for, ports_for, subnets_for, usable_networks_for
 from provisioning.network.selectors.routing import routers_for
 from provisioning.network.selectors.visibility import own

@@ -9,7 +9,7 @@ from django.db.models import Q
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, Subnet
-from provisioning.network.owners import GUESTS, ROUTER_INTERFACE
+from provisioning.network.records.owners import GUESTS, ROUTER_INTERFACE
 from provisioning.network.selectors.records import networks_for
 from provisioning.network.selectors.routing import external_networks_for, floating_ips_for, routers_for
 

@@ -9,7 +9,7 @@ from compute_agent.contract.network import NETWORK, ROUTER
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.hosts.models import Host
-from provisioning.network.agent_errors import AvailabilityZoneNotFoundError
+from provisioning.network.errors import AvailabilityZoneNotFoundError
 from provisioning.network.models import Delivery
 
 

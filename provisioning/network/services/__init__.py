@@ -1,25 +1,39 @@
 """Services that write networks, subnets, ports, addresses and security groups."""
 
-from provisioning.network.services.address_groups import (
-    add_addresses,
-    create_address_group,
-    delete_address_group,
-    remove_addresses,
-    update_address_group,
-)
-from provisioning.network.services.address_scopes import (
+from provisioning.network.services.addressing.address_scopes import (
     create_address_scope,
     delete_address_scope,
     update_address_scope,
 )
-from provisioning.network.services.automatic_floating_ips import automatic_network, lead_automatic, take_automatic
-from provisioning.network.services.default_rules import (
-    create_default_rule,
-    default_rule,
-    default_rules,
-    delete_default_rule,
+from provisioning.network.services.addressing.subnet_pools import (
+    add_prefixes,
+    create_subnet_pool,
+    delete_subnet_pool,
+    remove_prefixes,
+    update_subnet_pool,
 )
-from provisioning.network.services.floating_ips import (
+from provisioning.network.services.base.records import create_all
+from provisioning.network.services.base.tags import add_tags, remove_tag, set_tags
+from provisioning.network.services.composed.port_changes import create_port, delete_port, update_port
+from provisioning.network.services.composed.project_networks import allocate_topology, check_topology, delete_topology
+from provisioning.network.services.composed.rbac_policies import (
+    create_rbac_policy,
+    delete_rbac_policy,
+    update_rbac_policy,
+)
+from provisioning.network.services.composed.together import (
+    FirstSubnet,
+    add_interface_at,
+    create_connected_router,
+    create_group_allowing,
+    create_network_with_subnets,
+)
+from provisioning.network.services.floating_ips.automatic_floating_ips import (
+    automatic_network,
+    lead_automatic,
+    take_automatic,
+)
+from provisioning.network.services.floating_ips.floating_ips import (
     associate,
     create_floating_ip,
     delete_floating_ip,
@@ -27,7 +41,14 @@ from provisioning.network.services.floating_ips import (
     release_floating_ips,
     update_floating_ip,
 )
-from provisioning.network.services.interfaces import (
+from provisioning.network.services.floating_ips.port_forwardings import (
+    create_port_forwarding,
+    delete_port_forwarding,
+    update_port_forwarding,
+)
+from provisioning.network.services.networks.networks import create_network, delete_network, update_network
+from provisioning.network.services.networks.subnets import create_subnet, delete_subnet, update_subnet
+from provisioning.network.services.ports.interfaces import (
     add_address,
     add_group,
     add_interface,
@@ -38,20 +59,13 @@ from provisioning.network.services.interfaces import (
     set_interface_leaving,
     set_interface_status,
 )
-from provisioning.network.services.kept_ports import (
+from provisioning.network.services.ports.kept_ports import (
     KeptPort,
     give_addresses_back,
     give_port_back,
     hold_addresses_back,
 )
-from provisioning.network.services.networks import create_network, delete_network, update_network
-from provisioning.network.services.port_changes import create_port, delete_port, update_port
-from provisioning.network.services.port_forwardings import (
-    create_port_forwarding,
-    delete_port_forwarding,
-    update_port_forwarding,
-)
-from provisioning.network.services.ports import (
+from provisioning.network.services.ports.ports import (
     OF_PORTS,
     allocate,
     bind,
@@ -61,17 +75,14 @@ from provisioning.network.services.ports import (
     set_dns_name,
     set_ports_status,
 )
-from provisioning.network.services.project_networks import allocate_topology, check_topology, delete_topology
-from provisioning.network.services.rbac_policies import create_rbac_policy, delete_rbac_policy, update_rbac_policy
-from provisioning.network.services.records import create_all
-from provisioning.network.services.router_interfaces import (
+from provisioning.network.services.routing.router_interfaces import (
     RouterInterface,
     add_interface_by_port,
     add_interface_by_subnet,
     remove_interface_by_port,
     remove_interface_by_subnet,
 )
-from provisioning.network.services.routers import (
+from provisioning.network.services.routing.routers import (
     Gateway,
     add_routes,
     create_router,
@@ -79,7 +90,20 @@ from provisioning.network.services.routers import (
     remove_routes,
     update_router,
 )
-from provisioning.network.services.security_group_rules import (
+from provisioning.network.services.security.address_groups import (
+    add_addresses,
+    create_address_group,
+    delete_address_group,
+    remove_addresses,
+    update_address_group,
+)
+from provisioning.network.services.security.default_rules import (
+    create_default_rule,
+    default_rule,
+    default_rules,
+    delete_default_rule,
+)
+from provisioning.network.services.security.security_group_rules import (
     WantedRule,
     add_missing_rules,
     allow_ingress,
@@ -88,27 +112,11 @@ from provisioning.network.services.security_group_rules import (
     delete_security_group_rule,
     describe_security_group_rules,
 )
-from provisioning.network.services.security_groups import (
+from provisioning.network.services.security.security_groups import (
     create_security_group,
     delete_security_group,
     ensure_default_security_group,
     update_security_group,
-)
-from provisioning.network.services.subnet_pools import (
-    add_prefixes,
-    create_subnet_pool,
-    delete_subnet_pool,
-    remove_prefixes,
-    update_subnet_pool,
-)
-from provisioning.network.services.subnets import create_subnet, delete_subnet, update_subnet
-from provisioning.network.services.tags import add_tags, remove_tag, set_tags
-from provisioning.network.services.together import (
-    FirstSubnet,
-    add_interface_at,
-    create_connected_router,
-    create_group_allowing,
-    create_network_with_subnets,
 )
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from compute_agent.contract.build import GuestDisk, VolumeConnection
-from provisioning.volumes import disk_limits
 from provisioning.volumes.models import Attachment, Volume, VolumeType
+from provisioning.volumes.records import disk_limits
 
 
 def attachments_of(instance_id: uuid.UUID) -> list[Attachment]:

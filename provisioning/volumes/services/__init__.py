@@ -1,6 +1,6 @@
 """All services that write volumes, snapshots and attachments."""
 
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import attachments, messages
 from provisioning.volumes.services.changes import (
     delete_item,

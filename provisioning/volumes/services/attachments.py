@@ -17,14 +17,16 @@ from provisioning.common.errors import ConflictError, InvalidInputError, Unavail
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import Host
-from provisioning.volumes import connections, holds, state, uses
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
-from provisioning.volumes.holds import GUEST_HOST, HELD, is_held, unknown_connection
-from provisioning.volumes.host_commands import open_commands
+from provisioning.volumes.host_link import connections
+from provisioning.volumes.host_link.host_commands import open_commands
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import holds, uses
+from provisioning.volumes.records.holds import GUEST_HOST, HELD, is_held, unknown_connection
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 from provisioning.volumes.tasks import Task, reason_of, task
 

@@ -11,10 +11,10 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError
 from provisioning.quotas.services import ledger
-from provisioning.volumes import backup_data
-from provisioning.volumes.backup_announcements import announce_backup
-from provisioning.volumes.backup_errors import InvalidBackupError
-from provisioning.volumes.backup_store import store_named
+from provisioning.volumes.backups import backup_data
+from provisioning.volumes.backups.backup_announcements import announce_backup
+from provisioning.volumes.backups.backup_store import store_named
+from provisioning.volumes.errors import InvalidBackupError
 from provisioning.volumes.models import Backup
 from provisioning.volumes.selectors.copies import backup_for
 from provisioning.volumes.services.backups import fail, locked, move, stop

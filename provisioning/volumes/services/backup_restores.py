@@ -10,12 +10,11 @@ from compute_agent.contract.volume import RestoreVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.hosts import commands
-from provisioning.volumes import host_commands, state, uses
-from provisioning.volumes.backup_errors import InvalidBackupError
-from provisioning.volumes.deadlines import MINUTE
-from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.errors import InvalidBackupError, InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.models import Backup, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records import uses
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import visible_types
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.copies import backup_for, chain_of
@@ -23,6 +22,8 @@ from provisioning.volumes.services import messages
 from provisioning.volumes.services.backups import locked, move
 from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE
 from provisioning.volumes.states import BackupStatus, VolumeStatus
 from provisioning.volumes.tasks import SILENT, Task, reason_of, task
 

@@ -15,18 +15,25 @@ from provisioning.common.errors import NovellaError
 from provisioning.hosts import commands
 from provisioning.jobs.cast import cast
 from provisioning.quotas.services import ledger
-from provisioning.volumes import backup_data, host_commands, state
-from provisioning.volumes.backup_announcements import announce_backup
-from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
-from provisioning.volumes.backup_requests import BackupRequest
-from provisioning.volumes.backup_store import current, store_named
-from provisioning.volumes.deadlines import deadline_of
-from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.backups import backup_data
+from provisioning.volumes.backups.backup_announcements import announce_backup
+from provisioning.volumes.backups.backup_requests import BackupRequest
+from provisioning.volumes.backups.backup_store import current, store_named
+from provisioning.volumes.errors import (
+    BackupNotFoundError,
+    InvalidBackupError,
+    InvalidSnapshotError,
+    InvalidVolumeError,
+    VolumeNotFoundError,
+)
+from provisioning.volumes.host_link import host_commands
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.selectors.access import snapshot_for, volume_for
 from provisioning.volumes.selectors.copies import LONGEST_CHAIN, backup_for, chain_of, newest_of
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_zone
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import Host
-from provisioning.volumes import state, uses
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import uses
 from provisioning.volumes.selectors import attachment_for
 from provisioning.volumes.services import attachments, extend, migrate
 from provisioning.volumes.services.checks import MIGRATING, check_metadata, check_texts, locked_volume
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Bag = Literal["metadata", "admin_metadata", "image_metadata"]

@@ -12,10 +12,12 @@ from provisioning.hosts.selectors import zones
 from provisioning.identity import policy
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.limits import check_each
-from provisioning.volumes import holds, placement, state
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, StoragePool, Volume, VolumeType
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import holds
 from provisioning.volumes.selectors.access import volume_for
+from provisioning.volumes.state_machine import state
 
 MIGRATING = "migrating"
 """The ``Volume.migration_status`` of a volume whose data is being moved."""

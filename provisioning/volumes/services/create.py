@@ -18,17 +18,19 @@ from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import PoolRequest, zones_of
-from provisioning.volumes import keys, placement, quota, state, uses
-from provisioning.volumes.announcements import announce
-from provisioning.volumes.deadlines import MINUTE, deadline_of
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Group, StoragePool, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import keys, quota, uses
+from provisioning.volumes.records.announcements import announce
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import default_type, type_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_may_share, check_metadata, check_size, check_texts, check_zone
 from provisioning.volumes.services.reimage import Reimage
 from provisioning.volumes.services.sources import Source, source_of
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE, deadline_of
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, reason_of, task
 

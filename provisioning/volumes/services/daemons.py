@@ -18,9 +18,10 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import NOBODY
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
-from provisioning.volumes import holds, state
-from provisioning.volumes.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
+from provisioning.volumes.records import holds
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 
 log = logging.getLogger(__name__)

@@ -15,14 +15,15 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release
-from provisioning.volumes import deleted_data, placement, state
-from provisioning.volumes.announcements import announce, announce_snapshot
-from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
+from provisioning.volumes.pools import deleted_data, placement
+from provisioning.volumes.records.announcements import announce, announce_snapshot
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed, locked_volume
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 

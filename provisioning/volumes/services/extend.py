@@ -15,14 +15,17 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
-from provisioning.volumes import connections, placement, quota, state, uses
-from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_link import connections
+from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import quota, uses
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.attachments import follow_refreshed
 from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 

@@ -11,11 +11,10 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold, release
-from provisioning.volumes import state
-from provisioning.volumes.announcements import announce, announce_snapshot
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Group, GroupSnapshot, Snapshot, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records.announcements import announce, announce_snapshot
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import type_for, volume_for
 from provisioning.volumes.selectors.groups import group_for, group_snapshot_for
 from provisioning.volumes.selectors.offers import group_type_for
@@ -23,6 +22,7 @@ from provisioning.volumes.services.checks import check_texts, check_zone
 from provisioning.volumes.services.create import create_volume
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.services.snapshots import create_snapshot, delete_snapshot
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import GroupStatus, SnapshotStatus, VolumeStatus
 
 MEMBERS = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)

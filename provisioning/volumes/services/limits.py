@@ -7,8 +7,9 @@ from django.db import transaction
 
 from provisioning.jobs.cast import cast
 from provisioning.jobs.registry import job
-from provisioning.volumes import state, uses
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import uses
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 
 

@@ -23,12 +23,12 @@ from provisioning.common.retry import when_broken_off
 from provisioning.hosts import calls, commands
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import decide_pool
-from provisioning.volumes import placement, quota, state
-from provisioning.volumes.announcements import announce
-from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import NO_HOST, hosts_of, send, spec_of
+from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import quota
+from provisioning.volumes.records.announcements import announce
 from provisioning.volumes.selectors import default_type, type_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import (
@@ -41,6 +41,8 @@ from provisioning.volumes.services.checks import (
     pool_of,
 )
 from provisioning.volumes.services.delete import end_reported
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 

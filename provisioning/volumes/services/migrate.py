@@ -28,11 +28,12 @@ from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
-from provisioning.volumes import connections, keys, placement, quota, state, uses
-from provisioning.volumes.deadlines import MINUTE, deadline_of
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.host_link import connections
+from provisioning.volumes.host_link.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import keys, quota, uses
 from provisioning.volumes.services import daemons, messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
@@ -43,6 +44,8 @@ from provisioning.volumes.services.checks import (
     pool_of,
 )
 from provisioning.volumes.services.delete import delete
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE, deadline_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 from provisioning.volumes.tasks import SILENT, Task, reason_of, task
 

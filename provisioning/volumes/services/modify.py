@@ -8,13 +8,15 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
-from provisioning.volumes import modifications, placement, state
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Volume, VolumeModification
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import modifications
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.services.checks import locked_volume
 from provisioning.volumes.services.extend import extend_volume
 from provisioning.volumes.services.retype import ON_DEMAND, retype
+from provisioning.volumes.state_machine import state
 
 
 @when_broken_off

@@ -13,12 +13,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.hosts.models import Host
-from provisioning.volumes import state, uses
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import uses
 from provisioning.volumes.selectors.access import attachment_for, volume_for
 from provisioning.volumes.services import attachments, daemons
 from provisioning.volumes.services.checks import locked_volume
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import AttachStatus
 
 

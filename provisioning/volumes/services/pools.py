@@ -10,10 +10,12 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.text import one_line
 from provisioning.hosts.models import Host
-from provisioning.volumes import deleted_data, holds, state
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
-from provisioning.volumes.pools import has_copied
+from provisioning.volumes.pools import deleted_data
+from provisioning.volumes.pools.pools import has_copied
+from provisioning.volumes.records import holds
 from provisioning.volumes.services import daemons
+from provisioning.volumes.state_machine import state
 
 MAX_RATIO = 1000.0
 

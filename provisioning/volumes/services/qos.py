@@ -7,8 +7,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.volumes import disk_limits
 from provisioning.volumes.models import QosSpec, VolumeType
+from provisioning.volumes.records import disk_limits
 from provisioning.volumes.services.limits import call_followers
 
 

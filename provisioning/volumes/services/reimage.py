@@ -17,15 +17,16 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.images.models import Image
-from provisioning.volumes import state, uses
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records import uses
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_thawed, locked_volume
 from provisioning.volumes.services.sources import image_metadata, source_of
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, reason_of, task
 

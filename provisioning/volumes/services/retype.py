@@ -10,9 +10,10 @@ from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.scheduler.pools import decide_pool
-from provisioning.volumes import placement, quota, state
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.pools import placement
+from provisioning.volumes.records import quota
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.selectors.guests import limits_of
 from provisioning.volumes.services import limits
@@ -24,6 +25,7 @@ from provisioning.volumes.services.checks import (
     pool_of,
 )
 from provisioning.volumes.services.migrate import begin, check_movable
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 
 NEVER, ON_DEMAND = "never", "on-demand"

@@ -12,14 +12,14 @@ from compute_agent.contract.volume import RevertVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
-from provisioning.volumes import state
-from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_link.host_commands import send, spec_of
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, check_thawed, locked_volume
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 

@@ -19,16 +19,17 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
-from provisioning.volumes import quota, state
-from provisioning.volumes.announcements import announce_snapshot
-from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
-from provisioning.volumes.host_commands import open_commands, send, spec_of
+from provisioning.volumes.host_link.host_commands import open_commands, send, spec_of
 from provisioning.volumes.models import GroupSnapshot, Snapshot, Volume
+from provisioning.volumes.records import quota
+from provisioning.volumes.records.announcements import announce_snapshot
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
 from provisioning.volumes.services.delete import end_snapshot
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 from provisioning.volumes.tasks import Task, reason_of, task
 

@@ -13,11 +13,11 @@ from provisioning.images.models import Image
 from provisioning.images.properties import FOUND, text_of
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import usable
-from provisioning.volumes import keys
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
-from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.host_link.host_commands import data_id_of
 from provisioning.volumes.models import Backup, Volume, VolumeType
-from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.records import keys
+from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import snapshot_for, volume_for
 from provisioning.volumes.selectors.copies import backup_for
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus

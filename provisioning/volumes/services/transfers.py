@@ -16,11 +16,12 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold, release
-from provisioning.volumes import quota, state
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Snapshot, Transfer, Volume
+from provisioning.volumes.records import quota
 from provisioning.volumes.selectors.transfers import transfer_for
 from provisioning.volumes.services.checks import check_free, check_texts, locked_volume
+from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 KEY_BYTES = 16

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.quotas.services.limits import rename_resources
-from provisioning.volumes import deleted_data
 from provisioning.volumes.models import DefaultType, TypeEncryption, Volume, VolumeType, VolumeTypeAccess
+from provisioning.volumes.pools import deleted_data
 from provisioning.volumes.selectors.types import DEFAULT, default_type
 
 PER_TYPE = ("volumes", "gigabytes", "snapshots")

@@ -22,13 +22,14 @@ from provisioning.common.retry import when_broken_off
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.properties import FOUND
-from provisioning.volumes import copies, state
-from provisioning.volumes.deadlines import MINUTE
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import send_copy, spec_of
+from provisioning.volumes.host_link import copies
+from provisioning.volumes.host_link.host_commands import send_copy, spec_of
 from provisioning.volumes.models import Volume
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_texts, locked_volume, pool_of
+from provisioning.volumes.state_machine import state
+from provisioning.volumes.state_machine.deadlines import MINUTE
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.tasks import VolumeTask, task
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from provisioning.doctor.checks.backups import backups
-from provisioning.volumes.backup_data import MANIFEST
-from provisioning.volumes.backup_store import current
+from provisioning.volumes.backups.backup_data import MANIFEST
+from provisioning.volumes.backups.backup_store import current
 from provisioning.volumes.models import Backup
 
 pytestmark = pytest.mark.django_db

@@ -17,7 +17,6 @@ from provisioning.compute.models import Instance
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services
-from provisioning.network.marks import mark
 from provisioning.network.models import (
     Delivery,
     DeliveryMark,
@@ -32,7 +31,8 @@ from provisioning.network.models import (
     Subnet,
     Tag,
 )
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.records.marks import mark
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from provisioning.network.upkeep import forget_tags
 from provisioning.quotas.services import ledger
 from tests.core.doctor.findings import OLD, look, only, repaired

@@ -10,13 +10,13 @@ from django_q.models import OrmQ
 
 from compute_agent.contract.commands import PowerRequest
 from provisioning.common.context import RequestContext
-from provisioning.compute import host_commands
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, resize
 from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import InstanceAction, InstanceFault, Migration
+from provisioning.compute.records import host_commands
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor.checks.actions import LEFT_OPEN

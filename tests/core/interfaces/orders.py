@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import Command
 from provisioning.compute.actions.interfaces import attach_interface, detach_interface
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.hosts.models import HostCommand

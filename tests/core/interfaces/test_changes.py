@@ -19,13 +19,13 @@ from provisioning.common.errors import ConflictError, InvalidInputError, NotFoun
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, detach_interface, remove_fixed_ip
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services as network
+from provisioning.network.errors import PortInUseError
 from provisioning.network.models import Network, Port, SecurityGroup
-from provisioning.network.routing_errors import PortInUseError
 from provisioning.quotas.services.ledger import hold
 from tests.core.interfaces.orders import detach, fail, interfaces
 from tests.support.clouds import Cloud, context, state_of

@@ -23,7 +23,7 @@ from provisioning.compute.actions.power import Resume, Stop, Suspend
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, InstanceFault
 from provisioning.compute.upkeep.reaper import reap

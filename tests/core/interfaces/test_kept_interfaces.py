@@ -20,7 +20,7 @@ from provisioning.hosts import restored
 from provisioning.hosts.models import Host, HostCommand, Restore
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Port
-from provisioning.network.services import ipam
+from provisioning.network.services.addressing import ipam
 from tests.core.doctor.findings import look
 from tests.core.interfaces.orders import attach, detach, interfaces, ports_held, told
 from tests.support.clouds import Cloud, context

@@ -9,11 +9,11 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.interfaces import attach_interface
 from provisioning.compute.actions.security_groups import add_security_group
-from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.network import services as network
-from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
+from provisioning.network.errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import Network, Port, SecurityGroup
 from tests.support.clouds import Cloud
 from tests.support.standing import standing

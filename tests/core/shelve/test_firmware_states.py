@@ -15,10 +15,10 @@ from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import GoneError, InvalidInputError, NotFoundError
-from provisioning.compute import firmware_states
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.shelve import Offload, Shelve
 from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.host_link import firmware_states
 from provisioning.compute.models import FirmwareState, Instance
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image

@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
 from provisioning.network.delivery import proofs
 from provisioning.network.models import Delivery, FixedIP, Network, Port, Router, Subnet
-from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from tests.support.clouds import Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import derived, standing

@@ -13,8 +13,8 @@ from compute_agent.contract.network import NETWORK
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import HostCommand
 from provisioning.network.delivery import documents, sending
-from provisioning.network.marks import mark
 from provisioning.network.models import Delivery, DeliveryMark
+from provisioning.network.records.marks import mark
 from tests.support.clouds import Cloud
 
 

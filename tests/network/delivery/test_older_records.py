@@ -24,7 +24,6 @@ from provisioning.hosts.models import HostCommand
 from provisioning.network import services
 from provisioning.network.delivery import documents, jobs, sending
 from provisioning.network.errors import NoNetworkAvailableError, TunnelIdInUseError
-from provisioning.network.marks import mark
 from provisioning.network.models import (
     Delivery,
     DeliveryMark,
@@ -35,6 +34,7 @@ from provisioning.network.models import (
     SecurityGroup,
     SecurityGroupRule,
 )
+from provisioning.network.records.marks import mark
 from tests.core.doctor.findings import look, only
 from tests.network.delivery.conftest import knew, known
 from tests.network.delivery.test_what_hosts_are_told import port_of, two_guests

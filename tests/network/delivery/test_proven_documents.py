@@ -16,8 +16,8 @@ from provisioning.hosts import audits
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services
 from provisioning.network.delivery import comparing, documents, jobs, proofs, sending
-from provisioning.network.marks import HOST
 from provisioning.network.models import Delivery, DeliveryMark, Network, Port
+from provisioning.network.records.marks import HOST
 from tests.network.delivery.conftest import knew, known
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent

@@ -21,7 +21,6 @@ from provisioning.hosts import audits, liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services
 from provisioning.network.delivery import jobs, sending
-from provisioning.network.marks import HOST, PORTS, mark, ports_changed
 from provisioning.network.models import (
     AddressGroup,
     Delivery,
@@ -36,7 +35,8 @@ from provisioning.network.models import (
     SecurityGroup,
     SecurityGroupRule,
 )
-from provisioning.network.owners import AGENT_GATEWAY, ROUTER_GATEWAY
+from provisioning.network.records.marks import HOST, PORTS, mark, ports_changed
+from provisioning.network.records.owners import AGENT_GATEWAY, ROUTER_GATEWAY
 from tests.network.delivery.conftest import kinds, known, leg
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain

@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from provisioning.network import services
-from provisioning.network.errors import OutOfAddressesError
-from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
-from provisioning.network.routing_errors import (
+from provisioning.network.errors import (
     BadRequestError,
     ExternalGatewayForFloatingIPNotFoundError,
     FipInUseByPortForwardingError,
     FloatingIPPortAlreadyAssociatedError,
     IpAddressInUseError,
+    OutOfAddressesError,
     PortHasBindingFloatingIPError,
     PortHasPortForwardingError,
 )
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
 from provisioning.network.services import Gateway
-from provisioning.network.services.floating_ips import leave_ports
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.floating_ips import leave_ports
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_addresses, guest_ports

@@ -13,9 +13,13 @@ from django.db import connection
 from provisioning.common.errors import NovellaError
 from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
-from provisioning.network.owners import ROUTER_INTERFACE
-from provisioning.network.services import Gateway, floating_ips, interfaces, ipam, port_forwardings, router_interfaces
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.records.owners import ROUTER_INTERFACE
+from provisioning.network.services import Gateway
+from provisioning.network.services.addressing import ipam
+from provisioning.network.services.floating_ips import floating_ips, port_forwardings
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
+from provisioning.network.services.ports import interfaces
+from provisioning.network.services.routing import router_interfaces
 from tests.support.cast import Person
 from tests.support.landing import diagonal
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.network import flows
-from provisioning.network.flows import Flow
+from provisioning.network.records import flows
+from provisioning.network.records.flows import Flow
 from tests.support.tables import each_row
 
 

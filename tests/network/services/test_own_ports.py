@@ -10,7 +10,8 @@ from django.db import IntegrityError, OperationalError
 
 from provisioning.network import addressing, services
 from provisioning.network.models import Network, Port, Router
-from provisioning.network.services import Gateway, records
+from provisioning.network.services import Gateway
+from provisioning.network.services.base import records
 from tests.support.cast import Person
 
 TAKEN = "fa:16:3e:00:00:01"

@@ -8,14 +8,12 @@ import pytest
 
 from provisioning.common.errors import NovellaError
 from provisioning.network import services
-from provisioning.network.errors import RevisionNumberConstraintFailedError
-from provisioning.network.models import InternetGateway, Network, Port, Router, Subnet
-from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
-from provisioning.network.routing_errors import (
+from provisioning.network.errors import (
     BadRequestError,
     InvalidRoutesError,
     IpAddressInUseError,
     PortInUseError,
+    RevisionNumberConstraintFailedError,
     RouterExternalGatewayInUseByFloatingIpError,
     RouterInterfaceInUseByFloatingIPError,
     RouterInterfaceInUseByRouteError,
@@ -24,8 +22,10 @@ from provisioning.network.routing_errors import (
     RouterInUseError,
     RoutesExhaustedError,
 )
+from provisioning.network.models import InternetGateway, Network, Port, Router, Subnet
+from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.services import Gateway
-from provisioning.network.services.internet_gateways import stand_for_routers
+from provisioning.network.services.routing.internet_gateways import stand_for_routers
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_ports

@@ -7,14 +7,14 @@ import uuid
 import pytest
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
-from provisioning.network import flows, services
-from provisioning.network.errors import RevisionNumberConstraintFailedError, SecurityGroupRuleNotFoundError
-from provisioning.network.group_errors import (
+from provisioning.network import services
+from provisioning.network.errors import (
     AddressesAlreadyExistError,
     AddressesNotFoundError,
     AddressGroupInUseError,
     DefaultSecurityGroupRuleExistsError,
     DefaultSecurityGroupRuleNotFoundError,
+    RevisionNumberConstraintFailedError,
     SecurityGroupCannotRemoveDefaultError,
     SecurityGroupCannotUpdateDefaultError,
     SecurityGroupDefaultAlreadyExistsError,
@@ -22,6 +22,7 @@ from provisioning.network.group_errors import (
     SecurityGroupMultipleRemoteEntitiesError,
     SecurityGroupNotSingleGroupRulesError,
     SecurityGroupRuleExistsError,
+    SecurityGroupRuleNotFoundError,
 )
 from provisioning.network.models import (
     AddressGroup,
@@ -30,6 +31,7 @@ from provisioning.network.models import (
     SecurityGroup,
     SecurityGroupRule,
 )
+from provisioning.network.records import flows
 from provisioning.network.services import WantedRule
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limits

@@ -13,7 +13,7 @@ from provisioning.identity import policy
 from provisioning.network import services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network
-from provisioning.network.owners import COMPUTE
+from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors import routing
 
 CREATION: Schema = {

@@ -10,8 +10,9 @@ from portal.api.compute.schemas import Schema, body
 from portal.api.compute.servers.security_group_shapes import rule_shape
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
-from provisioning.network import flows, selectors, services
+from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroupRule
+from provisioning.network.records import flows
 
 _NUMBER: Schema = {"type": ["integer", "string", "null"], "pattern": r"^-?[0-9]{1,5}\Z"}
 _GROUP: Schema = {"type": "string", "format": "uuid"}

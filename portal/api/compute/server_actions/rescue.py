@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from portal.api.compute.server_actions.registry import with_body
 from portal.api.compute.servers.fields import UUID
 from provisioning.compute.actions.rescue import rescue
-from provisioning.compute.passwords import generate_password
+from provisioning.compute.records.passwords import generate_password
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import Schema, Version
 from portal.api.compute.servers.fields import UUID
-from provisioning.compute.external_events import Delivery, ExternalEvent, deliver
+from provisioning.compute.inbound.external_events import Delivery, ExternalEvent, deliver
 
 NAMES = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
 LATER: dict[Version, str] = {

@@ -20,7 +20,7 @@ from provisioning.compute import selectors
 from provisioning.compute.actions import delete
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Instance
-from provisioning.compute.passwords import generate_password
+from provisioning.compute.records.passwords import generate_password
 from provisioning.compute.selectors.instance_lists import SEARCHED
 from provisioning.compute.services.instances import update
 

@@ -18,7 +18,7 @@ from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port
-from provisioning.network.owners import COMPUTE
+from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors import routing
 
 DOMAIN = "vpc"

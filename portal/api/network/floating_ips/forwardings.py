@@ -25,7 +25,7 @@ from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
-from provisioning.network.services.port_forwardings import PROTOCOLS, Ports, Wanted
+from provisioning.network.services.floating_ips.port_forwardings import PROTOCOLS, Ports, Wanted
 
 _RANGE = re.compile(r"([0-9]{1,5}):([0-9]{1,5})", re.ASCII)
 SIDES = ("external", "internal")

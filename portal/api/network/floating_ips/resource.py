@@ -12,8 +12,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
 from provisioning.network import selectors, services
+from provisioning.network.errors import BadRequestError
 from provisioning.network.models import FloatingIP, PortForwarding
-from provisioning.network.routing_errors import BadRequestError
 from provisioning.network.selectors import routing
 
 

@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import Network
 from provisioning.network.selectors.zones import zones_of_networks
-from provisioning.network.services.networks import SMALLEST_MTU
+from provisioning.network.services.networks.networks import SMALLEST_MTU
 
 ADMINS = ("create", "update")
 PROVIDER = ("get", "create")

@@ -5,7 +5,7 @@ from typing import Any
 
 from portal.api.common.validation import Schema
 from portal.api.network.dialect.kinds import ADDRESS, CIDR, ID, MAC, IPVersion, Kind, Many, OrNone, Record, Text, quoted
-from provisioning.network.services.dhcp_options import BLANK
+from provisioning.network.services.base.dhcp_options import BLANK
 
 
 @dataclass(frozen=True)

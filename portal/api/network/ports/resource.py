@@ -30,7 +30,7 @@ from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.addressing import usual_form
 from provisioning.network.models import Network, Port
-from provisioning.network.owners import CLOUD
+from provisioning.network.records.owners import CLOUD
 from provisioning.network.selectors.records import visible_port_for, visible_ports_for
 
 SET = ("create", "update")

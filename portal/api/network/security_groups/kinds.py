@@ -6,11 +6,8 @@ from typing import Any
 from portal.api.common.validation import Schema
 from portal.api.network.dialect.kinds import Choice, Identity, Integer, Kind, Text, quoted
 from provisioning.common.ids import read_id
-from provisioning.network import flows
-from provisioning.network.group_errors import (
-    SecurityGroupInvalidPortValueError,
-    SecurityGroupRuleInvalidEtherTypeError,
-)
+from provisioning.network.errors import SecurityGroupInvalidPortValueError, SecurityGroupRuleInvalidEtherTypeError
+from provisioning.network.records import flows
 
 DIRECTION = Choice(("ingress", "egress"))
 

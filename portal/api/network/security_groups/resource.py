@@ -12,8 +12,9 @@ from portal.api.network.dialect.views import ALL_PROJECTS
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL, REFERENCE
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
-from provisioning.network import addressing, flows, selectors, services
+from provisioning.network import addressing, selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.records import flows
 from provisioning.network.services import WantedRule
 
 

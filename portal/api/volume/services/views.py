@@ -14,7 +14,7 @@ from portal.api.volume.dialect.times import timestamp
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool
-from provisioning.volumes.offered import offered
+from provisioning.volumes.pools.offered import offered
 from provisioning.volumes.selectors import pools as selectors
 from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.pools import set_enabled, set_frozen

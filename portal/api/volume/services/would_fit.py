@@ -9,7 +9,7 @@ from portal.api.frame.schemas import body
 from portal.api.volume.base import VolumeView
 from portal.api.volume.dialect.schemas import ID, SIZE, TEXT
 from portal.common import rate_limits
-from provisioning.volumes.would_fit import MOST, would_fit
+from provisioning.volumes.pools.would_fit import MOST, would_fit
 
 
 class WouldFitView(VolumeView):

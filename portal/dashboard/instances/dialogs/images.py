@@ -11,7 +11,7 @@ from portal.dashboard.instances.page import InstanceSheet
 from portal.dashboard.names import bdi
 from provisioning.common.unset import UNSET, Unset
 from provisioning.compute.actions import rebuild, rescue, snapshot
-from provisioning.compute.block_devices import boots_from_volume
+from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.selectors.catalog import key_pairs_for
 from provisioning.images import selectors as images
 

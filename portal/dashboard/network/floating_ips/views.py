@@ -26,7 +26,7 @@ from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
 from provisioning.network.selectors.ways_out import reachable_addresses
-from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.services.floating_ips.port_forwardings import Wanted
 
 HOME = "dashboard:floating_ips"
 PAGE = "dashboard:floating_ip"

@@ -8,7 +8,7 @@ from django import forms
 from portal.dashboard.plain import plain
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
-from provisioning.network.services import address_pairs
+from provisioning.network.services.addressing import address_pairs
 
 _ROUTE = re.compile(r"(\S+)\s+(?:via\s+)?(\S+)")
 _POOL = re.compile(r"([0-9A-Fa-f.:]+)\s*-\s*([0-9A-Fa-f.:]+)")

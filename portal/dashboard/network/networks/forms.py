@@ -13,8 +13,8 @@ from portal.dashboard.refusals import RecordForm
 from provisioning.common.errors import NovellaError
 from provisioning.network.models import Router, Subnet
 from provisioning.network.services import FirstSubnet
-from provisioning.network.services.networks import SMALLEST_MTU
-from provisioning.network.services.subnets import SubnetFields
+from provisioning.network.services.networks.networks import SMALLEST_MTU
+from provisioning.network.services.networks.subnets import SubnetFields
 
 GUARDED = {
     "shared": "shared",

@@ -11,7 +11,7 @@ from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors
 from provisioning.network.models import Network, Port, Subnet
-from provisioning.network.owners import CLOUD, COMPUTE, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.records.owners import CLOUD, COMPUTE, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors import routing, uses
 
 NOBODY = uuid.UUID(int=0)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from portal.dashboard.records import RecordPage
 from provisioning.network import selectors
 from provisioning.network.models import Port
-from provisioning.network.owners import COMPUTE
+from provisioning.network.records.owners import COMPUTE
 
 
 class PortPage(RecordPage[Port]):

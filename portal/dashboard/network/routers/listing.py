@@ -13,7 +13,7 @@ from portal.dashboard.network import wording
 from portal.dashboard.network.routers import rows
 from provisioning.common.context import RequestContext
 from provisioning.network.models import FixedIP, Port, Router
-from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors import routing
 
 Row = dict[str, Any]

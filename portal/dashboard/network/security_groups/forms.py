@@ -11,9 +11,10 @@ from django.http import QueryDict
 from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
 from portal.dashboard.refusals import RecordForm
 from provisioning.common.errors import InvalidInputError
-from provisioning.network import addressing, flows
-from provisioning.network.flows import Flow
+from provisioning.network import addressing
 from provisioning.network.models import AddressGroup, SecurityGroup
+from provisioning.network.records import flows
+from provisioning.network.records.flows import Flow
 from provisioning.network.services import WantedRule
 
 OWN = "own"

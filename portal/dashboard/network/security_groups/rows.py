@@ -12,7 +12,7 @@ from provisioning.common.context import RequestContext
 from provisioning.network import selectors
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors import membership
-from provisioning.network.services.security_groups import DEFAULT_NAME
+from provisioning.network.services.security.security_groups import DEFAULT_NAME
 
 
 def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:

@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from portal.ops.admin.base import ModelForm, Written
 from portal.ops.admin.volumes.parts import TextsField, differences, rows_link
 from provisioning.identity.models import Project
-from provisioning.volumes import keys
 from provisioning.volumes.models import QosSpec, TypeEncryption, VolumeType, VolumeTypeAccess
+from provisioning.volumes.records import keys
 from provisioning.volumes.selectors.types import DEFAULT
 from provisioning.volumes.services import qos, types
 

@@ -11,6 +11,7 @@ from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import StoragePool
+from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
 from provisioning.volumes.selectors.pools import backend_of, host_of, is_up, pool_named, pools
 from provisioning.volumes.services.pools import (
     admit_host,
@@ -20,7 +21,6 @@ from provisioning.volumes.services.pools import (
     set_frozen,
     update_pool,
 )
-from provisioning.volumes.would_fit import VolumeFit, would_fit
 
 HEAD = ("pool", "zone", "state", "total GiB", "free GiB", "promised", "of", "volumes")
 

@@ -17,7 +17,13 @@ from portal.api.ec2.volume_types import type_asked
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import NOBODY
 from provisioning.compute.actions.snapshot import create_image
-from provisioning.compute.registered_images import ImageDisk, NewImage, images_naming, register_image, snapshots_of
+from provisioning.compute.launch.registered_images import (
+    ImageDisk,
+    NewImage,
+    images_naming,
+    register_image,
+    snapshots_of,
+)
 from provisioning.ec2 import client_tokens, ids
 from provisioning.identity import policy
 from provisioning.images import services

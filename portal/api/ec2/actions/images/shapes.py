@@ -9,10 +9,10 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.registry import Call
 from provisioning.common.ids import read_id
+from provisioning.compute.disks.snapshot_images import SNAPSHOT
+from provisioning.compute.flavors.sizes import GIB
+from provisioning.compute.launch.registered_images import disks_named_by, snapshots_of
 from provisioning.compute.launch.request import DiskRequest
-from provisioning.compute.registered_images import disks_named_by, snapshots_of
-from provisioning.compute.sizes import GIB
-from provisioning.compute.snapshot_images import SNAPSHOT
 from provisioning.ec2 import ids
 from provisioning.ec2.tags import tags_of
 from provisioning.images.models import Image

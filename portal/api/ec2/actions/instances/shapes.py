@@ -8,7 +8,7 @@ from portal.api.ec2 import tags
 from portal.api.ec2.actions.instances import states
 from portal.api.ec2.actions.instances.metadata_options import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
-from provisioning.compute import device_names
+from provisioning.compute.disks import device_names
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.ec2 import given

@@ -14,7 +14,7 @@ from provisioning.compute.actions.interfaces import attach_interface, detach_int
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.ec2 import ids
 from provisioning.network import selectors
-from provisioning.network.services.interfaces import MAX_INTERFACES
+from provisioning.network.services.ports.interfaces import MAX_INTERFACES
 
 
 @action(

@@ -17,7 +17,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.models import Port
-from provisioning.network.services.interfaces import set_delete_with_device
+from provisioning.network.services.ports.interfaces import set_delete_with_device
 
 ATTRIBUTES = ("Attachment", "Description", "Groups", "SourceDestCheck")
 

@@ -23,7 +23,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
-from provisioning.network.services.ipam import is_stateless
+from provisioning.network.services.addressing.ipam import is_stateless
 
 IN_USE = "InvalidNetworkInterface.InUse"
 

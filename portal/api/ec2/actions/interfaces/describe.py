@@ -13,7 +13,7 @@ from portal.api.ec2.paging import described
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors
-from provisioning.network.owners import OF_THE_CLOUD
+from provisioning.network.records.owners import OF_THE_CLOUD
 
 
 @action(

@@ -14,10 +14,10 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
 from provisioning.network import addressing, selectors
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
-from provisioning.network.owners import COMPUTE, OF_THE_CLOUD
+from provisioning.network.records.owners import COMPUTE, OF_THE_CLOUD
 from provisioning.network.selectors.vpcs import default_group_of
-from provisioning.network.services.ipam import is_stateless
-from provisioning.network.services.port_addresses import MOST
+from provisioning.network.services.addressing.ipam import is_stateless
+from provisioning.network.services.ports.port_addresses import MOST
 
 LONGEST = 255
 """Maximum number of characters of a description."""

@@ -11,7 +11,7 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.network import services
 from provisioning.network.models import Port
-from provisioning.network.services.ipam import is_stateless
+from provisioning.network.services.addressing.ipam import is_stateless
 
 IN_USE = "InvalidIPAddress.InUse"
 

@@ -13,7 +13,7 @@ from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network import selectors
 from provisioning.network.models import FloatingIP, Port
-from provisioning.network.owners import COMPUTE
+from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors.routing import floating_ips_for
 
 Shape = dict[str, Any]

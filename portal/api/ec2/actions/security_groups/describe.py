@@ -20,7 +20,7 @@ from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.membership import groups_and_rules, groups_with_rules
 from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for
-from provisioning.network.services.security_groups import DEFAULT_NAME
+from provisioning.network.services.security.security_groups import DEFAULT_NAME
 
 Shape = dict[str, Any]
 Place = tuple[str, str]

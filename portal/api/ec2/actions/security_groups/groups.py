@@ -12,8 +12,8 @@ from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.selectors.membership import is_named_by_others
 from provisioning.network.selectors.vpcs import is_default_of_vpc, vpc_networks_for
-from provisioning.network.services.security_groups import DEFAULT_NAME
-from provisioning.network.services.vpcs import note_vpc_of_group
+from provisioning.network.services.composed.vpcs import note_vpc_of_group
+from provisioning.network.services.security.security_groups import DEFAULT_NAME
 
 
 @action(

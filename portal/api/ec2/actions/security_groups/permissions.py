@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
-from provisioning.network import addressing, flows
+from provisioning.network import addressing
 from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGroupRule
+from provisioning.network.records import flows
 from provisioning.network.services import WantedRule
 
 ANY = "-1"

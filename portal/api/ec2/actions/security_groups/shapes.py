@@ -11,7 +11,7 @@ from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.vpcs import default_group_ids, vpc_of_groups
-from provisioning.network.services.security_groups import DEFAULT_NAME
+from provisioning.network.services.security.security_groups import DEFAULT_NAME
 
 Rules = Sequence[SecurityGroupRule]
 

@@ -9,7 +9,7 @@ from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from provisioning.compute.registered_images import images_naming
+from provisioning.compute.launch.registered_images import images_naming
 from provisioning.ec2 import ids
 from provisioning.volumes import services
 from provisioning.volumes.models import Snapshot

@@ -22,7 +22,7 @@ from provisioning.network.selectors.vpcs import (
     gateways_for,
     vpcs_for,
 )
-from provisioning.network.services import internet_gateways as services
+from provisioning.network.services.routing import internet_gateways as services
 
 Shape = dict[str, Any]
 NOT_ATTACHED = "Gateway.NotAttached"

@@ -25,7 +25,7 @@ from provisioning.ec2 import tags as tag_records
 from provisioning.network import services
 from provisioning.network.addressing import network_of
 from provisioning.network.models import InternetGateway, Port, Router
-from provisioning.network.owners import COMPUTE
+from provisioning.network.records.owners import COMPUTE
 from provisioning.network.selectors.routing import routers_for
 from provisioning.network.selectors.vpcs import (
     Table,
@@ -36,7 +36,7 @@ from provisioning.network.selectors.vpcs import (
     tables_of,
     vpcs_for,
 )
-from provisioning.network.services.internet_gateways import EVERYWHERE
+from provisioning.network.services.routing.internet_gateways import EVERYWHERE
 
 Shape = dict[str, Any]
 LOCAL = "local"

@@ -31,10 +31,10 @@ from provisioning.hosts import selectors as hosts
 from provisioning.network import addressing
 from provisioning.network.models import Subnet
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
-from provisioning.network.services import vpcs as services
-from provisioning.network.services.automatic_floating_ips import led_automatically
-from provisioning.network.services.ipam import is_stateless
-from provisioning.network.services.subnets import SubnetFields
+from provisioning.network.services.addressing.ipam import is_stateless
+from provisioning.network.services.composed import vpcs as services
+from provisioning.network.services.floating_ips.automatic_floating_ips import led_automatically
+from provisioning.network.services.networks.subnets import SubnetFields
 
 Shape = dict[str, Any]
 RANGE, CONFLICT = "InvalidSubnet.Range", "InvalidSubnet.Conflict"

@@ -17,7 +17,7 @@ from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import Network
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
-from provisioning.network.services import vpcs as services
+from provisioning.network.services.composed import vpcs as services
 
 Shape = dict[str, Any]
 NAME = "Name"

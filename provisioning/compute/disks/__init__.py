@@ -1,0 +1,1 @@
+"""Block devices of servers, and images with the data of disks."""

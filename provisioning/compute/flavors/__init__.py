@@ -1,0 +1,1 @@
+"""Sizes of servers and the hardware that flavors and images require."""

@@ -1,0 +1,1 @@
+"""Descriptions of guests for hosts, resources held on hosts, and results of commands."""

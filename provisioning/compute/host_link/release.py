@@ -1,0 +1,226 @@
+"""Release of an instance's resources. Each step is idempotent, so that it can be repeated after a crash.
+
+Allocation and addresses are released only if no command was sent to a host, or after the host has confirmed that
+nothing is left. The quota is released as soon as the instance is deleted for its owner; the quota of ports and
+addresses is released together with the ports.
+"""
+
+import uuid
+
+from django.db.models import UUIDField
+from django.utils import timezone
+
+from compute_agent.contract.commands import DestroyRequest
+from provisioning.common.errors import ConflictError
+from provisioning.common.prepared import Prepared
+from provisioning.compute.disks import block_devices
+from provisioning.compute.disks.snapshot_images import remove_image
+from provisioning.compute.flavors.sizes import quota_held
+from provisioning.compute.host_link import firmware_states
+from provisioning.compute.host_link.allocations import give_back, occupy
+from provisioning.compute.models import Allocation, Instance, NewerGuest
+from provisioning.compute.notifications import Note
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.migration_records import close_migration
+from provisioning.compute.state_machine import state
+from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.hosts.models import Host
+from provisioning.network import selectors as network_selectors
+from provisioning.network import services as network
+from provisioning.quotas.services.ledger import commit, release
+from provisioning.quotas.services.sizes import shrink
+
+FORGOTTEN: dict[str, object] = {
+    "user_data": None,
+    "injected_files": [],
+    "public_key": None,
+    "metadata": {},
+    "scheduler_hints": {},
+    "requested_networks": [],
+    "password": "",
+}
+"""Values of a deleted server's columns that held user data which may be secret or large."""
+_WELL_WITHOUT_GUEST = ("attach_interface", "detach_interface", "attach_volume", "detach_volume")
+"""Actions that end successfully when their guest is removed, because the records already contain the change."""
+_BEFORE_HAND_OFF = {
+    TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.EVACUATING
+}  # fmt: skip
+
+
+def host_holding(instance: Instance) -> Host | None:
+    """Return the host that may have a guest or data of the instance; None if no command was sent to a host, or if the
+    host has confirmed the removal.
+    """
+    allocation = _HELD.first(instance_id=instance.id)
+    if allocation is None:
+        return None
+    if not_handed_over(instance) and allocation.attempt == instance.attempt:
+        return None
+    return allocation.host
+
+
+_HELD = Prepared(
+    lambda instance_id: Allocation.objects.select_related("host").filter(instance_id=instance_id),
+    instance_id=UUIDField(),
+)
+
+
+def not_handed_over(instance: Instance) -> bool:
+    """Whether an instance is being scheduled and no host has a command for it yet."""
+    to_unshelve = instance.vm_state == VmState.SHELVED_OFFLOADED and instance.task_state == TaskState.UNSHELVING
+    return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
+
+
+def keeps_ports(instance: Instance) -> bool:
+    """Whether a server that leaves its host keeps its ports, addresses and volumes.
+
+    True for a server that ran once and is not deleted, or that is offloaded.
+    """
+    ran = instance.launched_at is not None and instance.vm_state != VmState.DELETED
+    return ran or instance.vm_state == VmState.SHELVED_OFFLOADED
+
+
+def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
+    """Release the allocation and the addresses. Idempotent.
+
+    ``keep_quota``: the server is built on another host, so the quota of its ports stays reserved. The network is
+    released first, because the lock order is quota before hosts.
+    """
+    network.release(instance_id, keep_quota=keep_quota)
+    give_back(instance_id)
+
+
+def leave_host(instance: Instance) -> None:
+    """Release the allocation only; the server keeps its ports, addresses and volumes, except those that were being
+    detached.
+
+    Idempotent.
+    """
+    block_devices.disconnect(instance.id)
+    for port in network_selectors.interfaces_of(instance.id):
+        if port.leaving:
+            take_interface(instance, port.id)
+    network.bind_ports(instance.id, "")
+    network.set_ports_status(instance.id, "DOWN")
+    give_back(instance.id)
+
+
+def return_home(instance: Instance) -> None:
+    """Bind a server whose evacuation has failed to its own host again, which may be down: it has the disks."""
+    host = instance.host
+    if host is None:
+        return
+    occupy(instance, host.id)
+    network.bind_ports(instance.id, host.name)
+
+
+def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
+    """Remove an interface from the records; a port that was created for it is deleted, with its address and quota."""
+    place = network.remove_interface(instance.id, port_id)
+    if place is not None:
+        interfaces = list(instance.requested_networks)
+        del interfaces[place : place + 1]
+        write_interfaces(instance, interfaces)
+
+
+def write_interfaces(instance: Instance, interfaces: list[dict[str, object]]) -> None:
+    """Update ``requested_networks`` after a change of interfaces, which notifies the project's pages."""
+    if not state.update(instance, {"requested_networks": interfaces}):
+        raise ConflictError("The server is changing too quickly; try again.")
+
+
+def finish_offload(instance: Instance) -> Instance | None:
+    """End the offloading of a shelved server, after its host has confirmed the removal.
+
+    Data kept for an interrupted resize is deleted as well. Returns None when the server is not being offloaded.
+    """
+    changes = {"host": None, "power_state": int(PowerState.NOSTATE), "old_flavor": None, "resized_at": None}
+    gone = state.advance(instance, "offloaded", attempt=instance.attempt, changes=changes)
+    if gone is None:
+        return None
+    shrink(gone.id, quota_held(gone.flavor))
+    leave_host(gone)
+    close_migration(gone.id)
+    instance_actions.finish_all(
+        gone.id, "shelveOffload", *_WELL_WITHOUT_GUEST, message="The server was offloaded from its host."
+    )
+    return gone
+
+
+def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
+    """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
+
+    The caller has locked the instance. ``confirmed``: no host has data of the server, so its allocation is released
+    too; otherwise the release of the allocation waits for the host's report. Returns None when the server is not being
+    deleted.
+    """
+    now = timezone.now()
+    devices = block_devices.devices_of(instance.id)
+    volumes = [device for device in devices if device.is_volume]
+    state.lock_volumes_among(volumes)
+    gone = state.advance(
+        instance,
+        "deleted",
+        attempt=instance.attempt,
+        changes={
+            "deleted_at": now,
+            "terminated_at": now,
+            "power_state": int(PowerState.NOSTATE),
+            "admin_password": "",
+        },
+        forgotten=FORGOTTEN,
+        note=Note(devices=volumes),
+    )
+    if gone is None:
+        return None
+    network.release_floating_ips(gone.id)
+    if confirmed:
+        release(gone.id)
+        block_devices.give_back(gone.id, devices)
+        release_place(gone.id, keep_quota=True)  # the quota is already released
+    else:
+        if devices and _said_to_be_dead(gone.id):
+            block_devices.give_back(gone.id, devices)
+        release(gone.id, keep=network.OF_PORTS)
+        commit(gone.id)
+    firmware_states.discard(gone)
+    if gone.snapshot_image_id is not None:
+        remove_image(gone.snapshot_image_id)
+    instance_actions.finish_all(gone.id, "delete", message="The server was deleted.")
+    return gone
+
+
+def _said_to_be_dead(instance_id: uuid.UUID) -> bool:
+    """Whether the host with the server's allocation is forced down: it no longer writes to volumes."""
+    return Allocation.objects.filter(instance_id=instance_id, host__forced_down=True).exists()
+
+
+def give_back_of_dead(host_id: uuid.UUID) -> None:
+    """Release the volumes of deleted servers that waited for the report of a host which is now forced down."""
+    waiting = Allocation.objects.filter(host_id=host_id, instance__vm_state=VmState.DELETED)
+    waiting = waiting.filter(instance__block_devices__isnull=False)
+    ids = sorted(set(waiting.values_list("instance_id", flat=True)))
+    state.lock(ids)
+    for instance_id in ids:
+        block_devices.give_back(instance_id)
+
+
+def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int, *, decided: bool = False) -> None:
+    """Send a host the command to remove everything it has of an instance; the command has no deadline.
+
+    It replaces earlier destroy commands. A guest that is newer than its record is not destroyed until an operator has
+    decided about it (``newer_guests``). ``decided``: the caller has read that no guest is undecided.
+    """
+    if not decided and _UNDECIDED(instance_id=instance_id, host_id=host_id):
+        return
+    host_commands.withdraw_destroys(host_id, instance_id, attempt)
+    host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)
+
+
+_UNDECIDED = Prepared(
+    lambda instance_id, host_id: NewerGuest.objects.filter(
+        instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN
+    ).values_list("id", flat=True),
+    instance_id=UUIDField(),
+    host_id=UUIDField(),
+)

@@ -1,0 +1,1 @@
+"""Reports of hosts and of other services about servers."""

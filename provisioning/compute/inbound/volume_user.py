@@ -1,0 +1,275 @@
+"""Reactions of servers to changes of their volumes.
+
+Volumes call this module with the volume locked, but servers are locked before their volumes everywhere. So each call
+casts a job, which locks in the right order. Jobs for which a user may be waiting run directly after the transaction.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+
+from django.db import transaction
+from django.db.models import Q
+
+from provisioning.common.ids import NOBODY
+from provisioning.common.retry import when_broken_off
+from provisioning.compute.actions import new_volumes
+from provisioning.compute.actions.rebuild import RebuildAction
+from provisioning.compute.actions.swap_volume import SwapVolume
+from provisioning.compute.actions.volume_rebuilds import NOT_WRITTEN
+from provisioning.compute.actions.volumes import AttachVolume, DetachVolume, send_refresh, send_removal
+from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link import volume_commands
+from provisioning.compute.inbound import volume_progress
+from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
+from provisioning.compute.launch.retry import cast_schedule, fail
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.state_machine import state
+from provisioning.compute.states import TaskState
+from provisioning.hosts.models import HostCommand
+from provisioning.jobs.cast import cast, cast_here
+from provisioning.jobs.registry import job
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.records import uses
+from provisioning.volumes.services import attachments, swapped
+from provisioning.volumes.states import AttachStatus, VolumeStatus
+
+TOPIC = "scheduler"
+CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
+READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compute.volume_changed"
+REIMAGED = "compute.volume_reimaged"
+MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
+ATTACH_NEW = "compute.attach_new_volume"
+AWAY = "The server is not running on its host."
+TAKEN = "An operator has detached the volume from the server."
+NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
+NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be created. {reason}"
+
+
+class Servers(uses.VolumeUser):
+    """Servers as users of volumes."""
+
+    def connected(self, attachment: Attachment, *, again: bool = False) -> None:
+        if attachment.instance_id is not None:
+            cast_here(TOPIC, CONNECTED, attachment_id=str(attachment.id), again=again)
+
+    def refused(self, attachment: Attachment, message: str) -> None:
+        if attachment.instance_id is not None:
+            cast(TOPIC, REFUSED, attachment_id=str(attachment.id), message=message)
+
+    def ready(self, volume: Volume) -> None:
+        if new_volumes.ATTACH_TO in volume.admin_metadata:
+            cast_here(TOPIC, ATTACH_NEW, volume_id=str(volume.id))
+        elif BlockDevice.objects.filter(volume_id=volume.id).exists():
+            cast_here(TOPIC, READY, volume_id=str(volume.id))
+
+    def failed(self, volume: Volume, message: str) -> None:
+        if BlockDevice.objects.filter(volume_id=volume.id).exists():
+            cast(TOPIC, FAILED, volume_id=str(volume.id), message=message)
+
+    def reimaged(self, volume: Volume, message: str = "") -> None:
+        waiting = TaskState.REBUILD_BLOCK_DEVICE_MAPPING
+        if BlockDevice.objects.filter(volume_id=volume.id, instance__task_state=waiting).exists():
+            cast_here(TOPIC, REIMAGED, volume_id=str(volume.id), message=message)
+
+    def progressed(self, volume: Volume) -> None:
+        volume_progress.show(volume)
+
+    def changed(self, volume: Volume) -> None:
+        cast_here(TOPIC, CHANGED, volume_id=str(volume.id))
+
+    def released(self, attachment: Attachment) -> None:
+        if attachment.instance_id is not None:
+            cast(TOPIC, RELEASED, attachment_id=str(attachment.id))
+
+    def has(self, attachment: Attachment) -> bool:
+        return BlockDevice.objects.filter(_of(attachment.id)).exists()
+
+    def is_building(self, attachment: Attachment) -> bool:
+        device = BlockDevice.objects.select_related("instance").filter(_of(attachment.id)).first()
+        return device is not None and build_kind_of(device.instance) is not None
+
+    def swap(self, old: Attachment, new: Attachment) -> None:
+        cast(TOPIC, MOVED, attachment_id=str(old.id), new_attachment_id=str(new.id))
+
+    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
+        return volume_commands.unfinished(attachment)
+
+    def is_swapping(self, new: Attachment) -> bool:
+        return any(command.kind == volume_commands.SWAP for command in volume_commands.unfinished(new))
+
+
+@job(CONNECTED, topic=TOPIC)
+def connected(attachment_id: str, *, again: bool = False) -> None:
+    """Continue a build, or plug in a disk, that waits for the connection.
+
+    ``again``: only if the server has no task and no unfinished command.
+    """
+
+    def go_on(instance: Instance, device: BlockDevice) -> None:
+        attachment = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
+        if again and (instance.task_state or device.swap_attachment_id or host_commands.is_busy_with(instance.id)):
+            return
+        if is_waiting(instance):
+            cast_schedule(instance)
+        elif attachment is not None and block_devices.is_connected(attachment, instance):
+            (AttachVolume() if attachment.id == device.attachment_id else SwapVolume()).go_on(instance, device)
+
+    _with_server(attachment_id, go_on)
+
+
+@job(REFUSED, topic=TOPIC)
+def refused(attachment_id: str, message: str) -> None:
+    """Abort the build, attach or swap whose volume could not be connected; a report about an earlier connection is
+    ignored.
+    """
+
+    def end(instance: Instance, device: BlockDevice) -> None:
+        attachment = Attachment.objects.filter(id=attachment_id).first()
+        if attachment is None or attachment.connection or attachment.status != AttachStatus.ERROR_ATTACHING:
+            return
+        said = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
+        if is_waiting(instance):
+            fail(instance, said, clean=True)
+        elif attachment.id == device.swap_attachment_id:
+            SwapVolume().give_up(instance, device, said)
+        elif not device.plugged:
+            AttachVolume().give_up(instance, device, said)
+
+    _with_server(attachment_id, end)
+
+
+@job(READY, topic=TOPIC)
+def ready(volume_id: str) -> None:
+    """Continue the builds that wait for a new volume."""
+    _for_builds(volume_id, cast_schedule)
+
+
+@job(ATTACH_NEW, topic=TOPIC)
+def attach_new(volume_id: str) -> None:
+    """Attach a new volume to the server for which it was created."""
+    new_volumes.attach_when_ready(volume_id)
+
+
+@job(FAILED, topic=TOPIC)
+def failed(volume_id: str, message: str) -> None:
+    """Fail the builds that wait for a volume that could not be created."""
+    said = NOT_MADE.format(volume=volume_id, reason=message)
+    _for_builds(volume_id, lambda instance: fail(instance, said, clean=True))
+
+
+@job(REIMAGED, topic=TOPIC)
+@when_broken_off
+def reimaged(volume_id: str, message: str) -> None:
+    """Continue the rebuild that waits for its boot volume, or fail it with ``message``."""
+    failure = NOT_WRITTEN.format(volume=volume_id, reason=message) if message else ""
+    with transaction.atomic():
+        for key in BlockDevice.objects.filter(volume_id=volume_id, boot_index=0).values_list("instance_id", flat=True):
+            state.lock([key])
+            RebuildAction().volume_written(Instance.objects.select_related("host").get(id=key), failure)
+
+
+@job(CHANGED, topic=TOPIC)
+def changed(volume_id: str) -> None:
+    """Update the volume's disk on the host of each guest; if no guest has it, report the change as applied."""
+    for attachment in Attachment.objects.filter(volume_id=volume_id, instance_id__isnull=False):
+        if not _with_server(str(attachment.id), _refresh):
+            attachments.refreshed(attachment)
+
+
+@job(MOVED, topic=TOPIC)
+def moved(attachment_id: str, new_attachment_id: str) -> None:
+    """Switch the guest of a volume to its data in another pool."""
+    begun = []
+
+    def begin(instance: Instance, device: BlockDevice) -> None:
+        begun.append(SwapVolume().move(instance, device, new_attachment_id))
+
+    _with_server(attachment_id, begin)
+    if True not in begun:
+        swapped(uuid.UUID(new_attachment_id), failed=AWAY)
+
+
+@job(RELEASED, topic=TOPIC)
+def released(attachment_id: str) -> None:
+    """Remove the disk of a volume that an operator has detached, and unplug it from the guest.
+
+    A root disk stays in the records without its volume. Actions in progress on the disk end, and the replacement of a
+    swap is released.
+    """
+
+    def forget(instance: Instance, device: BlockDevice) -> None:
+        row = BlockDevice.objects.filter(id=device.id)
+        if str(device.swap_attachment_id) == attachment_id:
+            row.update(swap_attachment_id=None, swap_volume_id=None)
+            _close_actions(instance, device)
+            return
+        if device.volume_id is not None and not is_waiting(instance):
+            send_removal(instance, device.volume_id, attachment_id)
+        if device.swap_volume_id is not None:
+            SwapVolume().drop(device)
+        elif device.swap_attachment_id is not None and not _goes_over(device):
+            swapped(device.swap_attachment_id, failed=TAKEN)
+        if device.is_root:
+            row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
+        else:
+            row.delete()
+        _close_actions(instance, device)
+
+    if not Attachment.objects.filter(id=attachment_id).exists():
+        _with_server(attachment_id, forget)
+
+
+def _goes_over(device: BlockDevice) -> bool:
+    """Whether a host has an unfinished command to switch the guest to its volume's new data."""
+    new = Attachment.objects.filter(id=device.swap_attachment_id or NOBODY).first()
+    return new is not None and uses.user().is_swapping(new)
+
+
+def _close_actions(instance: Instance, device: BlockDevice) -> None:
+    """Close the actions about a volume that the server no longer has; a detach is successful."""
+    for record, message in ((AttachVolume.record, TAKEN), (SwapVolume.record, TAKEN), (DetachVolume.record, None)):
+        action = instance_actions.of_volume(instance.id, record, str(device.volume_id))
+        if action is not None:
+            instance_actions.close(action, message)
+    state.announce_all(instance, [{}])
+
+
+def _refresh(instance: Instance, device: BlockDevice) -> None:
+    attachment = Attachment.objects.select_related("volume").filter(id=device.attachment_id or NOBODY).first()
+    if attachment is None:
+        return
+    BlockDevice.objects.filter(id=device.id).update(size=attachment.volume.size_gb)
+    if device.plugged and not device.leaving and block_devices.is_connected(attachment, instance):
+        send_refresh(instance, device, extended=attachment.volume.status == VolumeStatus.EXTENDING)
+    else:
+        attachments.refreshed(attachment)
+
+
+def _of(attachment_id: str | uuid.UUID) -> Q:
+    return Q(attachment_id=attachment_id) | Q(swap_attachment_id=attachment_id)
+
+
+@when_broken_off
+def _with_server(attachment_id: str, work: Callable[[Instance, BlockDevice], object]) -> bool:
+    """Call ``work`` with the server and disk of an attachment, both locked; False when there is no such disk."""
+    with transaction.atomic():
+        mine = _of(attachment_id)
+        device = BlockDevice.objects.filter(mine).first()
+        if device is None:
+            return False
+        state.lock([device.instance_id])
+        again = BlockDevice.objects.filter(mine, id=device.id).first()
+        if again is not None:
+            work(Instance.objects.select_related("host").get(id=again.instance_id), again)
+        return again is not None
+
+
+@when_broken_off
+def _for_builds(volume_id: str, work: Callable[[Instance], object]) -> None:
+    with transaction.atomic():
+        ids = list(BlockDevice.objects.filter(volume_id=volume_id).values_list("instance_id", flat=True))
+        state.lock(ids)
+        for instance in Instance.objects.select_related("host").filter(id__in=ids).order_by("id"):
+            if is_waiting(instance):
+                work(instance)

@@ -1,0 +1,1 @@
+"""Records beside the servers: actions, migrations, commands, faults, passwords."""

@@ -1,0 +1,1 @@
+"""Changes of the states of servers, and their deadlines."""

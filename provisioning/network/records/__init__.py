@@ -1,0 +1,1 @@
+"""Records beside the networking resources, for hosts and listeners."""

@@ -1,0 +1,1 @@
+"""IP addresses, subnet pools, address scopes and ports of the system."""

@@ -1,0 +1,1 @@
+"""Parts that all networking services share."""

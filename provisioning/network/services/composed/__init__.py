@@ -1,0 +1,1 @@
+"""Services that combine several of the others."""

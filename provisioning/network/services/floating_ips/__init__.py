@@ -1,0 +1,1 @@
+"""Floating IPs and port forwardings."""

@@ -1,0 +1,1 @@
+"""Ports, their addresses, and interfaces of guests."""

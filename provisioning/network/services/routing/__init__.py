@@ -1,0 +1,1 @@
+"""Routers, their interfaces and gateways."""

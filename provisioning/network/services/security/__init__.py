@@ -1,0 +1,1 @@
+"""Security groups, their rules and address groups."""

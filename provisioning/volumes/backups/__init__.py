@@ -1,0 +1,1 @@
+"""Data of backups, their stores, and their transfer to and from hosts."""

@@ -1,0 +1,1 @@
+"""Commands to hosts about volumes, and the data that hosts exchange."""

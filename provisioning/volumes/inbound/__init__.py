@@ -1,0 +1,1 @@
+"""Reports of hosts about volumes and backups."""

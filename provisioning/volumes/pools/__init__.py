@@ -1,0 +1,1 @@
+"""Storage pools, and the choice of a pool for a volume."""

@@ -1,0 +1,1 @@
+"""Records beside the volumes: keys, quota, holds, uses, announcements."""

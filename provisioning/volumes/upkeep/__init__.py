@@ -1,0 +1,1 @@
+"""Periodic work on volumes and backups."""

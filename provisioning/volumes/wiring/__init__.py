@@ -1,0 +1,1 @@
+"""Functions that other packages call through ``provisioning.wiring``."""
