@@ -74,7 +74,7 @@ BOUNDS: dict[str, Bound] = {
     "compute.SchedulingDecision": _number("server", _HISTORY),
     "compute.Migration": _number("server", _HISTORY),
     "compute.InstanceTag": _number("server", "provisioning.compute.services.tags.MOST"),
-    "compute.BlockDevice": _number("server", "provisioning.compute.device_names.MOST_DISKS"),
+    "compute.BlockDevice": _number("server", "provisioning.compute.disks.device_names.MOST_DISKS"),
     "compute.Allocation": _part("one of a server"),
     "compute.MoveAllocation": _part("one of a server that moves"),
     "compute.FirmwareState": _part("one of a shelved server"),

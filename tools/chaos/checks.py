@@ -19,7 +19,6 @@ from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.host_link.newer_guests import is_current
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, MoveAllocation
-from provisioning.compute.newer_guests import is_current
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
 from provisioning.doctor.examination import findings

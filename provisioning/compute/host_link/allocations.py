@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, UUIDField, Value
 
 from provisioning.common.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
+from provisioning.compute.flavors.sizes import Room, room_of
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation, ServerGroup
 from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of

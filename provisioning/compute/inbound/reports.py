@@ -17,15 +17,12 @@ from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.prepared import Prepared
 from provisioning.common.text import one_line
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
-from provisioning.compute.allocations import give_back_second, second_of
-from provisioning.compute.launch.build_kinds import build_kind_of
-from provisioning.compute.launch.finished import finished, is_spawning
-from provisioning.compute.launch.retry import cast_schedule, hold_again
-from provisioning.compute.migration_records import source_is_clean
-from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
-from provisioning.compute.newer_guests import is_current
-from provisioning.compute.outcome import Outcome
-from provisioning.compute.release import (
+from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link import guest_changes, superseded
+from provisioning.compute.host_link.allocations import give_back_second, second_of
+from provisioning.compute.host_link.newer_guests import is_current
+from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.release import (
     finish_delete,
     finish_offload,
     keeps_ports,

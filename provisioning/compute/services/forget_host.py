@@ -8,11 +8,12 @@ from django.db.models import Q
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, state
-from provisioning.compute.allocations import give_back_second
-from provisioning.compute.migration_records import OPEN
+from provisioning.compute.disks import block_devices
+from provisioning.compute.host_link.allocations import give_back_second
+from provisioning.compute.host_link.release import release_place
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation
-from provisioning.compute.release import release_place
+from provisioning.compute.records.migration_records import OPEN
+from provisioning.compute.state_machine import state
 from provisioning.hosts import notifications
 from provisioning.hosts.forget import forget
 from provisioning.hosts.models import Host, JoinToken

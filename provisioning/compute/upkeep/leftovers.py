@@ -7,9 +7,10 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.compute import host_commands, newer_guests
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
-from provisioning.compute.release import send_destroy
+from provisioning.compute.records import host_commands
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Leftover
 

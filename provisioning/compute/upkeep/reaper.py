@@ -22,11 +22,13 @@ from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of, is_wa
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
-from provisioning.compute.migration_records import OPEN
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
-from provisioning.compute.outcome import SILENT, Outcome
-from provisioning.compute.release import finish_delete, send_destroy
+from provisioning.compute.records import host_commands, instance_actions
+from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.migration_records import OPEN
+from provisioning.compute.state_machine import state
+from provisioning.compute.state_machine.deadlines import seconds_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
 from provisioning.hosts import commands, rejected

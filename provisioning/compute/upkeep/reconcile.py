@@ -20,11 +20,13 @@ from provisioning.common.context import new_request_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, newer_guests, state
-from provisioning.compute.allocations import second_of
-from provisioning.compute.migration_records import OPEN
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.host_link.allocations import second_of
+from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.inbound.reports import power_differs, power_state_of, sync_power
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.records import host_commands
+from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import adoption

@@ -11,9 +11,11 @@ from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
-from provisioning.compute import reports, state, volume_commands
-from provisioning.compute.migration_records import OPEN
+from provisioning.compute.host_link import volume_commands
+from provisioning.compute.inbound import reports
 from provisioning.compute.models import Instance, MoveAllocation
+from provisioning.compute.records.migration_records import OPEN
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_interfaces, leftovers, moved_disks, reconcile, strange_disks
 from provisioning.cpus.services import by_guest, record

@@ -11,11 +11,11 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from provisioning.common.prepared import Prepared
-from provisioning.compute.host_commands import destroys_awaited, to_destroy
+from provisioning.compute.flavors.sizes import Room, larger_room, room_of
+from provisioning.compute.host_link.release import send_destroy
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
-from provisioning.compute.release import send_destroy
+from provisioning.compute.records.host_commands import destroys_awaited, to_destroy
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.sizes import Room, larger_room, room_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance

@@ -6,12 +6,12 @@ import pytest
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.compute import state
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.flavors.sizes import flavor_copy
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation
 from provisioning.compute.moves import hosts
 from provisioning.compute.moves.targets import MoveRequest, rank_targets, target_choices, why_none
-from provisioning.compute.sizes import flavor_copy
+from provisioning.compute.state_machine import state
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
 from tests.support.clouds import GIB, Cloud, state_of
