@@ -27,7 +27,6 @@ import provisioning.compute.upkeep.reaper
 import provisioning.compute.upkeep.reclaim
 import provisioning.compute.upkeep.restored
 import provisioning.compute.upkeep.silent_hosts
-import provisioning.compute.volume_user
 import provisioning.cpus.services
 import provisioning.doctor.checks
 import provisioning.doctor.jobs

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from portal.api.image.metadefs.attributes import DEFINITIONS
 from portal.api.image.metadefs.published import PUBLISHED
-from provisioning.compute import extra_specs
+from provisioning.compute.flavors import extra_specs
 from provisioning.metadefs.models import MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import loading
 from provisioning.metadefs.wellknown import NAMESPACES as KNOWN
