@@ -27,6 +27,9 @@ import provisioning.compute.upkeep.reaper
 import provisioning.compute.upkeep.reclaim
 import provisioning.compute.upkeep.restored
 import provisioning.compute.upkeep.silent_hosts
+import provisioning.compute.wiring.holdings
+import provisioning.compute.wiring.retention
+import provisioning.compute.wiring.server_subjects
 import provisioning.cpus.services
 import provisioning.doctor.checks
 import provisioning.doctor.jobs
