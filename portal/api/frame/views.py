@@ -1,7 +1,7 @@
 """Views derived from the declaration of a resource: list, create, show, update and delete."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from portal.api.frame.schemas import changes_body, new_body, query_of
 from provisioning.common.unset import UNSET
 
 METHODS = {"list": "GET", "show": "GET", "create": "POST", "update": "PUT", "delete": "DELETE", "clear": "DELETE"}
-"""Operation → method."""
+"""Operation → method, if the dialect has no other."""
 
 
 class ResourceView(ServiceView):
@@ -152,6 +152,8 @@ class Dialect:
     """Returns the schema of a new object."""
     changes: Callable[[Any], Schema | Callable[[Version], Schema]] = changes_body
     """Returns the schema of a change."""
+    methods: Mapping[str, str] = field(default_factory=lambda: METHODS)
+    """Operation → method."""
 
     def list_path(self, resource: Resource) -> str:
         """Return the path of the list."""
@@ -193,7 +195,7 @@ class Dialect:
         tables = ("rules", "versions", "parameters", "queries", "schemas", "sentences")
         members: dict[str, dict[str, Any]] = {table: dict(getattr(base, table)) for table in tables}
         for verb in verbs:
-            method, operation = METHODS[verb], resource.operation(verb)
+            method, operation = self.methods[verb], resource.operation(verb)
             if operation is None:
                 continue
             members["rules"][method] = resource.rule(verb)
