@@ -38,6 +38,17 @@ def listing(request: Request, name: str, items: Iterable[Shape], path: str) -> S
     return {name: list(items), "links": {"next": None, "previous": None, **self_link(request, path)}}
 
 
+def list_links(request: Request, path: str, following: str | None = None) -> Shape:
+    """Return the links of a list; ``path`` begins after ``/v3``, ``following`` is the query of the next page."""
+    address = links.endpoint(request, "identity") + path
+    query = request.META.get("QUERY_STRING", "")
+    return {
+        "self": f"{address}?{query}" if query else address,
+        "previous": None,
+        "next": f"{address}?{following}" if following else None,
+    }
+
+
 def named(record: Domain | Role) -> Shape:
     """Return id and name, as in tokens; a role's id is 32 hexadecimal characters."""
     return {"id": record.id if isinstance(record, Domain) else record.id.hex, "name": record.name}

@@ -5,9 +5,9 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common import links
 from portal.api.common.paging import next_query, read_page
 from portal.api.common.validation import Schema
+from portal.api.identity.fragments import list_links
 from portal.api.identity.queries import boolean, parameters
 from provisioning.common.errors import InvalidInputError
 
@@ -48,17 +48,6 @@ def query_of(*filters: str) -> Schema:
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in ("limit", "marker", *filters, *texts)}
     schemas |= {"sort_key": {"enum": ["id", *filters]}, "sort_dir": {"enum": ["asc", "desc"]}}
     return parameters(schemas)
-
-
-def list_links(request: Request, path: str, following: str | None = None) -> Shape:
-    """Return the links of a list; ``path`` begins after ``/v3``, ``following`` is the query of the next page."""
-    address = links.endpoint(request, "identity") + path
-    query = request.META.get("QUERY_STRING", "")
-    return {
-        "self": f"{address}?{query}" if query else address,
-        "previous": None,
-        "next": f"{address}?{following}" if following else None,
-    }
 
 
 def _matches(request: Request, item: Shape, attribute: str) -> bool:

@@ -3,12 +3,11 @@
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
-from portal.api.identity import v2, versions
+from portal.api.identity import limits, v2, versions
 from portal.api.identity.auth import self_service, tokens
 from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
 from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
-from portal.api.identity.limits import limits, registered_limits
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.api.identity.trusts import views as trusts
 from portal.common.routing import by_prefix
@@ -58,32 +57,18 @@ _V3: dict[str, type[ServiceView]] = {
     "/OS-TRUST/trusts/(?P<trust_id>[^/]+)": trusts.TrustView,
     "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles": trusts.TrustRolesView,
     "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles/(?P<role_id>[^/]+)": trusts.TrustRoleView,
-    "/services": services.ServicesView,
-    "/services/(?P<service_id>[^/]+)": services.OneServiceView,
-    "/endpoints": endpoints.EndpointsView,
-    "/endpoints/(?P<endpoint_id>[^/]+)": endpoints.EndpointView,
-    "/OS-EP-FILTER/endpoint_groups": endpoint_groups.EndpointGroupsView,
-    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)": endpoint_groups.EndpointGroupView,
-    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/endpoints": endpoint_groups.GroupEndpointsView,
-    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/projects": endpoint_groups.GroupProjectsView,
-    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/projects/(?P<project_id>[^/]+)": (
-        endpoint_groups.GroupProjectView
-    ),
+    **services.ROUTES,
+    **endpoints.ROUTES,
+    **endpoint_groups.ROUTES,
     "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints": project_endpoints.ProjectEndpointsView,
     "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints/(?P<endpoint_id>[^/]+)": (
         project_endpoints.ProjectEndpointView
     ),
     "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoint_groups": project_endpoints.ProjectEndpointGroupsView,
     "/OS-EP-FILTER/endpoints/(?P<endpoint_id>[^/]+)/projects": project_endpoints.EndpointProjectsView,
-    "/registered_limits": registered_limits.RegisteredLimitsView,
-    "/registered_limits/(?P<registered_limit_id>[^/]+)": registered_limits.RegisteredLimitView,
-    "/limits": limits.LimitsView,
-    "/limits/model": limits.LimitModelView,
-    "/limits/(?P<limit_id>[^/]+)": limits.LimitView,
-    "/policies": policies.PoliciesView,
-    "/policies/(?P<policy_id>[^/]+)": policies.PolicyView,
-    "/regions": regions.RegionsView,
-    "/regions/(?P<region_id>[^/]+)": regions.RegionView,
+    **limits.ROUTES,
+    **policies.ROUTES,
+    **regions.ROUTES,
 }
 
 _V2: dict[str, type[ServiceView]] = {

@@ -54,7 +54,10 @@ def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Foun
     return cut(_LIMITS, rows, part)
 
 
-def limit_by_id(limit_id: str) -> Limit | None:
-    """Return the limit with its project and registered limit, or None."""
+def existing_limit(limit_id: str) -> Limit:
+    """Return a limit with its project and registered limit.  Raises NotFoundError."""
     key = read_id(limit_id)
-    return Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None
+    found = Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None
+    if found is None:
+        raise NotFoundError(f"Could not find limit for {limit_id[:64]}.")
+    return found

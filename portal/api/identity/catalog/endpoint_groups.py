@@ -1,17 +1,24 @@
 """``/v3/OS-EP-FILTER/endpoint_groups``: endpoints that are added to projects together."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import Schemas, ServiceView
+from portal.api.common.validation import Schema
+from portal.api.common.views import ServiceView
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
 from portal.api.identity import fragments
-from portal.api.identity.catalog import schemas, shapes
+from portal.api.identity.catalog.endpoints import ENDPOINT
+from portal.api.identity.dialect import schemas
+from portal.api.identity.dialect.kinds import FLAG, KEY, LONG_NAME, TEXT
+from portal.api.identity.dialect.lists import InMemory
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import routes
 from portal.api.identity.directory import shapes as directory_shapes
-from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import NotFoundError
-from provisioning.identity.models import Project
+from provisioning.identity.models import EndpointGroup, Project
 from provisioning.identity.selectors.endpoint_filters import (
     endpoint_groups,
     endpoints_in,
@@ -29,55 +36,62 @@ from provisioning.identity.services.endpoint_filters import (
 )
 
 PATH = "/OS-EP-FILTER/endpoint_groups"
+_DESCRIPTION = TEXT.schema
+_FILTERS: Schema = {
+    "type": "object",
+    "properties": {
+        **{name: ENDPOINT.by_name[name].kind.schema for name in ("interface", "service_id", "region_id")},
+        "enabled": FLAG.schema,
+    },
+    "additionalProperties": False,
+}
 
 
-class EndpointGroupsView(ServiceView):
-    """``/v3/OS-EP-FILTER/endpoint_groups``."""
-
-    rules = {"GET": "identity:list_endpoint_groups", "POST": "identity:create_endpoint_group"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.ENDPOINT_GROUP_CREATE}
-    queries: ClassVar[Schemas] = {"GET": query_of("name")}
-
-    def get(self, request: Request) -> Response:
-        items = (shapes.endpoint_group(request, group) for group in endpoint_groups())
-        return Response(listed(request, "endpoint_groups", items, filters=("name",), path=PATH))
-
-    def post(self, request: Request) -> Response:
-        """Create an endpoint group (201)."""
-        body = self.checked_body()["endpoint_group"]
-        made = create_endpoint_group(body["name"], body["filters"], description=body.get("description"))
-        return Response({"endpoint_group": shapes.endpoint_group(request, made)}, status=201)
+def _or_null(schema: Schema) -> Schema:
+    return schema | {"type": [schema["type"], "null"]}
 
 
-class EndpointGroupView(ServiceView):
-    """``/v3/OS-EP-FILTER/endpoint_groups/{id}``."""
+def _create(view: Any, values: Values) -> EndpointGroup:
+    return create_endpoint_group(**values)
 
-    rules = {
-        "GET": "identity:get_endpoint_group",
-        "PATCH": "identity:update_endpoint_group",
-        "DELETE": "identity:delete_endpoint_group",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.ENDPOINT_GROUP_UPDATE}
 
-    def get(self, request: Request, endpoint_group_id: str) -> Response:
-        return self._shown(request, existing_endpoint_group(endpoint_group_id))
+def _update(view: Any, group: EndpointGroup, values: Values) -> EndpointGroup:
+    """Update a group. The standard client always sends every field; null leaves a field unchanged."""
+    if any(values.get(name, "") is None for name in ("name", "filters")):
+        values = {name: value for name, value in values.items() if value is not None}
+    update_endpoint_group(group, values)
+    return group
 
-    def patch(self, request: Request, endpoint_group_id: str) -> Response:
-        """Update a group. The standard client always sends every field; null leaves a field unchanged."""
-        group = existing_endpoint_group(endpoint_group_id)
-        changes = self.checked_body()["endpoint_group"]
-        if any(changes.get(name, "") is None for name in ("name", "filters")):
-            changes = {name: value for name, value in changes.items() if value is not None}
-        update_endpoint_group(group, changes)
-        return self._shown(request, group)
 
-    def delete(self, request: Request, endpoint_group_id: str) -> Response:
-        """Delete a group; its endpoints are no longer in the catalogs of its projects."""
-        delete_endpoint_group(existing_endpoint_group(endpoint_group_id))
-        return Response(status=204)
-
-    def _shown(self, request: Request, group: Any) -> Response:
-        return Response({"endpoint_group": shapes.endpoint_group(request, group)})
+ENDPOINT_GROUP = Resource(
+    name="endpoint_group",
+    path="OS-EP-FILTER/endpoint_groups",
+    list=Operation(endpoint_groups, "identity:list_endpoint_groups"),
+    show=Operation(existing_endpoint_group, "identity:get_endpoint_group"),
+    create=Operation(_create, "identity:create_endpoint_group", "Create an endpoint group (201)."),
+    update=Operation(
+        _update,
+        "identity:update_endpoint_group",
+        "Update a group. The standard client always sends every field; null leaves a field unchanged.",
+        body=schemas.body(
+            "endpoint_group",
+            {"name": _or_null(LONG_NAME.schema), "description": _DESCRIPTION, "filters": _or_null(_FILTERS)},
+            least=1,
+        ),
+    ),
+    delete=Operation(
+        lambda view, group: delete_endpoint_group(group),
+        "identity:delete_endpoint_group",
+        "Delete a group; its endpoints are no longer in the catalogs of its projects.",
+    ),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute("name", LONG_NAME, post=True, put=True, required=True),
+        Attribute("description", Checked(_DESCRIPTION), post=True, put=True),
+        Attribute("filters", Checked(_FILTERS), post=True, put=True, required=True),
+    ),
+    lists=InMemory(("name",)),
+)
 
 
 class GroupEndpointsView(ServiceView):
@@ -88,7 +102,7 @@ class GroupEndpointsView(ServiceView):
     def get(self, request: Request, endpoint_group_id: str) -> Response:
         """List the endpoints that match the group's filters."""
         group = existing_endpoint_group(endpoint_group_id)
-        items = (shapes.endpoint(request, endpoint) for endpoint in endpoints_in(group))
+        items = ENDPOINT.shapes(self, endpoints_in(group))
         return Response(fragments.listing(request, "endpoints", items, f"{PATH}/{group.id.hex}/endpoints"))
 
 
@@ -128,3 +142,9 @@ class GroupProjectView(ServiceView):
     def delete(self, request: Request, endpoint_group_id: str, project_id: str) -> Response:
         remove_group_from_project(existing_endpoint_group(endpoint_group_id), existing(Project, project_id))
         return Response(status=204)
+
+
+ROUTES = routes(
+    ENDPOINT_GROUP,
+    {"endpoints": GroupEndpointsView, "projects": GroupProjectsView, "projects/{project_id}": GroupProjectView},
+)

@@ -1,83 +1,69 @@
 """``/v3/endpoints``: addresses of services."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity.catalog import schemas, shapes
-from portal.api.identity.fields import further
-from portal.api.identity.short_lists import listed, query_of
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import FLAG, KEY, reference
+from portal.api.identity.dialect.lists import InMemory
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import routes
 from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.identity.catalog import INTERFACES, LONGEST_URL
+from provisioning.identity.models import LONG, Endpoint
 from provisioning.identity.selectors.catalog import endpoints, existing_endpoint, existing_region, existing_service
 from provisioning.identity.services.catalog import create_endpoint, delete_endpoint, update_endpoint
 
-_KNOWN = frozenset({"interface", "url", "service_id", "region_id", "region", "enabled"})
 
+def _found(values: Values) -> Values:
+    """Look up the service and the region. Raises InvalidInputError if one does not exist.
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the validated body. Raises InvalidInputError if a service or region in it does not exist.
-
-    ``region`` is the older name of ``region_id``. As in Keystone, a region that is specified by ``region`` is created
-    if it does not exist.
+    As in Keystone, a region that is specified by ``region``, the older name of ``region_id``, is created if it does not
+    exist.
     """
-    given = body["endpoint"]
-    known = {name: value for name, value in given.items() if name in _KNOWN}
-    others = further(given, dict.fromkeys((*_KNOWN, "id")))
-    region_id, old_word = known.pop("region_id", ...), known.pop("region", ...)
+    by_id = values.pop("region_id", ...)
     try:
-        if "service_id" in known:
-            known["service"] = existing_service(known.pop("service_id"))
-        if region_id is not ...:
-            known["region"] = None if region_id is None else existing_region(region_id)
+        if "service_id" in values:
+            values["service"] = existing_service(values.pop("service_id"))
+        if by_id is not ...:
+            values["region"] = None if by_id is None else existing_region(by_id)
     except NotFoundError as error:
-        field = "region_id" if "service" in known else "service_id"
+        field = "region_id" if "service" in values else "service_id"
         raise InvalidInputError(error.message, field=field) from error
-    if region_id is ... and old_word is not ...:
-        known["region"] = old_word
-    return known | ({"extra": others} if others else {})
+    return values
 
 
-class EndpointsView(ServiceView):
-    """``/v3/endpoints``."""
-
-    rules = {"GET": "identity:list_endpoints", "POST": "identity:create_endpoint"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.ENDPOINT_CREATE}
-    queries: ClassVar[Schemas] = {"GET": query_of("interface", "service_id", "region_id", "enabled")}
-
-    def get(self, request: Request) -> Response:
-        """List the endpoints, including disabled ones."""
-        items = (shapes.endpoint(request, endpoint) for endpoint in endpoints())
-        filters = ("interface", "service_id", "region_id", "enabled")
-        return Response(listed(request, "endpoints", items, filters=filters))
-
-    def post(self, request: Request) -> Response:
-        """Create an endpoint (201)."""
-        values = _values(self.checked_body())
-        service, interface, url = (values.pop(name) for name in ("service", "interface", "url"))
-        made = create_endpoint(service, interface, url, **values)
-        return Response({"endpoint": shapes.endpoint(request, made)}, status=201)
+def _create(view: Any, values: Values) -> Endpoint:
+    found = _found(values)
+    return create_endpoint(found.pop("service"), found.pop("interface"), found.pop("url"), **found)
 
 
-class EndpointView(ServiceView):
-    """``/v3/endpoints/{id}``."""
-
-    rules = {
-        "GET": "identity:get_endpoint",
-        "PATCH": "identity:update_endpoint",
-        "DELETE": "identity:delete_endpoint",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.ENDPOINT_UPDATE}
-
-    def get(self, request: Request, endpoint_id: str) -> Response:
-        return Response({"endpoint": shapes.endpoint(request, existing_endpoint(endpoint_id))})
-
-    def patch(self, request: Request, endpoint_id: str) -> Response:
-        endpoint = existing_endpoint(endpoint_id)
-        changed = update_endpoint(endpoint, **_values(self.checked_body()))
-        return Response({"endpoint": shapes.endpoint(request, changed)})
-
-    def delete(self, request: Request, endpoint_id: str) -> Response:
-        delete_endpoint(existing_endpoint(endpoint_id))
-        return Response(status=204)
+_REGION = reference(LONG, null=True)
+ENDPOINT = Resource(
+    name="endpoint",
+    list=Operation(endpoints, "identity:list_endpoints", "List the endpoints, including disabled ones."),
+    show=Operation(existing_endpoint, "identity:get_endpoint"),
+    create=Operation(_create, "identity:create_endpoint", "Create an endpoint (201)."),
+    update=Operation(
+        lambda view, endpoint, values: update_endpoint(endpoint, **_found(values)), "identity:update_endpoint"
+    ),
+    delete=Operation(lambda view, endpoint: delete_endpoint(endpoint), "identity:delete_endpoint"),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute("interface", Checked({"enum": [*INTERFACES]}), post=True, put=True, required=True),
+        Attribute("service_id", reference(LONG), post=True, put=True, required=True),
+        Attribute("region", _REGION, post=True, put=True, show=lambda row: row.region_id),
+        Attribute("region_id", _REGION, post=True, put=True),
+        Attribute(
+            "url",
+            Checked({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}),
+            post=True,
+            put=True,
+            required=True,
+        ),
+        Attribute("enabled", FLAG, post=True, put=True),
+    ),
+    lists=InMemory(("interface", "service_id", "region_id", "enabled")),
+    extra=64,
+)
+ROUTES = routes(ENDPOINT)

@@ -5,7 +5,8 @@ from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
 from portal.api.identity import fragments
-from portal.api.identity.catalog import shapes
+from portal.api.identity.catalog.endpoint_groups import ENDPOINT_GROUP
+from portal.api.identity.catalog.endpoints import ENDPOINT
 from portal.api.identity.directory import shapes as directory_shapes
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
@@ -30,7 +31,7 @@ class ProjectEndpointsView(ServiceView):
     def get(self, request: Request, project_id: str) -> Response:
         """List the endpoints that were added to the project, directly or by a group."""
         project = existing(Project, project_id)
-        items = (shapes.endpoint(request, endpoint) for endpoint in endpoints_of_project(project))
+        items = ENDPOINT.shapes(self, endpoints_of_project(project))
         return Response(fragments.listing(request, "endpoints", items, f"{PATH}/{project.id.hex}/endpoints"))
 
 
@@ -66,7 +67,7 @@ class ProjectEndpointGroupsView(ServiceView):
 
     def get(self, request: Request, project_id: str) -> Response:
         project = existing(Project, project_id)
-        items = (shapes.endpoint_group(request, group) for group in groups_of_project(project))
+        items = ENDPOINT_GROUP.shapes(self, groups_of_project(project))
         path = f"{PATH}/{project.id.hex}/endpoint_groups"
         return Response(fragments.listing(request, "endpoint_groups", items, path))
 

@@ -1,67 +1,40 @@
 """``/v3/services``: the services of the catalog."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity.catalog import schemas, shapes
-from portal.api.identity.fields import further
-from portal.api.identity.short_lists import listed, query_of
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import FLAG, KEY, SHORT_TEXT, TEXT, reference
+from portal.api.identity.dialect.lists import InMemory
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import routes
+from provisioning.identity.models import LONG, Service
 from provisioning.identity.selectors.catalog import catalog_services, existing_service
 from provisioning.identity.services.catalog import create_service, delete_service, update_service
 
-_KNOWN = frozenset({"type", "name", "description", "enabled"})
+
+def _create(view: Any, values: Values) -> Service:
+    return create_service(values.pop("type"), **values)
 
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the validated body; null becomes an empty text."""
-    given = body["service"]
-    known = {name: value for name, value in given.items() if name in _KNOWN}
-    others = further(given, dict.fromkeys((*_KNOWN, "id")))
-    found = {name: "" if value is None else value for name, value in known.items()}
-    return found | ({"extra": others} if others else {})
-
-
-class ServicesView(ServiceView):
-    """``/v3/services``."""
-
-    rules = {"GET": "identity:list_services", "POST": "identity:create_service"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.SERVICE_CREATE}
-    queries: ClassVar[Schemas] = {"GET": query_of("type", "name", "enabled")}
-
-    def get(self, request: Request) -> Response:
-        """List the services, including disabled ones."""
-        items = (shapes.service(request, service) for service in catalog_services())
-        return Response(listed(request, "services", items, filters=("type", "name", "enabled")))
-
-    def post(self, request: Request) -> Response:
-        """Create a service (201)."""
-        values = _values(self.checked_body())
-        made = create_service(values.pop("type"), **values)
-        return Response({"service": shapes.service(request, made)}, status=201)
-
-
-class OneServiceView(ServiceView):
-    """``/v3/services/{id}``."""
-
-    rules = {
-        "GET": "identity:get_service",
-        "PATCH": "identity:update_service",
-        "DELETE": "identity:delete_service",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.SERVICE_UPDATE}
-
-    def get(self, request: Request, service_id: str) -> Response:
-        return Response({"service": shapes.service(request, existing_service(service_id))})
-
-    def patch(self, request: Request, service_id: str) -> Response:
-        service = existing_service(service_id)
-        changed = update_service(service, **_values(self.checked_body()))
-        return Response({"service": shapes.service(request, changed)})
-
-    def delete(self, request: Request, service_id: str) -> Response:
-        """Delete a service with its endpoints."""
-        delete_service(existing_service(service_id))
-        return Response(status=204)
+SERVICE = Resource(
+    name="service",
+    list=Operation(catalog_services, "identity:list_services", "List the services, including disabled ones."),
+    show=Operation(existing_service, "identity:get_service"),
+    create=Operation(_create, "identity:create_service", "Create a service (201)."),
+    update=Operation(lambda view, service, values: update_service(service, **values), "identity:update_service"),
+    delete=Operation(
+        lambda view, service: delete_service(service),
+        "identity:delete_service",
+        "Delete a service with its endpoints.",
+    ),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute("type", reference(LONG), post=True, put=True, required=True),
+        Attribute("name", SHORT_TEXT, post=True, put=True),
+        Attribute("description", TEXT, post=True, put=True),
+        Attribute("enabled", FLAG, post=True, put=True),
+    ),
+    lists=InMemory(("type", "name", "enabled")),
+    extra=64,
+)
+ROUTES = routes(SERVICE)

@@ -8,9 +8,9 @@ from rest_framework.response import Response
 
 from portal.api.common.paging import read_page
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity.fragments import list_links
 from portal.api.identity.queries import flag, parameters
 from portal.api.identity.roles import shapes
-from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project

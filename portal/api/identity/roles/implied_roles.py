@@ -6,8 +6,8 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.domain_scoped import DomainScopedView
+from portal.api.identity.fragments import list_links
 from portal.api.identity.roles import shapes
-from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.role_lookups import counts_beyond_domains, implied_roles, implies, inferences

@@ -7,8 +7,8 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.fields import further, moment
+from portal.api.identity.fragments import list_links
 from portal.api.identity.roles import shapes as role_shapes
-from portal.api.identity.short_lists import list_links
 from portal.api.identity.trusts import schemas, shapes
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.ids import read_id

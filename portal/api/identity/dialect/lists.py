@@ -1,0 +1,222 @@
+"""Keystone's lists: whole ones, ones that are filtered and paged in memory, and ones that the database pages."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rest_framework.request import Request
+
+from portal.api.common.links import endpoint
+from portal.api.common.paging import next_query, read_page
+from portal.api.common.sorting import SortErrors, read_sort
+from portal.api.common.validation import Schema
+from portal.api.identity.dialect.kinds import hexadecimal
+from portal.api.identity.fragments import list_links, self_link
+from portal.api.identity.queries import boolean, parameters
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Part, Sort
+from provisioning.identity.directory.listing import Found
+
+Page = tuple[Sequence[Any], dict[str, Any]]
+"""The records of a page, and the other members of the body."""
+
+_WAYS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda value, text: text in value,
+    "startswith": lambda value, text: value.startswith(text),
+    "endswith": lambda value, text: value.endswith(text),
+}
+_INEXACT = tuple(f"__{prefix}{way}" for way in _WAYS for prefix in ("", "i"))
+TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+EXPIRY = "password_expires_at"
+COMPARISONS = ("lt", "lte", "gt", "gte", "eq", "neq")
+SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be asc or desc.")
+MOST_WORDS = 100
+"""Maximum number of tags in one filter, and of sort keys."""
+MOST_COMPARISONS = 20
+"""Maximum number of filters by a part of the name, and of filters by the password's expiry."""
+
+
+class Lists(ABC):
+    """The declaration of a resource's list."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The schema of the query; empty without parameters."""
+
+    @abstractmethod
+    def page(self, view: Any) -> Page:
+        """Return the page that the request of a view asks for. Raises InvalidInputError."""
+
+
+@dataclass(frozen=True)
+class Whole(Lists):
+    """A list without filters and pages."""
+
+    @property
+    def schema(self) -> Schema:
+        return {}
+
+    def page(self, view: Any) -> Page:
+        return view.rows(), {"links": {"next": None, "previous": None, **self_link(view.request, view.address)}}
+
+
+WHOLE = Whole()
+
+
+@dataclass(frozen=True)
+class InMemory(Lists):
+    """A short list, filtered by attributes, sorted and paged in memory.
+
+    Attributes with text also have the filters ``name__contains``, ``__startswith`` and ``__endswith``, and with an
+    ``i`` prefix the case-insensitive forms.
+    """
+
+    filters: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        texts = [name + way for name in self.filters if name != "enabled" for way in _INEXACT]
+        return _parameters(("limit", "marker", *self.filters, *texts), ("id", *self.filters))
+
+    def page(self, view: Any) -> Page:
+        request, attributes = view.request, view.resource.by_name
+        items = [(row, {name: attributes[name].value_of(row) for name in ("id", *self.filters)}) for row in view.rows()]
+        found = [item for item in items if all(_matches(request, name, item[1][name]) for name in self.filters)]
+        found = self._sorted(request, found)
+        page = read_page(request)
+        if page.marker is not None:
+            places = [place for place, (_, values) in enumerate(found) if values["id"] == page.marker]
+            if not places:
+                raise InvalidInputError(f"Marker {page.marker[:64]} could not be found.", field="marker")
+            found = found[places[0] + 1 :]
+        shown = found[: page.limit]
+        more = len(shown) < len(found)
+        following = next_query(request, page, [values["id"] for _, values in shown]) if more else None
+        return [row for row, _ in shown], {"links": list_links(request, view.address, following)}
+
+    def _sorted(self, request: Request, items: list[tuple[Any, dict[str, Any]]]) -> list[tuple[Any, dict[str, Any]]]:
+        key, direction = request.query_params.get("sort_key"), request.query_params.get("sort_dir", "asc")
+        known = {"id", *self.filters}
+        if direction not in {"asc", "desc"}:
+            raise InvalidInputError("sort_dir must be asc or desc.", field="sort_dir")
+        if key is None:
+            return items
+        if key not in known:
+            raise InvalidInputError(f"sort_key must be one of {', '.join(sorted(known))}.", field="sort_key")
+        return sorted(items, key=lambda item: str(item[1][key] or ""), reverse=direction == "desc")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paged(Lists):
+    """A list that the database filters, sorts and pages. Values of ``ids`` are ids, and the column ``by_part`` can also
+    be filtered by a part of its text.
+    """
+
+    texts: tuple[str, ...] = ("name",)
+    ids: tuple[str, ...] = ()
+    booleans: tuple[str, ...] = ()
+    tags: bool = False
+    expiry: bool = False
+    by_part: str = "name"
+    sort_keys: tuple[str, ...] = ("id", "name")
+
+    @property
+    def inexact(self) -> tuple[str, ...]:
+        """The parameters that match a part of the text."""
+        return tuple(self.by_part + way for way in _INEXACT)
+
+    @property
+    def schema(self) -> Schema:
+        texts = ("limit", "marker", *self.texts, *self.ids, *self.inexact)
+        texts += (*(TAGS if self.tags else ()), *((EXPIRY,) if self.expiry else ()))
+        found = _parameters(texts, self.sort_keys)
+        found["properties"] |= parameters({name: {"enum": ["true", "false"]} for name in self.booleans})["properties"]
+        return found
+
+    def page(self, view: Any) -> Page:
+        found = view.find(self.read(view.request))
+        return found.rows, ending(view.request, found, view.address)
+
+    def read(self, request: Request) -> Part:
+        """Return the filters, order and page of the query. Raises InvalidInputError with the name of an invalid
+        parameter.
+
+        Unknown parameters are ignored, as in Keystone.
+        """
+        query = request.query_params
+        for name, value in query.items():
+            if "\0" in name or "\0" in value:
+                raise InvalidInputError("The query must not have a NUL character in it.", field=name.replace("\0", ""))
+        equal: list[tuple[str, Any]] = [(name, query[name]) for name in self.texts if name in query]
+        equal += [(name, read_id(query[name]) or NOBODY) for name in self.ids if name in query]
+        equal += [(name, boolean(name, query[name])) for name in self.booleans if name in query]
+        names = [(name, value) for name in self.inexact for value in query.getlist(name)]
+        times = [_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]] if self.expiry else []
+        if max(len(names), len(times)) > MOST_COMPARISONS:
+            field = EXPIRY if len(times) > MOST_COMPARISONS else self.by_part
+            raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
+        tags = [(how, _words(how, query[how])) for how in TAGS if how in query] if self.tags else []
+        page = read_page(request)
+        return Part([*equal, *names, *tags, *times], self._sort(request), page.limit, page.marker)
+
+    def _sort(self, request: Request) -> tuple[Sort, ...]:
+        names, ways = request.query_params.getlist("sort_key"), request.query_params.getlist("sort_dir")
+        if len(ways) > max(len(names), 1) or len(names) > len(self.sort_keys):
+            raise InvalidInputError("There are more sort_key or sort_dir than can be.", field="sort_dir")
+        names = names or (["name"] if ways else [])
+        return read_sort(names, ways, {name: name for name in self.sort_keys}, SORT_ERRORS)
+
+
+def ending(request: Request, found: Found[Any], path: str) -> dict[str, Any]:
+    """Return the members of a body beside the records: the links and, unless it is the last page, ``truncated``."""
+    links = {"next": None, "previous": None, **self_link(request, path)}
+    if not found.truncated:
+        return {"links": links}
+    query = next_query(request, read_page(request), [hexadecimal(row.pk) for row in found.rows])
+    return {"links": links | {"next": f"{endpoint(request, 'identity')}{path}?{query}"}, "truncated": True}
+
+
+def _parameters(texts: Sequence[str], sort_keys: Sequence[str]) -> Schema:
+    schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
+    return parameters(schemas | {"sort_key": {"enum": [*sort_keys]}, "sort_dir": {"enum": ["asc", "desc"]}})
+
+
+def _matches(request: Request, name: str, value: Any) -> bool:
+    query = request.query_params
+    if name in query:
+        wanted: object = boolean(name, query[name]) if isinstance(value, bool) else query[name]
+        if value != wanted and not (value is None and wanted in {"", "null"}):
+            return False
+    if not isinstance(value, str):
+        return True
+    for way, holds in _WAYS.items():
+        for prefix, fold in (("", str), ("i", str.casefold)):
+            text = query.get(f"{name}__{prefix}{way}")
+            if text is not None and not holds(fold(value), fold(text)):
+                return False
+    return True
+
+
+def _words(name: str, text: str) -> tuple[str, ...]:
+    words = tuple(text.split(","))
+    if len(words) > MOST_WORDS:
+        raise InvalidInputError(f"{name} must name at most {MOST_WORDS} tags.", field=name)
+    return words
+
+
+def _moment(text: str) -> tuple[str, datetime]:
+    how, colon, moment = text.partition(":")
+    if not colon or how not in COMPARISONS:
+        raise InvalidInputError(
+            f"{EXPIRY} must be like lt:2030-01-31T12:00:00Z (lt, lte, gt, gte, eq, neq).", field=EXPIRY
+        )
+    try:
+        found = datetime.strptime(moment, TIME).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInputError(f"{EXPIRY} must have a time like 2030-01-31T12:00:00Z.", field=EXPIRY) from error
+    return (EXPIRY if how == "eq" else f"{EXPIRY}__{how}"), found

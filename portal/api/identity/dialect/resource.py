@@ -1,0 +1,64 @@
+"""A resource of the Identity API."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.common.views import ServiceView
+from portal.api.frame import attributes as frame_attributes
+from portal.api.frame import resource as frame
+from portal.api.identity.dialect.kinds import hexadecimal
+from portal.api.identity.dialect.lists import WHOLE, Lists
+from portal.api.identity.fragments import self_link
+from provisioning.common.errors import NovellaError
+from provisioning.common.unset import UNSET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute(frame_attributes.Attribute):
+    """An attribute with Keystone's name."""
+
+    fixed: type[NovellaError] | None = None
+    """The error of an update that changes it; an update may repeat its value."""
+    additional: bool = False
+    """Whether it is stored with the additional attributes of a body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource(frame.Resource):
+    """The declaration of a resource. Responses add the links of an object.
+
+    ``list`` and ``show`` get the ids of a path as ``show(id)``; ``list(view, part)`` of a ``Paged`` list returns a
+    ``Found``. ``update(view, record, values)`` and ``delete(view, record)`` get the record of the path.
+    """
+
+    attributes: Sequence[Attribute]
+    lists: Lists = WHOLE
+    extra: int = 0
+    """Maximum characters of the names of additional attributes, which are stored and shown; 0: there are none."""
+    least: int = 0
+    """Minimum number of attributes in an update."""
+    target: Callable[[Any], Mapping[str, object]] | None = None
+    """Returns the policy target of one record, or of None if it does not exist."""
+    linked: Callable[[Any], str] | None = None
+    """Returns the path of a record after ``/v3``, if it is not its id below that of the list."""
+
+    def address(self, row: Any) -> str:
+        """Return the path of a record after ``/v3``."""
+        return self.linked(row) if self.linked else f"/{self.path}/{hexadecimal(row.pk)}"
+
+    def shapes(
+        self, view: ServiceView, rows: Sequence[Any], attributes: Sequence[frame_attributes.Attribute] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return records in Keystone's format, in the responses of any view: with ``attributes``, by default all."""
+        every = self.attributes if attributes is None else attributes
+        shown = [(each.name, each.reader(view, rows)) for each in every if each.is_shown(view)]
+        found = []
+        for row in rows:
+            own = {name: value for name, read in shown if (value := read(row)) is not UNSET}
+            links = {"links": self_link(view.request, self.address(row))}
+            found.append((row.extra if self.extra else {}) | own | links)
+        return found
+
+    def shape(self, view: ServiceView, row: Any) -> dict[str, Any]:
+        return self.shapes(view, [row])[0]

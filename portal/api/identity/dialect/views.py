@@ -1,0 +1,146 @@
+"""Views of the resources of the Identity API: lists, and updates by PATCH."""
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import HttpRequest
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import ServiceView
+from portal.api.frame import attributes as frame
+from portal.api.frame import views
+from portal.api.frame.resource import Resource, Values
+from portal.api.frame.views import METHODS, Dialect
+from portal.api.identity import fields
+from portal.api.identity.dialect.schemas import changes_body, new_body
+from provisioning.common.errors import NotFoundError
+from provisioning.identity.directory.listing import Found
+
+
+class ResourceView(views.ResourceView):
+    """Base of the views of a resource; the ids of the path are in ``kwargs``."""
+
+    http_method_names: list[str] = []
+    statuses = {"create": 201, "delete": 204}
+
+    @property
+    def parents(self) -> tuple[Any, ...]:
+        """The first arguments of the functions that list and show: the records that the path begins with."""
+        return ()
+
+    @functools.cached_property
+    def found(self) -> Any:
+        """The record of the path, or None if it does not exist."""
+        try:
+            return self.resource.show.call(*self.parents, self.kwargs[self.resource.parameter])
+        except NotFoundError as error:
+            self._missing = error
+            return None
+
+    @property
+    def record(self) -> Any:
+        """The record of the path. Raises NotFoundError."""
+        if self.found is None:
+            raise self._missing
+        return self.found
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Keep the ids of the path in ``kwargs``."""
+        return ServiceView.dispatch(self, request, *args, **kwargs)
+
+    def shapes(self, rows: Sequence[Any], attributes: Sequence[frame.Attribute] | None = None) -> list[dict[str, Any]]:
+        """Return records in Keystone's format."""
+        found: list[dict[str, Any]] = self.resource.shapes(self, rows, attributes)
+        return found
+
+    def values(self, *, new: bool = False) -> Values:
+        """Return the values of a body by column, and the additional ones as ``extra``. Raises InvalidInputError, or the
+        error of a fixed attribute that an update would change.
+        """
+        known, given = self.resource.attributes, self.checked_body()[self.resource.name]
+        for each in known if not new else ():
+            if each.fixed and each.name in given and given[each.name] != each.value_of(self.record):
+                raise each.fixed(f"Update of `{each.name}` is not allowed.", field=each.name)
+        own = {each.name: each for each in known if not each.additional}
+        settable = [each for name, each in own.items() if name in given and (each.post if new else each.put)]
+        more = fields.further(given, own)
+        found = {each.source: each.kind.read(given[each.name]) for each in settable}
+        return found | ({"extra": more} if more else {})
+
+
+class ListView(ResourceView, views.ListView):
+    """``/v3/{resources}``."""
+
+    @property
+    def address(self) -> str:
+        """The path of the list after ``/v3``."""
+        return f"/{self.resource.path}"
+
+    def rows(self) -> Sequence[Any]:
+        """Return the records of a list without pages."""
+        found: Sequence[Any] = self.resource.list.call(*self.parents)
+        return found
+
+    def find(self, part: Any) -> Found[Any]:
+        """Return a page of a list that the database pages."""
+        found: Found[Any] = self.resource.list.call(self, part)
+        return found
+
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the requested page and its links."""
+        found: tuple[Sequence[Any], dict[str, Any]] = self.resource.lists.page(self)
+        return found
+
+    def get(self, request: Request, **ids: str) -> Response:
+        return super().get(request)
+
+    def post(self, request: Request, **ids: str) -> Response:
+        return super().post(request)
+
+
+class DetailView(ResourceView, views.DetailView):
+    """``/v3/{resources}/{id}``."""
+
+    def policy_target(self) -> dict[str, object]:
+        """Return the target that the resource declares."""
+        return {} if self.resource.target is None else dict(self.resource.target(self.found))
+
+    def row(self, identity: str) -> Any:
+        """Return the record of the path. Raises NotFoundError."""
+        return self.record
+
+    def get(self, request: Request, identity: str = "", **ids: str) -> Response:
+        return super().get(request, identity)
+
+    def patch(self, request: Request, **ids: str) -> Response:
+        return self.answer("update", self.resource.update.call(self, self.record, self.values()))
+
+    def delete(self, request: Request, identity: str = "", **ids: str) -> Response:
+        return self.answer("delete", self.resource.delete.call(self, self.record))
+
+
+IDENTITY = Dialect(
+    lists=ListView,
+    details=DetailView,
+    identity="{{{parameter}}}",
+    query=lambda resource: resource.lists.schema,
+    new=new_body,
+    changes=changes_body,
+    methods=METHODS | {"update": "PATCH"},
+)
+
+
+def routes(
+    resource: Resource, beside: Mapping[str, type[ServiceView]] | None = None, dialect: Dialect = IDENTITY
+) -> dict[str, type[ServiceView]]:
+    """Return the pattern of each path after ``/v3`` with its view.
+
+    ``beside``: path below one object → ordinary view.
+    """
+    one = dialect.path_of(resource)
+    views: dict[str, type[ServiceView]] = {**dialect.views_of(resource)}
+    views |= {f"{one}/{where}": view for where, view in (beside or {}).items()}
+    return {"/" + re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", where): view for where, view in views.items()}

@@ -1,1 +1,0 @@
-"""Unified limits: registered limits, and limits of projects and domains."""
