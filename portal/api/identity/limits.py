@@ -153,7 +153,7 @@ class LimitModelView(ServiceView):
         return Response({"model": MODEL})
 
 
-ROUTES = {
+ROUTES: dict[str, type[ServiceView]] = {
     "/limits/model": LimitModelView,
     **routes(REGISTERED_LIMIT, dialect=_SEVERAL),
     **routes(LIMIT, dialect=_SEVERAL),

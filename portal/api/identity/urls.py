@@ -6,7 +6,7 @@ from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import limits, v2, versions
 from portal.api.identity.auth import self_service, tokens
 from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
-from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
+from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.api.identity.trusts import views as trusts
@@ -24,18 +24,12 @@ _V3: dict[str, type[ServiceView]] = {
     "/users/(?P<user_id>[^/]+)/projects": users.UserProjectsView,
     "/users/(?P<user_id>[^/]+)/groups": users.UserGroupsView,
     "/users/(?P<user_id>[^/]+)/password": self_service.PasswordView,
-    "/users/(?P<user_id>[^/]+)/application_credentials": application_credentials.ApplicationCredentialsView,
-    "/users/(?P<user_id>[^/]+)/application_credentials/(?P<application_credential_id>[^/]+)": (
-        application_credentials.ApplicationCredentialView
-    ),
-    "/users/(?P<user_id>[^/]+)/access_rules": access_rules.AccessRulesView,
-    "/users/(?P<user_id>[^/]+)/access_rules/(?P<access_rule_id>[^/]+)": access_rules.AccessRuleView,
+    **application_credentials.ROUTES,
     "/users/(?P<user_id>[^/]+)/credentials/OS-EC2": ec2.Ec2CredentialsView,
     "/users/(?P<user_id>[^/]+)/credentials/OS-EC2/(?P<access>[^/]+)": ec2.Ec2CredentialView,
     "/ec2tokens": ec2.Ec2TokensView,
     "/s3tokens": ec2.S3TokensView,
-    "/credentials": credentials.CredentialsView,
-    "/credentials/(?P<credential_id>[^/]+)": credentials.CredentialView,
+    **credentials.ROUTES,
     "/projects": projects.ProjectsView,
     "/projects/(?P<project_id>[^/]+)": projects.OneProjectView,
     "/projects/(?P<project_id>[^/]+)/tags": project_tags.ProjectTagsView,

@@ -1,18 +1,27 @@
-"""``/v3/users/{id}/application_credentials``: credentials for programs, with a subset of the user's roles."""
+"""``/v3/users/{id}/application_credentials``: credentials for programs, with a subset of the user's roles, and
+``access_rules``: the requests that they may send.
+"""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity import fragments
-from portal.api.identity.credentials import schemas
+from portal.api.common.validation import Schema
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.credentials.of_user import NOT_BY_TRUST, NotByTrustListView
+from portal.api.identity.dialect.kinds import KEY, TEXT, reference
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import routes
 from portal.api.identity.fields import moment
+from portal.api.identity.fragments import time_without_zone
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import read_id
-from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
+from provisioning.identity.models import LONG, AccessRule, ApplicationCredential, Project, Role, User
 from provisioning.identity.selectors.application_credentials import (
+    access_rules_of,
     application_credentials_of,
     existing_access_rule,
     existing_application_credential,
@@ -22,110 +31,58 @@ from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.application_credentials import (
     RequestPattern,
     create_application_credential,
+    delete_access_rule,
     delete_application_credential,
-    refuse_trusts,
+)
+
+_SECRET = Checked({"type": ["string", "null"], "minLength": 1, "maxLength": 1024})
+_SWITCH = Checked({"type": ["boolean", "null"]})
+_TIME = Checked({"type": ["string", "null"], "maxLength": 64}, writer=time_without_zone)
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
+
+
+def _some(items: Schema) -> Checked:
+    return Checked({"type": ["array", "null"], "items": items, "maxItems": 100})
+
+
+_ID, _NAME = KEY.schema, reference(LONG).schema
+_ROLES = _some(_object(id=_ID, name=_NAME, domain=_object(id=_ID, name=_NAME)))
+_RULES = (
+    Attribute("id", KEY),
+    Attribute("service", reference()),
+    Attribute("method", Checked({"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]})),
+    Attribute("path", reference(128)),
 )
 
 
-class OfUserView(ServiceView):
-    """A subresource of the user in the path."""
-
-    @property
-    def user(self) -> User:
-        """The user. Raises NotFoundError."""
-        return existing(User, self.kwargs["user_id"])
-
-    def policy_target(self) -> dict[str, object]:
-        return {"user_id": self.kwargs["user_id"]}
-
-
-class NotByTrustView(OfUserView):
-    """A subresource of a user that tokens of trusts can neither read nor change."""
-
-    def check_rule(self, request: Request) -> None:
-        """Check the policy and refuse tokens of trusts."""
-        super().check_rule(request)
-        refuse_trusts(self.context)
+def _create(view: Any, values: Values) -> Response:
+    """Create an application credential; only this response contains the secret."""
+    record, secret = create_application_credential(
+        view.user,
+        _project(view, values.get("project_id")),
+        values["name"],
+        roles=[_role(role) for role in values.get("roles") or []] or None,
+        secret=values.get("secret"),
+        description=values.get("description", ""),
+        expires_at=moment(values, "expires_at"),
+        unrestricted=bool(values.get("unrestricted")),
+        access_rules=[_access_rule(view.user, rule) for rule in values.get("access_rules") or []],
+        caller=view.context,
+    )
+    shape = APPLICATION_CREDENTIAL.shape(view, record)
+    return Response({"application_credential": shape | {"secret": secret}}, status=201)
 
 
-class ApplicationCredentialsView(NotByTrustView):
-    """``/v3/users/{id}/application_credentials``."""
-
-    rules = {"GET": "identity:list_application_credentials", "POST": "identity:create_application_credential"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.APPLICATION_CREDENTIAL}
-
-    def get(self, request: Request, user_id: str) -> Response:
-        """List the application credentials without their secrets."""
-        user = self.user
-        found = application_credentials_of(user, name=request.query_params.get("name"))
-        path = f"/users/{user.id.hex}/application_credentials"
-        return Response(
-            fragments.listing(request, "application_credentials", (shape(request, record) for record in found), path)
-        )
-
-    def post(self, request: Request, user_id: str) -> Response:
-        """Create an application credential for the token's project; only this response contains the secret."""
-        body = self.checked_body()["application_credential"]
-        user = self.user
-        record, secret = create_application_credential(
-            user,
-            self._project(body.get("project_id")),
-            body["name"],
-            roles=[_role(role) for role in body.get("roles") or []] or None,
-            secret=body.get("secret"),
-            description=body.get("description") or "",
-            expires_at=moment(body, "expires_at"),
-            unrestricted=bool(body.get("unrestricted")),
-            access_rules=[_access_rule(user, rule) for rule in body.get("access_rules") or []],
-            caller=self.context,
-        )
-        answer = Response({"application_credential": shape(request, record) | {"secret": secret}}, status=201)
-        answer["Cache-Control"] = "no-store"
-        return answer
-
-    def _project(self, said: str | None) -> Project:
-        if self.context.project_id is None:
-            raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
-        if said is not None and read_id(said) != self.context.project_id:
-            raise InvalidInputError("project_id must be the token's project.", field="project_id")
-        return existing(Project, self.context.project_id.hex)
-
-
-class ApplicationCredentialView(NotByTrustView):
-    """``/v3/users/{id}/application_credentials/{id}``."""
-
-    rules = {"GET": "identity:get_application_credential", "DELETE": "identity:delete_application_credential"}
-
-    def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
-        """Show an application credential without its secret."""
-        record = existing_application_credential(self.user, application_credential_id)
-        return Response({"application_credential": shape(request, record)})
-
-    def delete(self, request: Request, user_id: str, application_credential_id: str) -> Response:
-        """Delete an application credential; its tokens are revoked immediately."""
-        record = existing_application_credential(self.user, application_credential_id)
-        delete_application_credential(record, caller=self.context)
-        return Response(status=204)
-
-
-def shape(request: Request, record: ApplicationCredential) -> dict[str, Any]:
-    user_id = record.user_id.hex
-    return {
-        "id": record.id.hex,
-        "name": record.name,
-        "description": record.description,
-        "project_id": record.project_id.hex,
-        "user_id": user_id,
-        "roles": [{"id": role.id.hex, "name": role.name, "domain_id": None} for role in record.roles.all()],
-        "expires_at": fragments.time_without_zone(record.expires_at) if record.expires_at else None,
-        "unrestricted": record.unrestricted,
-        "access_rules": [access_rule(rule) for rule in record.access_rules.all()],
-        "links": fragments.self_link(request, f"/users/{user_id}/application_credentials/{record.id.hex}"),
-    }
-
-
-def access_rule(record: AccessRule) -> dict[str, Any]:
-    return {"id": record.id.hex, "service": record.service, "method": record.method, "path": record.path}
+def _project(view: Any, said: str | None) -> Project:
+    own = view.context.project_id
+    if own is None:
+        raise ForbiddenError("An application credential is for the token's project. Ask with a token for one.")
+    if said is not None and read_id(said) != own:
+        raise InvalidInputError("project_id must be the token's project.", field="project_id")
+    return existing(Project, own.hex)
 
 
 def _role(said: dict[str, Any]) -> Role:
@@ -149,3 +106,84 @@ def _access_rule(user: User, said: dict[str, Any]) -> AccessRule | RequestPatter
             sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."
             raise InvalidInputError(sentence, field=name)
     return RequestPattern(said["service"], said["method"], said["path"])
+
+
+def _shown_roles(record: ApplicationCredential) -> list[dict[str, Any]]:
+    return [{"id": role.id.hex, "name": role.name, "domain_id": None} for role in record.roles.all()]
+
+
+def _shown_rules(record: ApplicationCredential) -> list[dict[str, Any]]:
+    return [{each.name: each.value_of(rule) for each in _RULES} for rule in record.access_rules.all()]
+
+
+APPLICATION_CREDENTIAL = Resource(
+    name="application_credential",
+    path="users/{user_id}/application_credentials",
+    list=Operation(
+        application_credentials_of,
+        "identity:list_application_credentials",
+        "List the application credentials without their secrets.",
+    ),
+    show=Operation(
+        existing_application_credential,
+        "identity:get_application_credential",
+        "Show an application credential without its secret.",
+    ),
+    create=Operation(
+        _create,
+        "identity:create_application_credential",
+        "Create an application credential for the token's project; only this response contains the secret.",
+    ),
+    delete=Operation(
+        lambda view, record: delete_application_credential(record, caller=view.context),
+        "identity:delete_application_credential",
+        "Delete an application credential; its tokens are revoked immediately.",
+    ),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute("name", reference(LONG), post=True, required=True),
+        Attribute("description", TEXT, post=True),
+        Attribute("project_id", KEY, post=True),
+        Attribute("user_id", KEY),
+        Attribute("roles", _ROLES, post=True, show=_shown_roles),
+        Attribute("expires_at", _TIME, post=True),
+        Attribute("unrestricted", _SWITCH, post=True),
+        Attribute("secret", _SECRET, post=True, shown=False),
+        Attribute(
+            "access_rules",
+            _some(_object(**{each.name: each.kind.schema for each in _RULES})),
+            post=True,
+            show=_shown_rules,
+        ),
+    ),
+)
+ACCESS_RULE = Resource(
+    name="access_rule",
+    path="users/{user_id}/access_rules",
+    list=Operation(
+        access_rules_of,
+        "identity:list_access_rules",
+        "List the access rules; they are created with application credentials.",
+    ),
+    show=Operation(existing_access_rule, "identity:get_access_rule"),
+    delete=Operation(
+        lambda view, rule: delete_access_rule(rule, caller=view.context),
+        "identity:delete_access_rule",
+        "Delete a rule; 403 while an application credential uses it.",
+    ),
+    attributes=_RULES,
+)
+
+
+class ApplicationCredentialsView(NotByTrustListView):
+    """``/v3/users/{id}/application_credentials``, which can be filtered by name."""
+
+    def rows(self) -> Sequence[ApplicationCredential]:
+        name = self.request.query_params.get("name")
+        found: Sequence[ApplicationCredential] = self.resource.list.call(self.user, name=name)
+        return found
+
+
+ROUTES = routes(APPLICATION_CREDENTIAL, dialect=replace(NOT_BY_TRUST, lists=ApplicationCredentialsView)) | routes(
+    ACCESS_RULE, dialect=NOT_BY_TRUST
+)

@@ -1,115 +1,31 @@
 """``/v3/credentials``: secrets stored for users."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity import fragments
-from portal.api.identity.credentials import schemas
+from portal.api.common.views import ServiceView
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, routes
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
-from provisioning.identity.models import Credential, Project, User
+from provisioning.identity.models import LONG, Credential, Project, User
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential
 from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.services.credentials import (
-    Changes,
     blob_of,
     create_credential,
     delete_credential,
     project_id_of,
     update_credential,
 )
-
-
-class CredentialsView(ServiceView):
-    """``/v3/credentials``."""
-
-    rules = {"GET": "identity:list_credentials", "POST": "identity:create_credential"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.CREDENTIAL}
-
-    def policy_target(self) -> dict[str, object]:
-        """The caller's id; a different owner in the body is checked later."""
-        return {"user_id": self.context.user_id}
-
-    def get(self, request: Request) -> Response:
-        """List the caller's credentials; operators see the credentials of all users."""
-        query = request.query_params
-        everybody = self.allows("novella:list_credentials:all_users")
-        found = credentials_for(self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody)
-        items = (shape(request, record) for record in found)
-        return _secret(fragments.listing(request, "credentials", items, "/credentials"))
-
-    def post(self, request: Request) -> Response:
-        """Create a credential for the caller, or as an operator for any user."""
-        body = self.checked_body()["credential"]
-        user = _user(self, body.get("user_id"))
-        project = _project(body.get("project_id"))
-        record = create_credential(user, kind=body["type"], blob=body["blob"], project=project, caller=self.context)
-        return _secret({"credential": shape(request, record)}, 201)
-
-
-class CredentialView(ServiceView):
-    """``/v3/credentials/{id}``. A credential of another user is 404, except for operators."""
-
-    rules = {
-        "GET": "identity:get_credential",
-        "PATCH": "identity:update_credential",
-        "DELETE": "identity:delete_credential",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.CREDENTIAL_CHANGE}
-    _record: Credential
-
-    def policy_target(self) -> dict[str, object]:
-        self._record = existing_credential(self.context, self.kwargs["credential_id"], everybody=True)
-        return {"user_id": self._record.user_id}
-
-    def check_rule(self, request: Request) -> None:
-        """Check the policy; answer 404 instead of 403."""
-        try:
-            super().check_rule(request)
-        except ForbiddenError as error:
-            raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.") from error
-
-    def get(self, request: Request, credential_id: str) -> Response:
-        """Show a credential with its blob."""
-        return _secret({"credential": shape(request, self._record)})
-
-    def patch(self, request: Request, credential_id: str) -> Response:
-        """Update the specified fields."""
-        body = self.checked_body()["credential"]
-        changes: Changes = {}
-        if "user_id" in body:
-            changes["user"] = _user(self, body["user_id"])
-        if "type" in body:
-            changes["kind"] = body["type"]
-        if "blob" in body:
-            changes["blob"] = body["blob"]
-        if "project_id" in body:
-            changes["project"] = _project(body["project_id"])
-        record = update_credential(self._record, caller=self.context, **changes)
-        return _secret({"credential": shape(request, record)})
-
-    def delete(self, request: Request, credential_id: str) -> Response:
-        delete_credential(self._record, caller=self.context)
-        return Response(status=204)
-
-
-def shape(request: Request, record: Credential) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "type": record.type,
-        "blob": blob_of(record),
-        "user_id": record.user_id.hex,
-        "project_id": project_id_of(record),
-        "links": fragments.self_link(request, f"/credentials/{record.id}"),
-    }
-
-
-def _project(project_id: str | None) -> Project | str | None:
-    """Return the project. If it does not exist, return the id unchanged, because Keystone accepts it."""
-    return None if project_id is None else by_id(Project, project_id) or project_id
 
 
 def _user(view: ServiceView, user_id: str | None) -> User:
@@ -120,7 +36,95 @@ def _user(view: ServiceView, user_id: str | None) -> User:
     return existing(User, wanted)
 
 
-def _secret(body: dict[str, Any], status: int = 200) -> Response:
-    answer = Response(body, status=status)
-    answer["Cache-Control"] = "no-store"
-    return answer
+def _with_project(values: Values) -> Values:
+    """Look up the project. If it does not exist, keep the id, because Keystone accepts it."""
+    if "project_id" in values:
+        key = values.pop("project_id")
+        values["project"] = None if key is None else by_id(Project, key) or key
+    return values
+
+
+def _create(view: ServiceView, values: Values) -> Credential:
+    user = _user(view, values.pop("user_id", None))
+    return create_credential(user, **_with_project(values), caller=view.context)
+
+
+def _update(view: ServiceView, record: Credential, values: Values) -> Credential:
+    if "user_id" in values:
+        values["user"] = _user(view, values.pop("user_id"))
+    return update_credential(record, caller=view.context, **_with_project(values))
+
+
+CREDENTIAL = Resource(
+    name="credential",
+    list=Operation(
+        credentials_for,
+        "identity:list_credentials",
+        "List the caller's credentials; operators see the credentials of all users.",
+    ),
+    show=Operation(
+        partial(existing_credential, everybody=True), "identity:get_credential", "Show a credential with its blob."
+    ),
+    create=Operation(
+        _create, "identity:create_credential", "Create a credential for the caller, or as an operator for any user."
+    ),
+    update=Operation(_update, "identity:update_credential", "Update the specified fields."),
+    delete=Operation(lambda view, record: delete_credential(record, caller=view.context), "identity:delete_credential"),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute(
+            "type", reference(LONG), post=True, put=True, required=True, column="kind", show=lambda row: row.type
+        ),
+        Attribute(
+            "blob",
+            Checked({"type": "string", "minLength": 1, "maxLength": 65_535}),
+            post=True,
+            put=True,
+            required=True,
+            show=blob_of,
+        ),
+        Attribute("user_id", KEY, post=True, put=True),
+        Attribute("project_id", KEY_OR_NULL, post=True, put=True, show=project_id_of),
+    ),
+    least=1,
+)
+
+
+class CredentialsView(ListView):
+    """``/v3/credentials``."""
+
+    def policy_target(self) -> dict[str, object]:
+        """The caller's id; a different owner in the body is checked later."""
+        return {"user_id": self.context.user_id}
+
+    def rows(self) -> Sequence[Credential]:
+        query, everybody = self.request.query_params, self.allows("novella:list_credentials:all_users")
+        wanted = {"user_id": query.get("user_id"), "kind": query.get("type"), "everybody": everybody}
+        found: Sequence[Credential] = self.resource.list.call(self.context, **wanted)
+        return found
+
+    def get(self, request: Request, **ids: str) -> Response:
+        answer = super().get(request)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+class CredentialView(DetailView):
+    """``/v3/credentials/{id}``. A credential of another user is 404, except for operators."""
+
+    @property
+    def parents(self) -> tuple[Any, ...]:
+        return (self.context,)
+
+    def policy_target(self) -> dict[str, object]:
+        return {"user_id": self.record.user_id}
+
+    def check_rule(self, request: Request) -> None:
+        """Check the policy; answer 404 instead of 403."""
+        try:
+            super().check_rule(request)
+        except ForbiddenError as error:
+            raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.") from error
+
+
+ROUTES = routes(CREDENTIAL, dialect=replace(IDENTITY, lists=CredentialsView, details=CredentialView))

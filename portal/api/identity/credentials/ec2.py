@@ -10,7 +10,7 @@ from portal.api.identity import fragments
 from portal.api.identity.auth import shapes
 from portal.api.identity.auth.tokens import SUBJECT
 from portal.api.identity.credentials import schemas
-from portal.api.identity.credentials.application_credentials import OfUserView
+from portal.api.identity.credentials.of_user import OfUserView
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential

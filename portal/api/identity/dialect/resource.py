@@ -1,5 +1,6 @@
 """A resource of the Identity API."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,12 +41,11 @@ class Resource(frame.Resource):
     """Minimum number of attributes in an update."""
     target: Callable[[Any], Mapping[str, object]] | None = None
     """Returns the policy target of one record, or of None if it does not exist."""
-    linked: Callable[[Any], str] | None = None
-    """Returns the path of a record after ``/v3``, if it is not its id below that of the list."""
 
     def address(self, row: Any) -> str:
         """Return the path of a record after ``/v3``."""
-        return self.linked(row) if self.linked else f"/{self.path}/{hexadecimal(row.pk)}"
+        above = re.sub(r"\{(\w+)\}", lambda part: hexadecimal(getattr(row, part[1])), self.path)
+        return f"/{above}/{hexadecimal(row.pk)}"
 
     def shapes(
         self, view: ServiceView, rows: Sequence[Any], attributes: Sequence[frame_attributes.Attribute] | None = None

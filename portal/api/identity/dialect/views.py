@@ -23,7 +23,6 @@ from provisioning.identity.directory.listing import Found
 class ResourceView(views.ResourceView):
     """Base of the views of a resource; the ids of the path are in ``kwargs``."""
 
-    http_method_names: list[str] = []
     statuses = {"create": 201, "delete": 204}
 
     @property
