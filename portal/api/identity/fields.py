@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.errors import InvalidInputError
 
 NEVER = frozenset({"original_password", "federated"})
 """Fields that have a meaning in other requests (a password change, federation). They are rejected here and never
@@ -20,33 +20,6 @@ def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
         if name in NEVER or not name.strip():
             raise InvalidInputError(f"Invalid input for field/attribute {name}. It cannot be set here.", field=name)
     return {name: value for name, value in body.items() if name not in known and name not in SHOWN}
-
-
-def changes(body: Mapping[str, Any], columns: Container[str], *plain: str) -> dict[str, Any]:
-    """Return the changes in a body: the ``plain`` fields unchanged, the description, and the additional fields."""
-    found = {name: body[name] for name in plain if name in body}
-    if "description" in body:
-        found["description"] = text(body["description"])
-    if more := further(body, columns):
-        found["extra"] = more
-    return found
-
-
-def refuse(body: Mapping[str, Any], *names: str) -> None:
-    """Raise InvalidInputError if one of these fields is specified; the cloud sets them."""
-    for name in names:
-        if name in body:
-            raise InvalidInputError(f"Invalid input for field/attribute {name}. It is given by the cloud.", field=name)
-
-
-def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbidden: str) -> None:
-    """Raise an error if an immutable field would change: ForbiddenError for the fields in ``forbidden``, otherwise
-    InvalidInputError.
-    """
-    for name, value in present.items():
-        if name in body and body[name] != value:
-            kind = ForbiddenError if name in forbidden else InvalidInputError
-            raise kind(f"Update of `{name}` is not allowed.", field=name)
 
 
 def text(value: str | None) -> str:

@@ -7,7 +7,7 @@ from portal.api.identity import limits, v2, versions
 from portal.api.identity.auth import self_service, tokens
 from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
-from portal.api.identity.directory import domains, groups, project_tags, projects, users
+from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.api.identity.trusts import views as trusts
 from portal.common.routing import by_prefix
@@ -19,10 +19,8 @@ _V3: dict[str, type[ServiceView]] = {
     "/auth/domains": self_service.OwnDomainsView,
     "/auth/system": self_service.OwnSystemView,
     "/auth/catalog": self_service.CatalogView,
-    "/users": users.UsersView,
-    "/users/(?P<user_id>[^/]+)": users.OneUserView,
-    "/users/(?P<user_id>[^/]+)/projects": users.UserProjectsView,
-    "/users/(?P<user_id>[^/]+)/groups": users.UserGroupsView,
+    **users.ROUTES,
+    **members.ROUTES,
     "/users/(?P<user_id>[^/]+)/password": self_service.PasswordView,
     **application_credentials.ROUTES,
     "/users/(?P<user_id>[^/]+)/credentials/OS-EC2": ec2.Ec2CredentialsView,
@@ -30,16 +28,11 @@ _V3: dict[str, type[ServiceView]] = {
     "/ec2tokens": ec2.Ec2TokensView,
     "/s3tokens": ec2.S3TokensView,
     **credentials.ROUTES,
-    "/projects": projects.ProjectsView,
-    "/projects/(?P<project_id>[^/]+)": projects.OneProjectView,
+    **projects.ROUTES,
     "/projects/(?P<project_id>[^/]+)/tags": project_tags.ProjectTagsView,
     "/projects/(?P<project_id>[^/]+)/tags/(?P<tag>[^/]+)": project_tags.ProjectTagView,
-    "/domains": domains.DomainsView,
-    "/domains/(?P<domain_id>[^/]+)": domains.OneDomainView,
-    "/groups": groups.GroupsView,
-    "/groups/(?P<group_id>[^/]+)": groups.OneGroupView,
-    "/groups/(?P<group_id>[^/]+)/users": groups.GroupUsersView,
-    "/groups/(?P<group_id>[^/]+)/users/(?P<user_id>[^/]+)": groups.GroupUserView,
+    **domains.ROUTES,
+    **groups.ROUTES,
     "/roles": roles.RolesView,
     "/roles/(?P<role_id>[^/]+)": roles.RoleView,
     "/roles/(?P<prior_role_id>[^/]+)/implies": implied_roles.ImpliedRolesView,

@@ -8,7 +8,8 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.auth import schemas, shapes
-from portal.api.identity.directory import shapes as directory
+from portal.api.identity.directory.domains import DOMAIN
+from portal.api.identity.directory.projects import PROJECT
 from portal.common.client_address import client_address
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
@@ -25,7 +26,7 @@ class OwnProjectsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the projects that this token can be rescoped to."""
-        found = (directory.project(request, project) for project in projects_open_to(self.context))
+        found = PROJECT.shapes(self, [*projects_open_to(self.context)])
         return Response(fragments.listing(request, "projects", found, "/auth/projects"))
 
 
@@ -36,7 +37,7 @@ class OwnDomainsView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the domains that this token can be rescoped to."""
-        found = (directory.domain(request, domain) for domain in domains_open_to(self.context))
+        found = DOMAIN.shapes(self, [*domains_open_to(self.context)])
         return Response(fragments.listing(request, "domains", found, "/auth/domains"))
 
 

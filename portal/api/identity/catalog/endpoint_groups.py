@@ -16,7 +16,7 @@ from portal.api.identity.dialect.kinds import FLAG, KEY, LONG_NAME, TEXT
 from portal.api.identity.dialect.lists import InMemory
 from portal.api.identity.dialect.resource import Attribute, Resource
 from portal.api.identity.dialect.views import routes
-from portal.api.identity.directory import shapes as directory_shapes
+from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import EndpointGroup, Project
 from provisioning.identity.selectors.endpoint_filters import (
@@ -113,7 +113,7 @@ class GroupProjectsView(ServiceView):
 
     def get(self, request: Request, endpoint_group_id: str) -> Response:
         group = existing_endpoint_group(endpoint_group_id)
-        items = (directory_shapes.project(request, project) for project in projects_of_group(group))
+        items = PROJECT.shapes(self, projects_of_group(group))
         return Response(fragments.listing(request, "projects", items, f"{PATH}/{group.id.hex}/projects"))
 
 

@@ -7,7 +7,7 @@ from portal.api.common.views import ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.catalog.endpoint_groups import ENDPOINT_GROUP
 from portal.api.identity.catalog.endpoints import ENDPOINT
-from portal.api.identity.directory import shapes as directory_shapes
+from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.catalog import existing_endpoint
@@ -80,6 +80,6 @@ class EndpointProjectsView(ServiceView):
     def get(self, request: Request, endpoint_id: str) -> Response:
         """List the projects to which the endpoint was added directly."""
         endpoint = existing_endpoint(endpoint_id)
-        items = (directory_shapes.project(request, project) for project in projects_of_endpoint(endpoint))
+        items = PROJECT.shapes(self, projects_of_endpoint(endpoint))
         path = f"/OS-EP-FILTER/endpoints/{endpoint.id.hex}/projects"
         return Response(fragments.listing(request, "projects", items, path))

@@ -134,9 +134,7 @@ class Paged(Lists):
     def schema(self) -> Schema:
         texts = ("limit", "marker", *self.texts, *self.ids, *self.inexact)
         texts += (*(TAGS if self.tags else ()), *((EXPIRY,) if self.expiry else ()))
-        found = _parameters(texts, self.sort_keys)
-        found["properties"] |= parameters({name: {"enum": ["true", "false"]} for name in self.booleans})["properties"]
-        return found
+        return _parameters(texts, self.sort_keys, self.booleans)
 
     def page(self, view: Any) -> Page:
         found = view.find(self.read(view.request))
@@ -181,8 +179,9 @@ def ending(request: Request, found: Found[Any], path: str) -> dict[str, Any]:
     return {"links": links | {"next": f"{endpoint(request, 'identity')}{path}?{query}"}, "truncated": True}
 
 
-def _parameters(texts: Sequence[str], sort_keys: Sequence[str]) -> Schema:
+def _parameters(texts: Sequence[str], sort_keys: Sequence[str], booleans: Sequence[str] = ()) -> Schema:
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
+    schemas |= {name: {"enum": ["true", "false"]} for name in booleans}
     return parameters(schemas | {"sort_key": {"enum": [*sort_keys]}, "sort_dir": {"enum": ["asc", "desc"]}})
 
 

@@ -21,6 +21,8 @@ class Attribute(frame_attributes.Attribute):
 
     fixed: type[NovellaError] | None = None
     """The error of an update that changes it; an update may repeat its value."""
+    refused: bool = False
+    """Whether a body that may not set it is rejected; by default its value is ignored."""
     additional: bool = False
     """Whether it is stored with the additional attributes of a body."""
 

@@ -15,8 +15,9 @@ from portal.api.frame import views
 from portal.api.frame.resource import Resource, Values
 from portal.api.frame.views import METHODS, Dialect
 from portal.api.identity import fields
+from portal.api.identity.dialect.resource import Attribute
 from portal.api.identity.dialect.schemas import changes_body, new_body
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.directory.listing import Found
 
 
@@ -60,14 +61,23 @@ class ResourceView(views.ResourceView):
         error of a fixed attribute that an update would change.
         """
         known, given = self.resource.attributes, self.checked_body()[self.resource.name]
-        for each in known if not new else ():
-            if each.fixed and each.name in given and given[each.name] != each.value_of(self.record):
-                raise each.fixed(f"Update of `{each.name}` is not allowed.", field=each.name)
-        own = {each.name: each for each in known if not each.additional}
-        settable = [each for name, each in own.items() if name in given and (each.post if new else each.put)]
+        settable = [each for each in known if (each.post if new else each.put) and each.name in given]
+        for each in known:
+            if each.name in given and each not in settable:
+                self._check(each, given[each.name], new=new)
+        own = {each.name for each in known if not each.additional}
+        found = {each.source: each.kind.read(given[each.name]) for each in settable if each.name in own}
         more = fields.further(given, own)
-        found = {each.source: each.kind.read(given[each.name]) for each in settable}
         return found | ({"extra": more} if more else {})
+
+    def _check(self, attribute: Attribute, value: object, *, new: bool) -> None:
+        """Raise an error if a body may not have the value of an attribute that it cannot set."""
+        name = attribute.name
+        if attribute.fixed and not new:
+            if value != attribute.value_of(self.record):
+                raise attribute.fixed(f"Update of `{name}` is not allowed.", field=name)
+        elif attribute.refused:
+            raise InvalidInputError(f"Invalid input for field/attribute {name}. It is given by the cloud.", field=name)
 
 
 class ListView(ResourceView, views.ListView):

@@ -1,79 +1,79 @@
 """``/v3/domains``."""
 
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas
-from portal.api.identity import fields
-from portal.api.identity.base import CollectionView, DomainView
-from portal.api.identity.directory import lists, schemas, shapes
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import FLAG, IMMUTABLE, KEY, NAME, TEXT
+from portal.api.identity.dialect.lists import Paged
+from portal.api.identity.dialect.resource import Attribute
+from portal.api.identity.dialect.views import routes
+from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
+from portal.api.identity.directory.kinds import TAGS
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.listing import Part
+from provisioning.identity.directory.listing import Found
 from provisioning.identity.directory.lists import domains
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
-COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
-"""``tags`` and ``options`` are stored with the additional fields."""
+
+def _list(view: CollectionView, part: Part) -> Found[Domain]:
+    return domains(part, within=view.within if view.everything else view.context.user_domain_id)
 
 
-class DomainsView(CollectionView):
-    """``/v3/domains``."""
-
-    rules = {"GET": "novella:find_domain", "POST": "identity:create_domain"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.DOMAIN_CREATE}
-    queries: ClassVar[Schemas] = {"GET": lists.query_of(lists.DOMAINS)}
-    listing_rule = "identity:list_domains"
-    what = "domain"
-
-    def get(self, request: Request) -> Response:
-        within = self.within if self.sees_all(request) else self.context.user_domain_id
-        found = domains(lists.read(request, lists.DOMAINS), within=within)
-        self.refuse_others(request, found)
-        return Response(lists.answer(request, "domains", found, shapes.domain, "/domains"))
-
-    def post(self, request: Request) -> Response:
-        body = self.checked_body()["domain"]
-        fields.refuse(body, "id")
-        made = create_domain(
-            body["name"],
-            domain_id=body.get("explicit_domain_id"),
-            description=fields.text(body.get("description")),
-            enabled=body.get("enabled", True),
-            extra=fields.further(body, COLUMNS),
-        )
-        return Response({"domain": shapes.domain(request, made)}, status=201)
+def _create(view: CollectionView, values: Values) -> Domain:
+    return create_domain(values.pop("name"), **values)
 
 
-class OneDomainView(DomainView):
+def _update(view: RecordDetailView, domain: Domain, values: Values) -> Domain:
+    update_domain(domain, **values)
+    return domain
+
+
+DOMAIN = Resource(
+    name="domain",
+    list=Operation(_list, "novella:find_domain"),
+    show=Operation(partial(existing, Domain), "identity:get_domain"),
+    create=Operation(_create, "identity:create_domain"),
+    update=Operation(_update, "identity:update_domain", "Update the specified fields."),
+    delete=Operation(
+        lambda view, domain: delete_domain(domain),
+        "identity:delete_domain",
+        "Delete a disabled domain with all its contents.",
+    ),
+    whole_list="identity:list_domains",
+    attributes=(
+        Attribute("tags", TAGS, post=True, put=True, additional=True, show=lambda row: row.extra.get("tags", [])),
+        Attribute(
+            "options", IMMUTABLE, post=True, put=True, additional=True, show=lambda row: row.extra.get("options", {})
+        ),
+        Attribute("id", KEY, refused=True, fixed=InvalidInputError),
+        Attribute("name", NAME, post=True, put=True, required=True),
+        Attribute("description", TEXT, post=True, put=True),
+        Attribute("enabled", FLAG, post=True, put=True),
+        Attribute(
+            "explicit_domain_id",
+            Checked({"type": "string", "pattern": r"^[0-9a-f]{32}\Z"}),
+            post=True,
+            refused=True,
+            column="domain_id",
+            shown=False,
+        ),
+    ),
+    lists=Paged(booleans=("enabled",), sort_keys=("id", "name", "enabled")),
+    extra=255,
+)
+
+
+class DomainDetailView(RecordDetailView):
     """``/v3/domains/{id}``."""
-
-    rules = {
-        "GET": "identity:get_domain",
-        "PATCH": "identity:update_domain",
-        "DELETE": "identity:delete_domain",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.DOMAIN_UPDATE}
-    what = "domain"
 
     def policy_target(self) -> dict[str, object]:
         """Return the domain's id."""
         return {"domain_id": self.kwargs["domain_id"]}
 
-    def get(self, request: Request, domain_id: str) -> Response:
-        return Response({"domain": shapes.domain(request, existing(Domain, domain_id))})
 
-    def patch(self, request: Request, domain_id: str) -> Response:
-        """Update the specified fields."""
-        domain = existing(Domain, domain_id)
-        body = self.checked_body()["domain"]
-        fields.refuse(body, "explicit_domain_id")
-        fields.refuse_change(body, {"id": domain.id})
-        update_domain(domain, **fields.changes(body, COLUMNS, "name", "enabled"))
-        return Response({"domain": shapes.domain(request, domain)})
-
-    def delete(self, request: Request, domain_id: str) -> Response:
-        """Delete a disabled domain with all its contents."""
-        delete_domain(existing(Domain, domain_id))
-        return Response(status=204)
+ROUTES = routes(DOMAIN, dialect=replace(DIRECTORY, details=DomainDetailView))

@@ -7,22 +7,31 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
 from portal.api.identity import fragments
-from portal.api.identity.directory import schemas
-from portal.api.identity.directory.projects import ProjectView
+from portal.api.identity.directory.base import RecordView
+from portal.api.identity.directory.kinds import TAGS
+from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.services.projects import add_tag, remove_tag, set_tags
 
 
-class ProjectTagsView(ProjectView):
+class ProjectTagsView(RecordView):
     """All tags of a project."""
 
+    resource = PROJECT
     rules = {
         "GET": "identity:list_project_tags",
         "PUT": "identity:update_project_tags",
         "DELETE": "identity:delete_project_tags",
     }
-    schemas: ClassVar[Schemas] = {"PUT": schemas.PROJECT_TAGS}
+    schemas: ClassVar[Schemas] = {
+        "PUT": {
+            "type": "object",
+            "properties": {"tags": TAGS.schema},
+            "required": ["tags"],
+            "additionalProperties": False,
+        }
+    }
 
     def get(self, request: Request, project_id: str) -> Response:
         return Response(_shape(request, self.record))
@@ -39,9 +48,10 @@ class ProjectTagsView(ProjectView):
         return Response(status=204)
 
 
-class ProjectTagView(ProjectView):
+class ProjectTagView(RecordView):
     """One tag of a project."""
 
+    resource = PROJECT
     rules = {
         "GET": "identity:get_project_tag",
         "PUT": "identity:create_project_tag",

@@ -4,10 +4,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from rest_framework.request import Request
-
-from portal.api.identity import fragments
-from portal.api.identity.directory import shapes
+from portal.api.identity.directory.base import RecordDetailView
+from portal.api.identity.fragments import Shape
 from portal.api.identity.queries import flag, parameters
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Project
@@ -20,21 +18,22 @@ KNOWN = parameters(
 Sees = Callable[[list[Project]], list[Project]]
 
 
-def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
+def around(view: RecordDetailView, project: Project, sees: Sees) -> Shape:
     """Return ``parents`` and ``subtree`` as the query requests them: ``…_as_list`` or ``…_as_ids``.
 
     Lists are filtered by ``sees``. Raises InvalidInputError if the query requests parents, or the subtree, in both
     forms.
     """
+    request = view.request
     wanted = {name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")}
-    shape: fragments.Shape = {}
+    shape: Shape = {}
     for name in sorted(wanted):
         as_list, as_ids = (flag(request, f"{name}_as_{form}") for form in ("list", "ids"))
         if as_list and as_ids:
             raise InvalidInputError(f"Use either {name}_as_list or {name}_as_ids, not both.", field=f"{name}_as_ids")
         found = parents_of(project) if name == "parents" else subtree_of(project)
         if as_list:
-            shape[name] = [{"project": shapes.project(request, each)} for each in sees(found)]
+            shape[name] = [{"project": each} for each in view.shapes(sees(found))]
         else:
             shape[name] = _above(project, found) if name == "parents" else _below(project, found)
     return shape

@@ -1,24 +1,32 @@
-"""Bases of the views of resources in a domain. Domain administrators get 404 for resources of other domains."""
+"""Views of resources in a domain. Domain administrators get 404 for resources of other domains."""
 
-import functools
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rest_framework.request import Request
 
-from portal.api.common.views import ServiceView
+from portal.api.identity.dialect import resource as dialect
+from portal.api.identity.dialect.lists import Paged
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
-from provisioning.identity.directory.listing import Found
-from provisioning.identity.models import Domain, Group, Project, User
-from provisioning.identity.selectors.lookups import by_id, existing
-
-Record = TypeVar("Record", Project, User, Group)
+from provisioning.identity.models import Domain, Group, User
+from provisioning.identity.selectors.lookups import existing
 
 
-class DomainView(ServiceView):
-    """A resource whose rule depends on its domain; ``what`` is the prefix of the path's id parameter."""
+@dataclass(frozen=True, kw_only=True)
+class Resource(dialect.Resource):
+    """A resource in a domain."""
 
-    what: ClassVar[str] = "resource"
+    lists: Paged
+    whole_list: str = ""
+    """The rule for seeing the whole list, if it is not that of the list; other callers find their own records by name.
+    """
+
+
+class DomainView(ResourceView):
+    """A resource whose rule depends on its domain."""
 
     def check_rule(self, request: Request) -> None:
         """Check the policy. A refused caller gets 404 if the rule would allow the request in the domain of the caller's
@@ -36,10 +44,8 @@ class DomainView(ServiceView):
         """
         own = self.context.domain_id
         if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
-            raise self.missing()
-
-    def missing(self) -> NotFoundError:
-        return NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
+            key = str(self.kwargs.get(self.resource.parameter, ""))
+            raise NotFoundError(f"Could not find {self.resource.name}: {key[:64]}.")
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
         """Whether the rule allows the caller in that domain."""
@@ -50,35 +56,24 @@ class DomainView(ServiceView):
         privilege_escalation.refuse_superior(self.context, record)
 
 
-class RecordView(DomainView, Generic[Record]):
-    """One record of ``model`` by the id in the path, and its domain."""
-
-    model: type[Record]
-
-    @functools.cached_property
-    def found(self) -> Record | None:
-        """The record, or None if it does not exist."""
-        return by_id(self.model, self.kwargs[f"{self.what}_id"])
-
-    @property
-    def record(self) -> Record:
-        """The record. Raises NotFoundError."""
-        if self.found is None:
-            raise self.missing()
-        return self.found
+class RecordView(DomainView):
+    """One record by the id in the path, and its domain."""
 
     def policy_target(self) -> dict[str, object]:
         """Return the ids of the record and its domain."""
-        return {
-            f"{self.what}_id": self.kwargs[f"{self.what}_id"],
-            "domain_id": self.found.domain_id if self.found else None,
-        }
+        name = self.resource.parameter
+        return {name: self.kwargs[name], "domain_id": self.found.domain_id if self.found else None}
 
 
-class CollectionView(DomainView):
+class RecordDetailView(RecordView, DetailView):
+    """``/v3/{resources}/{id}``."""
+
+
+class CollectionView(DomainView, ListView):
     """A list, and the creation of its members."""
 
-    listing_rule: ClassVar[str]
+    everything = False
+    """Whether the caller sees the whole list."""
 
     def policy_target(self) -> dict[str, object]:
         """Return the domain of the token; creation in another domain checks the policy again."""
@@ -103,22 +98,22 @@ class CollectionView(DomainView):
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         return existing(Domain, domain_id)
 
-    def sees_all(self, request: Request) -> bool:
-        """Whether the caller sees the whole list. Raises ForbiddenError for other callers, unless they filter by name.
+    def page(self) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the requested page. Raises ForbiddenError for callers who may not see the whole list, unless they
+        filter by name.
 
         Clients first send a name as an id and then as a filter, so that every user must be able to find its own records
-        by name.
+        by name. As in Keystone, 403 for a caller who finds none makes clients use the name as an id. Pages after the
+        first may be empty.
         """
-        if policy.allows(self.context, self.listing_rule, self.policy_target()):
-            return True
-        if "name" not in request.query_params:
-            policy.enforce(self.context, self.listing_rule, self.policy_target())
-        return False
+        rule, target = self.resource.whole_list or self.resource.list.rule, self.policy_target()
+        self.everything = policy.allows(self.context, rule, target)
+        if "name" not in self.request.query_params:
+            policy.enforce(self.context, rule, target)
+        rows, beside = super().page()
+        if not rows and "marker" not in self.request.query_params:
+            policy.enforce(self.context, rule, target)
+        return rows, beside
 
-    def refuse_others(self, request: Request, found: Found[Any]) -> None:
-        """Raise ForbiddenError, as Keystone does, if a caller who may not list finds no own record of this name.
 
-        On 403, clients use the name as an id. Pages after the first may be empty.
-        """
-        if not found.rows and "marker" not in request.query_params:
-            policy.enforce(self.context, self.listing_rule, self.policy_target())
+DIRECTORY = replace(IDENTITY, lists=CollectionView, details=RecordDetailView)
