@@ -3,13 +3,12 @@
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource, ServiceView
-from portal.api.identity import limits, v2, versions
+from portal.api.identity import limits, trusts, v2, versions
 from portal.api.identity.auth import self_service, tokens
 from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
 from portal.api.identity.credentials import application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, members, project_tags, projects, users
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
-from portal.api.identity.trusts import views as trusts
 from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
@@ -33,17 +32,13 @@ _V3: dict[str, type[ServiceView]] = {
     "/projects/(?P<project_id>[^/]+)/tags/(?P<tag>[^/]+)": project_tags.ProjectTagView,
     **domains.ROUTES,
     **groups.ROUTES,
-    "/roles": roles.RolesView,
-    "/roles/(?P<role_id>[^/]+)": roles.RoleView,
+    **roles.ROUTES,
     "/roles/(?P<prior_role_id>[^/]+)/implies": implied_roles.ImpliedRolesView,
     "/roles/(?P<prior_role_id>[^/]+)/implies/(?P<implied_role_id>[^/]+)": implied_roles.ImpliedRoleView,
     "/role_inferences": implied_roles.RoleInferencesView,
     "/role_assignments": assignments.RoleAssignmentsView,
     **grants.ROUTES,
-    "/OS-TRUST/trusts": trusts.TrustsView,
-    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)": trusts.TrustView,
-    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles": trusts.TrustRolesView,
-    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles/(?P<role_id>[^/]+)": trusts.TrustRoleView,
+    **trusts.ROUTES,
     **services.ROUTES,
     **endpoints.ROUTES,
     **endpoint_groups.ROUTES,

@@ -6,15 +6,23 @@ from typing import ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.links import endpoint
 from portal.api.common.paging import read_page
 from portal.api.common.views import Schemas, ServiceView
+from portal.api.identity import fragments
 from portal.api.identity.fragments import list_links
 from portal.api.identity.queries import flag, parameters
-from portal.api.identity.roles import shapes
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity.models import Domain, Project
-from provisioning.identity.selectors.assignment_lists import MOST_ASSIGNMENTS, AssignmentFilters, assignments, names_of
+from provisioning.identity.selectors.assignment_lists import (
+    MOST_ASSIGNMENTS,
+    Assignment,
+    AssignmentFilters,
+    Names,
+    assignments,
+    names_of,
+)
 from provisioning.identity.selectors.lookups import by_id
 
 INHERITED = "scope.OS-INHERIT:inherited_to"
@@ -52,7 +60,7 @@ class RoleAssignmentsView(ServiceView):
         shown = found[: page.limit]
         names = names_of(shown) if flag(request, "include_names") else None
         body = {
-            "role_assignments": [shapes.assignment(request, each, names) for each in shown],
+            "role_assignments": [_shape(request, each, names) for each in shown],
             "links": list_links(request, "/role_assignments"),
         }
         return Response(body | ({"truncated": True} if len(found) > len(shown) else {}))
@@ -123,3 +131,63 @@ def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> 
         raise InvalidInputError(
             "Combining effective, domain and inherited filters will always result in an empty list.", field=INHERITED
         )
+
+
+def _shape(request: Request, found: Assignment, names: Names | None) -> fragments.Shape:
+    """Return a role assignment with links to its origin; ``names`` adds the names of its records."""
+    shape: fragments.Shape = {"role": _role(found, names), "scope": _scope(found, names)}
+    if found.user_id is not None:
+        shape["user"] = fragments.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
+    elif found.group_id is not None:
+        shape["group"] = _group(found, names)
+    return shape | {"links": _links(request, found)}
+
+
+def _role(found: Assignment, names: Names | None) -> fragments.Shape:
+    if names is None:
+        return {"id": found.role_id.hex}
+    record = names.roles[found.role_id]
+    domain = {"domain": fragments.named(record.domain)} if record.domain else {}
+    return fragments.named(record) | domain
+
+
+def _group(found: Assignment, names: Names | None) -> fragments.Shape:
+    assert found.group_id is not None  # noqa: S101 - an assignment without a user has a group
+    if names is None:
+        return {"id": found.group_id.hex}
+    record = names.groups[found.group_id]
+    return {"id": record.id.hex, "name": record.name, "domain": fragments.named(record.domain)}
+
+
+def _scope(found: Assignment, names: Names | None) -> fragments.Shape:
+    scope: fragments.Shape
+    if found.project_id is not None:
+        project = names.projects[found.project_id] if names else None
+        scope = {"project": fragments.named_in_domain(project) if project else {"id": found.project_id.hex}}
+    elif found.domain_id is not None:
+        domain = names.domains[found.domain_id] if names else None
+        scope = {"domain": fragments.named(domain) if domain else {"id": found.domain_id}}
+    else:
+        scope = {"system": {"all": True}}
+    if found.inherited:
+        scope["OS-INHERIT:inherited_to"] = "projects"
+    return scope
+
+
+def _links(request: Request, found: Assignment) -> fragments.Shape:
+    """Return the links to the original grant, and to the membership and the implied role from which the assignment is
+    derived.
+    """
+    base = endpoint(request, "identity")
+    project = found.given_project_id or (None if found.given_domain_id else found.project_id)
+    domain = found.given_domain_id or found.domain_id
+    target = f"/projects/{project.hex}" if project else f"/domains/{domain}" if domain else "/system"
+    group = found.given_group_id or found.group_id
+    actor = f"/groups/{group.hex}" if group else f"/users/{found.user_id.hex}" if found.user_id else ""
+    path = f"{target}{actor}/roles/{found.given_role_id.hex}"
+    shape = {"assignment": base + (f"/OS-INHERIT{path}/inherited_to_projects" if found.inherited else path)}
+    if found.given_group_id is not None and found.user_id is not None:
+        shape["membership"] = f"{base}/groups/{found.given_group_id.hex}/users/{found.user_id.hex}"
+    if found.prior_role_id is not None:
+        shape["prior_role"] = f"{base}/roles/{found.prior_role_id.hex}/implies/{found.role_id.hex}"
+    return shape

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
-from portal.api.identity.domain_scoped import DomainScopedView
 from portal.api.identity.fragments import list_links
-from portal.api.identity.roles import shapes
+from portal.api.identity.roles.domain_scoped import DomainScopedView
+from portal.api.identity.roles.roles import ROLE
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
@@ -50,7 +50,7 @@ class GrantsView(_GrantsView):
     rules = {"GET": "identity:list_grants"}
 
     def get(self, request: Request, **kwargs: str) -> Response:
-        items = [shapes.role(request, role) for role in granted_roles(**self.where())]
+        items = ROLE.shapes(self, [*granted_roles(**self.where())])
         path = request.path.partition("/v3")[2].rstrip("/")
         return Response({"roles": items, "links": list_links(request, path)})
 

@@ -1,13 +1,15 @@
 """``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: implied roles."""
 
+from collections.abc import Iterable
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
 from portal.api.identity import fragments
-from portal.api.identity.domain_scoped import DomainScopedView
 from portal.api.identity.fragments import list_links
-from portal.api.identity.roles import shapes
+from portal.api.identity.roles.domain_scoped import DomainScopedView
+from portal.api.identity.roles.roles import ROLE
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.role_lookups import counts_beyond_domains, implied_roles, implies, inferences
@@ -28,7 +30,7 @@ class ImpliedRolesView(DomainScopedView):
     def get(self, request: Request, prior_role_id: str) -> Response:
         """List the roles that the role implies directly."""
         prior = self.role("prior_role_id")
-        body = shapes.inference(request, prior, implied_roles(prior))
+        body = _inference(request, prior, implied_roles(prior))
         return Response(
             {"role_inference": body, "links": fragments.self_link(request, f"/roles/{prior.id.hex}/implies")}
         )
@@ -80,7 +82,7 @@ class ImpliedRoleView(DomainScopedView):
 
     def _shown(self, request: Request, status: int) -> Response:
         prior, implied = self.role("prior_role_id"), self.role("implied_role_id")
-        body = shapes.inference(request, prior, implied)
+        body = _inference(request, prior, implied)
         link = fragments.self_link(request, f"/roles/{prior.id.hex}/implies/{implied.id.hex}")
         return Response({"role_inference": body, "links": link}, status=status)
 
@@ -92,5 +94,20 @@ class RoleInferencesView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """List the roles that each role implies directly."""
-        found = [shapes.inference(request, prior, implied) for prior, implied in inferences()]
+        found = [_inference(request, prior, implied) for prior, implied in inferences()]
         return Response({"role_inferences": found, "links": list_links(request, "/role_inferences")})
+
+
+def _linked(request: Request, record: Role) -> fragments.Shape:
+    return fragments.named(record) | {"links": fragments.self_link(request, ROLE.address(record))}
+
+
+def _inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> fragments.Shape:
+    """Return the implied role, or the list of all roles implied directly."""
+    one = isinstance(implied, Role)
+    return {
+        "prior_role": _linked(request, prior),
+        "implies": _linked(request, implied)  # type: ignore[arg-type]
+        if one
+        else [_linked(request, each) for each in implied],  # type: ignore[union-attr]
+    }

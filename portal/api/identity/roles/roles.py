@@ -1,34 +1,60 @@
 """``/v3/roles``: roles, which policy rules check."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from portal.api.common.views import Schemas, ServiceView
-from portal.api.identity.domain_scoped import DomainScopedView
-from portal.api.identity.fields import further
-from portal.api.identity.roles import schemas, shapes
-from portal.api.identity.short_lists import listed, query_of
+from portal.api.common.views import ServiceView
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import IMMUTABLE, KEY, KEY_OR_NULL, LONG_NAME, TEXT
+from portal.api.identity.dialect.lists import InMemory
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, routes
+from portal.api.identity.roles.domain_scoped import DomainScopedView
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Domain, Role
-from provisioning.identity.selectors.lookups import by_id
+from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.selectors.role_lookups import roles
-from provisioning.identity.services.roles import create_role, delete_role, update_role
-
-_KNOWN = frozenset({"name", "description", "domain_id", "options"})
+from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the validated body; a null description becomes empty."""
-    given = body["role"]
-    known = {name: value for name, value in given.items() if name in _KNOWN}
-    others = further(given, dict.fromkeys((*_KNOWN, "id")))
-    if "description" in known:
-        known["description"] = known["description"] or ""
-    return known | ({"extra": others} if others else {})
+def _create(view: ServiceView, values: Values) -> Role:
+    domain_id = values.pop("domain_id", None)
+    domain = by_id(Domain, domain_id) if domain_id is not None else None
+    if domain_id is not None and domain is None:
+        raise InvalidInputError(f"Could not find domain: {domain_id[:64]}.", field="domain_id")
+    return create_role(values.pop("name"), domain=domain, **values)
 
 
+def _options(role: Role) -> dict[str, Any]:
+    """Return the options; built-in roles are shown as immutable, whatever their stored options."""
+    return {**role.options, "immutable": True} if is_immutable(role) else role.options
+
+
+ROLE = Resource(
+    name="role",
+    list=Operation(roles, "identity:list_roles", "List the global roles, or the roles of the domain in the query."),
+    show=Operation(partial(existing, Role), "identity:get_role"),
+    create=Operation(_create, "identity:create_role", "Create a role (201)."),
+    update=Operation(
+        lambda view, role, values: update_role(role, **values),
+        "identity:update_role",
+        "Update a role; its domain cannot be changed.",
+    ),
+    delete=Operation(
+        lambda view, role: delete_role(role), "identity:delete_role", "Delete a role with its assignments."
+    ),
+    attributes=(
+        Attribute("id", KEY),
+        Attribute("name", LONG_NAME, post=True, put=True, required=True),
+        Attribute("domain_id", KEY_OR_NULL, post=True, fixed=InvalidInputError),
+        Attribute("description", TEXT, post=True, put=True),
+        Attribute("options", IMMUTABLE, post=True, put=True, show=_options),
+    ),
+    lists=InMemory(("name",)),
+    extra=64,
+)
 _OF_DOMAIN = {
     "identity:list_roles": "identity:list_domain_roles",
     "identity:get_role": "identity:get_domain_role",
@@ -39,12 +65,8 @@ _OF_DOMAIN = {
 """Rule → the rule for roles of a domain."""
 
 
-class RolesView(ServiceView):
+class RolesView(ListView):
     """``/v3/roles``."""
-
-    rules = {"GET": "identity:list_roles", "POST": "identity:create_role"}
-    schemas: ClassVar[Schemas] = {"POST": schemas.CREATE}
-    queries: ClassVar[Schemas] = {"GET": query_of("name")}
 
     def rule_of(self, method: str) -> str | None:
         rule = super().rule_of(method)
@@ -64,32 +86,13 @@ class RolesView(ServiceView):
         role = body.get("role") if isinstance(body, dict) else None
         return role.get("domain_id") if isinstance(role, dict) else None
 
-    def get(self, request: Request) -> Response:
-        """List the global roles, or the roles of the domain in the query."""
-        found = roles(domain_id=request.query_params.get("domain_id"))
-        items = (shapes.role(request, role) for role in found)
-        return Response(listed(request, "roles", items, filters=("name",)))
-
-    def post(self, request: Request) -> Response:
-        """Create a role (201)."""
-        values = _values(self.checked_body())
-        domain_id = values.pop("domain_id", None)
-        domain = by_id(Domain, domain_id) if domain_id is not None else None
-        if domain_id is not None and domain is None:
-            raise InvalidInputError(f"Could not find domain: {domain_id[:64]}.", field="domain_id")
-        made = create_role(values.pop("name"), domain=domain, **values)
-        return Response({"role": shapes.role(request, made)}, status=201)
+    def rows(self) -> Sequence[Role]:
+        found: Sequence[Role] = self.resource.list.call(domain_id=self.request.query_params.get("domain_id"))
+        return found
 
 
-class RoleView(DomainScopedView):
+class RoleView(DomainScopedView, DetailView):
     """``/v3/roles/{id}``."""
-
-    rules = {
-        "GET": "identity:get_role",
-        "PATCH": "identity:update_role",
-        "DELETE": "identity:delete_role",
-    }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.UPDATE}
 
     def rule_of(self, method: str) -> str | None:
         rule = super().rule_of(method)
@@ -103,18 +106,10 @@ class RoleView(DomainScopedView):
             return {"domain_id": self.context.domain_id, "target.role.name": name}
         return {"domain_id": found.domain_id}
 
-    def get(self, request: Request, role_id: str) -> Response:
-        return Response({"role": shapes.role(request, self.role())})
+    @property
+    def record(self) -> Role:
+        """The role, which the policy check has looked up."""
+        return self.role()
 
-    def patch(self, request: Request, role_id: str) -> Response:
-        """Update a role; its domain cannot be changed."""
-        values = _values(self.checked_body())
-        if values.pop("domain_id", self.role().domain_id) != self.role().domain_id:
-            raise InvalidInputError("The domain of a role cannot be changed.", field="domain_id")
-        changed = update_role(self.role(), **values)
-        return Response({"role": shapes.role(request, changed)})
 
-    def delete(self, request: Request, role_id: str) -> Response:
-        """Delete a role with its assignments."""
-        delete_role(self.role())
-        return Response(status=204)
+ROUTES = routes(ROLE, dialect=replace(IDENTITY, lists=RolesView, details=RoleView))

@@ -1,0 +1,218 @@
+"""``/v3/OS-TRUST/trusts``: trusts, which delegate some of a user's roles to another user, and their roles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.validation import Schema
+from portal.api.common.views import Schemas
+from portal.api.frame import attributes as frame
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.kinds import KEY, reference
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, routes
+from portal.api.identity.fields import moment
+from portal.api.identity.fragments import list_links, self_link, time_of
+from portal.api.identity.queries import parameters
+from portal.api.identity.roles.roles import ROLE
+from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.identity import policy
+from provisioning.identity.models import LONG, Project, Trust, User
+from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.selectors.trusts import existing_trust, roles_named, roles_of_trust, trusts
+from provisioning.identity.services.trusts import (
+    TrustRequest,
+    create_trust,
+    delete_trust,
+    refuse_application_credentials,
+)
+
+TRUSTOR, TRUSTEE = "target.trust.trustor_user_id", "target.trust.trustee_user_id"
+"""Names of the attributes in policy rules, as in Keystone."""
+_ROLE: Schema = {
+    "type": "object",
+    "properties": {"id": KEY.schema, "name": reference(LONG).schema},
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
+_ID_OR_NULL = Checked({"type": ["string", "null"], "maxLength": 64}, writer=KEY.writer)
+_LINKS = Checked({"type": "object"})
+
+
+def _count(least: int) -> Checked:
+    return Checked({"type": ["integer", "null"], "minimum": least, "maximum": MAX_INTEGER})
+
+
+class _Roles(Attribute):
+    """The roles of a trust, as resources."""
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        return lambda row: ROLE.shapes(view, roles_of_trust(row))
+
+
+class _RolesLinks(Attribute):
+    """The links of the list of a trust's roles."""
+
+    def reader(self, view: Any, rows: Sequence[Any]) -> Callable[[Any], Any]:
+        ends = {"previous": None, "next": None}
+        return lambda row: self_link(view.request, f"{TRUST.address(row)}/roles") | ends
+
+
+def _create(view: Any, values: Values) -> Trust:
+    """Create a trust with the caller as trustor."""
+    if read_id(values["trustor_id"]) != view.context.user_id:
+        raise ForbiddenError("The authenticated user should match the trustor.")
+    project_id = values.get("project_id")
+    wanted = TrustRequest(
+        trustee=existing(User, values["trustee_id"]),
+        impersonation=values["impersonation"],
+        project=existing(Project, project_id) if project_id else None,
+        roles=roles_named(values.get("roles", [])),
+        expires_at=moment(values, "expires_at"),
+        remaining_uses=values.get("remaining_uses"),
+        allow_redelegation=bool(values.get("allow_redelegation")),
+        redelegation_count=values.get("redelegation_count"),
+        redelegated_trust_id=values.get("redelegated_from_id"),
+        extra=values.get("extra", {}),
+    )
+    return create_trust(view.context, wanted)
+
+
+_LISTED = (
+    Attribute("id", KEY),
+    Attribute("trustor_user_id", KEY, post=True, required=True, column="trustor_id"),
+    Attribute("trustee_user_id", KEY, post=True, required=True, column="trustee_id"),
+    Attribute("project_id", _ID_OR_NULL, post=True),
+    Attribute("impersonation", Checked({"type": "boolean"}), post=True, required=True),
+    Attribute("expires_at", Checked({"type": ["string", "null"], "maxLength": 64}, writer=time_of), post=True),
+    Attribute("remaining_uses", _count(1), post=True),
+    Attribute("deleted_at", Checked({"type": "null"}), show=lambda row: None),
+    Attribute("redelegated_trust_id", _ID_OR_NULL, post=True, column="redelegated_from_id"),
+    Attribute("redelegation_count", _count(0), post=True),
+)
+TRUST = Resource(
+    name="trust",
+    path="OS-TRUST/trusts",
+    list=Operation(trusts, "identity:list_trusts", "List trusts without their roles."),
+    show=Operation(existing_trust, "identity:get_trust"),
+    create=Operation(_create, "identity:create_trust", "Create a trust with the caller as trustor (201)."),
+    delete=Operation(
+        lambda view, trust: delete_trust(trust, caller=view.context),
+        "identity:delete_trust",
+        "Delete the trust and the trusts redelegated from it.",
+    ),
+    attributes=(
+        *_LISTED,
+        Attribute("allow_redelegation", Checked({"type": ["boolean", "null"]}), post=True, shown=False),
+        _Roles("roles", Checked({"type": "array", "items": _ROLE, "maxItems": 100}), post=True),
+        _RolesLinks("roles_links", _LINKS),
+    ),
+    extra=LONG,
+)
+
+
+class TrustsView(ListView):
+    """``/v3/OS-TRUST/trusts``."""
+
+    queries: ClassVar[Schemas] = {
+        "GET": parameters({"trustor_user_id": {"type": "string"}, "trustee_user_id": {"type": "string"}})
+    }
+
+    def rule_of(self, method: str) -> str | None:
+        """Return the rule: trustors and trustees may list their own trusts. As in Keystone, the filter by trustor
+        decides if both are set.
+        """
+        if method == "POST" or not self._asked:
+            return super().rule_of(method)
+        if "trustor_user_id" in self._asked:
+            return "identity:list_trusts_for_trustor"
+        return "identity:list_trusts_for_trustee"
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        query = self.request.query_params
+        return {name: query[name] for name in ("trustor_user_id", "trustee_user_id") if query.get(name)}
+
+    def policy_target(self) -> dict[str, object]:
+        """Return trustor and trustee in the query or body; an invalid body is rejected after the policy check."""
+        if self.request.method != "POST":
+            return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
+        body = self.request.data
+        given = body.get("trust") if isinstance(body, dict) else None
+        return {TRUSTOR: given.get("trustor_user_id", self.context.user_id) if isinstance(given, dict) else None}
+
+    def wanted(self) -> Sequence[frame.Attribute]:
+        """Return the attributes without the roles."""
+        return _LISTED
+
+    def page(self) -> tuple[Sequence[Trust], dict[str, Any]]:
+        """Return the trusts of the trustor or trustee in the query. Raises ForbiddenError."""
+        refuse_application_credentials(self.context)
+        asked = self._asked
+        found = self.resource.list.call(
+            trustor_id=asked.get("trustor_user_id"), trustee_id=asked.get("trustee_user_id")
+        )
+        return found, {"links": list_links(self.request, self.address)}
+
+
+class OfTrustView(ResourceView):
+    """Base of the views of one trust; only its trustor and trustee can find it."""
+
+    resource = TRUST
+
+    def check_rule(self, request: Request) -> None:
+        """Find the trust, check whether the caller may see it, and then check whether the policy allows this request.
+
+        A used-up trust can only be deleted, which revokes the tokens obtained with it.
+        """
+        self.found = existing_trust(self.kwargs["trust_id"], used_up=request.method == "DELETE")
+        if not policy.allows(self.context, "identity:get_trust", self.policy_target()):
+            raise NotFoundError(f"Could not find trust: {self.kwargs['trust_id'][:64]}.")
+        super().check_rule(request)
+        refuse_application_credentials(self.context)
+
+    def policy_target(self) -> dict[str, object]:
+        return {TRUSTOR: self.record.trustor_id, TRUSTEE: self.record.trustee_id}
+
+
+class TrustView(OfTrustView, DetailView):
+    """``/v3/OS-TRUST/trusts/{id}``."""
+
+
+class TrustRolesView(OfTrustView):
+    """``/v3/OS-TRUST/trusts/{id}/roles``."""
+
+    rules = {"GET": "identity:list_roles_for_trust"}
+
+    def get(self, request: Request, trust_id: str) -> Response:
+        """List the roles that the trust delegates."""
+        shape = self.resource.shape(self, self.record)
+        return Response({"roles": shape["roles"], "links": shape["roles_links"]})
+
+
+class TrustRoleView(OfTrustView):
+    """``/v3/OS-TRUST/trusts/{id}/roles/{id}``."""
+
+    rules = {"GET": "identity:get_role_for_trust"}
+
+    def get(self, request: Request, trust_id: str, role_id: str) -> Response:
+        """Show a role that the trust delegates; 404 for any other role."""
+        wanted = read_id(role_id)
+        role = next((role for role in roles_of_trust(self.record) if role.id == wanted), None)
+        if role is None:
+            raise NotFoundError(f"Could not find role: {role_id[:64]}.")
+        return Response({"role": ROLE.shape(self, role)})
+
+
+ROUTES = routes(
+    TRUST,
+    {"roles": TrustRolesView, "roles/{role_id}": TrustRoleView},
+    dialect=replace(IDENTITY, lists=TrustsView, details=TrustView),
+)
