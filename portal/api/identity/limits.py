@@ -9,13 +9,9 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation
+from portal.api.identity.dialect import IDENTITY, Attribute, Checked, ListView, Operation, Paged, Resource, routes
 from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
-from portal.api.identity.dialect.lists import Paged
-from portal.api.identity.dialect.resource import Attribute, Resource
 from portal.api.identity.dialect.schemas import new_body
-from portal.api.identity.dialect.views import IDENTITY, ListView, routes
 from provisioning.common.listing import Part
 from provisioning.identity.directory.listing import Found
 from provisioning.identity.directory.unified_limits import (

@@ -10,11 +10,19 @@ from rest_framework.response import Response
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
 from portal.api.frame import attributes as frame
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import (
+    IDENTITY,
+    Attribute,
+    Checked,
+    DetailView,
+    ListView,
+    Operation,
+    Resource,
+    ResourceView,
+    Values,
+    routes,
+)
 from portal.api.identity.dialect.kinds import KEY, reference
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, routes
 from portal.api.identity.fields import moment
 from portal.api.identity.fragments import list_links, self_link, time_of
 from portal.api.identity.queries import parameters

@@ -7,15 +7,10 @@ from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
 from portal.api.common.views import ServiceView
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
 from portal.api.identity import fragments
 from portal.api.identity.catalog.endpoints import ENDPOINT
-from portal.api.identity.dialect import schemas
+from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes, schemas
 from portal.api.identity.dialect.kinds import FLAG, KEY, LONG_NAME, TEXT
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import routes
 from portal.api.identity.directory.projects import PROJECT
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import EndpointGroup, Project

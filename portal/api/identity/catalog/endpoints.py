@@ -2,12 +2,8 @@
 
 from typing import Any
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes
 from portal.api.identity.dialect.kinds import FLAG, KEY, reference
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import routes
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity.catalog import INTERFACES, LONGEST_URL
 from provisioning.identity.models import LONG, Endpoint

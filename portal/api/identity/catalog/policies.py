@@ -2,12 +2,8 @@
 
 from typing import Any
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Checked, InMemory, Operation, Resource, Values, routes
 from portal.api.identity.dialect.kinds import KEY
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import routes
 from provisioning.identity.models import LONG, Policy
 from provisioning.identity.selectors.catalog import existing_policy, policies
 from provisioning.identity.services.policies import create_policy, delete_policy, update_policy

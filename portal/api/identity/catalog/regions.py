@@ -6,12 +6,18 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import (
+    IDENTITY,
+    Attribute,
+    Checked,
+    DetailView,
+    InMemory,
+    Operation,
+    Resource,
+    Values,
+    routes,
+)
 from portal.api.identity.dialect.kinds import TEXT, reference
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, routes
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import LONG, Region
 from provisioning.identity.selectors.catalog import existing_region, regions

@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, InMemory, Operation, Resource, Values, routes
 from portal.api.identity.dialect.kinds import FLAG, KEY, SHORT_TEXT, TEXT, reference
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import routes
 from provisioning.identity.models import LONG, Service
 from provisioning.identity.selectors.catalog import catalog_services, existing_service
 from provisioning.identity.services.catalog import create_service, delete_service, update_service

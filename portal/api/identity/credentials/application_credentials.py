@@ -9,12 +9,9 @@ from typing import Any
 from rest_framework.response import Response
 
 from portal.api.common.validation import Schema
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
 from portal.api.identity.credentials.of_user import NOT_BY_TRUST, NotByTrustListView
+from portal.api.identity.dialect import Attribute, Checked, Operation, Resource, Values, routes
 from portal.api.identity.dialect.kinds import KEY, TEXT, reference
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import routes
 from portal.api.identity.fields import moment
 from portal.api.identity.fragments import time_without_zone
 from provisioning.common.errors import ForbiddenError, InvalidInputError

@@ -9,11 +9,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.views import ServiceView
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import (
+    IDENTITY,
+    Attribute,
+    Checked,
+    DetailView,
+    ListView,
+    Operation,
+    Resource,
+    Values,
+    routes,
+)
 from portal.api.identity.dialect.kinds import KEY, KEY_OR_NULL, reference
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, routes
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import LONG, Credential, Project, User

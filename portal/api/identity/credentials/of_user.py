@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView
+from portal.api.identity.dialect import IDENTITY, DetailView, ListView, ResourceView
 from provisioning.identity.models import User
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.application_credentials import refuse_trusts

@@ -1,1 +1,22 @@
 """The dialect of the Identity API: Keystone's bodies with additional attributes, links, and its kinds of lists."""
+
+from portal.api.frame.kinds import Checked
+from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect.lists import InMemory, Paged
+from portal.api.identity.dialect.resource import Attribute, Resource
+from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView, routes
+
+__all__ = [
+    "IDENTITY",
+    "Attribute",
+    "Checked",
+    "DetailView",
+    "InMemory",
+    "ListView",
+    "Operation",
+    "Paged",
+    "Resource",
+    "ResourceView",
+    "Values",
+    "routes",
+]

@@ -6,9 +6,8 @@ from typing import Any
 
 from rest_framework.request import Request
 
+from portal.api.identity.dialect import IDENTITY, DetailView, ListView, Paged, ResourceView
 from portal.api.identity.dialect import resource as dialect
-from portal.api.identity.dialect.lists import Paged
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, ResourceView
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Domain, Group, User

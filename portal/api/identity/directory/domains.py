@@ -3,12 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
 from portal.api.identity.dialect.kinds import FLAG, IMMUTABLE, KEY, NAME, TEXT
-from portal.api.identity.dialect.lists import Paged
-from portal.api.identity.dialect.resource import Attribute
-from portal.api.identity.dialect.views import routes
 from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
 from portal.api.identity.directory.kinds import TAGS
 from provisioning.common.errors import InvalidInputError

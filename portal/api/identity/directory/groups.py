@@ -2,11 +2,8 @@
 
 from functools import partial
 
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
 from portal.api.identity.dialect.kinds import KEY, NAME, TEXT
-from portal.api.identity.dialect.lists import Paged
-from portal.api.identity.dialect.resource import Attribute
-from portal.api.identity.dialect.views import routes
 from portal.api.identity.directory.base import DIRECTORY, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.directory.lists import groups

@@ -1,7 +1,7 @@
 """Kinds of values of domains, projects and users."""
 
 from portal.api.common.validation import Schema
-from portal.api.frame.kinds import Checked
+from portal.api.identity.dialect import Checked
 
 
 def _different(items: Schema, most: int, least: int = 0) -> Schema:

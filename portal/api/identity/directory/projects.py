@@ -8,11 +8,8 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Operation, Paged, Values, routes
 from portal.api.identity.dialect.kinds import FLAG, IMMUTABLE, KEY, KEY_OR_NULL, NAME, TEXT
-from portal.api.identity.dialect.lists import Paged
-from portal.api.identity.dialect.resource import Attribute
-from portal.api.identity.dialect.views import routes
 from portal.api.identity.directory import domains, project_trees
 from portal.api.identity.directory.base import DIRECTORY, CollectionView, DomainView, RecordDetailView, Resource
 from portal.api.identity.directory.kinds import TAGS
@@ -156,6 +153,10 @@ class _ProjectView(DomainView):
     @property
     def is_about_domain(self) -> bool:
         return self.resource is ACTING_DOMAIN
+
+    def wanted(self) -> Sequence[Attribute]:
+        found: Sequence[Attribute] = self.resource.attributes
+        return found
 
 
 class ProjectsView(_ProjectView, CollectionView):

@@ -2,12 +2,9 @@
 
 from functools import partial
 
-from portal.api.frame.kinds import Checked
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import Attribute, Checked, Operation, Paged, Values, routes
 from portal.api.identity.dialect.kinds import FLAG, KEY, KEY_OR_NULL, LONG_NAME, TEXT
-from portal.api.identity.dialect.lists import EXPIRY, Paged
-from portal.api.identity.dialect.resource import Attribute
-from portal.api.identity.dialect.views import routes
+from portal.api.identity.dialect.lists import EXPIRY
 from portal.api.identity.directory.base import DIRECTORY, CollectionView, DomainView, RecordDetailView, Resource
 from portal.api.identity.directory.kinds import USER_OPTIONS
 from portal.api.identity.fields import text

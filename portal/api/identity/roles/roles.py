@@ -6,11 +6,18 @@ from functools import partial
 from typing import Any
 
 from portal.api.common.views import ServiceView
-from portal.api.frame.resource import Operation, Values
+from portal.api.identity.dialect import (
+    IDENTITY,
+    Attribute,
+    DetailView,
+    InMemory,
+    ListView,
+    Operation,
+    Resource,
+    Values,
+    routes,
+)
 from portal.api.identity.dialect.kinds import IMMUTABLE, KEY, KEY_OR_NULL, LONG_NAME, TEXT
-from portal.api.identity.dialect.lists import InMemory
-from portal.api.identity.dialect.resource import Attribute, Resource
-from portal.api.identity.dialect.views import IDENTITY, DetailView, ListView, routes
 from portal.api.identity.roles.domain_scoped import DomainScopedView
 from provisioning.common.errors import InvalidInputError
 from provisioning.identity.models import Domain, Role
