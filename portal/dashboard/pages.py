@@ -1,7 +1,7 @@
 """The base of all pages of the dashboard: authentication, policy, frame and error messages."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,6 +18,8 @@ from django_htmx.middleware import HtmxDetails
 from portal.common import rate_limits
 from portal.common.redirects import safe_next
 from portal.dashboard import navigation, projects
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
 from portal.dashboard.forms import Form
 from portal.dashboard.plain import plain
 from portal.dashboard.things import Thing, starred
@@ -220,6 +222,22 @@ class Page(View):
             }
         )
 
+    def asks_for_copies(self) -> bool:
+        """Whether the user pressed *Copy as* instead of the button of the action."""
+        return ASKED in self.request.POST
+
+    def written(self, calls: Sequence[Call]) -> list[Written]:
+        """Return API calls in every form of *Copy as*."""
+        rate_limits.check(self.context, rate_limits.DRY_RUNS)
+        return written(calls, place_of(self.request, self.context))
+
+    def show_copies(self, calls: Sequence[Call], title: str, back: str) -> HttpResponse:
+        """Show the calls of an action in its dialog, or on a page of their own for browsers without scripts."""
+        shown = {"copied": self.written(calls), "title": title, "back": back}
+        if cast("PageRequest", self.request).htmx:
+            return self.part("dashboard/_copied.html", shown)
+        return self.page("dashboard/copied.html", shown)
+
     def back(self) -> str:
         """Return the page on which errors are shown."""
         return self.back_to
@@ -237,12 +255,15 @@ class FormPage(Page):
 
     template = ""
     counted = ""
+    copied: Sequence[Written] = ()
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.show(self.form())
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Save the form, or show its errors."""
+        """Save the form, show its errors, or show its API calls."""
+        if self.copies and self.asks_for_copies():
+            return self.copy()
         form = self.form(request.POST)
         if form.is_valid():
             try:
@@ -264,6 +285,43 @@ class FormPage(Page):
         """Return additional context for the template."""
         return {}
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        """Return the API calls with which a client does what the valid form does. A page that overrides this has the
+        button *Copy as*.
+        """
+        raise NotImplementedError
+
+    @property
+    def copies(self) -> bool:
+        """Whether the page has the button *Copy as*."""
+        return type(self).calls is not FormPage.calls
+
+    def form_to_copy(self) -> Form:
+        """Return the submitted form for *Copy as*."""
+        return self.form(self.request.POST)
+
+    def copy(self) -> HttpResponse:
+        """Show the API calls of the form below it, or its errors."""
+        form = self.form_to_copy()
+        htmx = cast("PageRequest", self.request).htmx
+        if form.is_valid():
+            try:
+                self.copied = self.written(self.calls(form))
+            except NovellaError as error:
+                form.refuse(error)
+        if htmx and form.errors:
+            problems = [
+                (form[name].label if name in form.fields else "", rows[0]) for name, rows in form.errors.items()
+            ]
+            return self.part("dashboard/_copied.html", {"problems": problems})
+        if htmx:
+            return self.part("dashboard/_copied.html", {"copied": self.copied})
+        return self.show(form, status=422 if form.errors else 200)
+
+    def form_context(self, form: Form) -> dict[str, Any]:
+        """Return the context of the form."""
+        return {"form": form, **self.extra_context(), "copies": self.copies, "copied": self.copied}
+
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the page with this form."""
-        return self.page(self.template, {"form": form, **self.extra_context()}, status=status)
+        return self.page(self.template, self.form_context(form), status=status)

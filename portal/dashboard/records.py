@@ -126,7 +126,7 @@ class SheetPage(FormPage, RecordsPage):
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if cast("PageRequest", self.request).htmx:
-            return self.part("dashboard/records/_sheet.html", {"form": form, **self.extra_context()}, status=status)
+            return self.part("dashboard/records/_sheet.html", self.form_context(form), status=status)
         return super().show(form, status=status)
 
     def title(self) -> str:

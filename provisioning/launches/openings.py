@@ -20,22 +20,37 @@ def group_opening(context: RequestContext, openings: Sequence[str]) -> SecurityG
 
     Runs in the caller's transaction. Raises ForbiddenError and OverQuotaError.
     """
-    names = [name for name in PORTS if name in openings]
-    called, project_id = f"internet-{'-'.join(names)}", context.project_id or NOBODY
-    wanted = [
-        flows.checked("ingress", version, "tcp", port, port, prefix)
-        for version, prefix in _ANY.items()
-        for name in names
-        for port in PORTS[name]
-    ]
-    meanings = {flow.meaning for flow in wanted}
-    there = SecurityGroup.objects.filter(project_id=project_id, name=called).prefetch_related("rules")
-    for group in there.order_by("created_at", "id"):
-        if meanings <= {_flow(rule).meaning for rule in group.rules.all() if not _remote(rule)}:
-            return group
+    if found := existing_opening(context, openings):
+        return found
     policy.enforce(context, "create_security_group")
     policy.enforce(context, "create_security_group_rule")
-    return services.create_group_allowing(project_id, called, wanted)
+    return services.create_group_allowing(context.project_id or NOBODY, name_of(openings), flows_of(openings))
+
+
+def existing_opening(context: RequestContext, openings: Sequence[str]) -> SecurityGroup | None:
+    """Return the project's security group that opens these services; None if there is none yet."""
+    meanings = {flow.meaning for flow in flows_of(openings)}
+    there = SecurityGroup.objects.filter(project_id=context.project_id or NOBODY, name=name_of(openings))
+    for group in there.prefetch_related("rules").order_by("created_at", "id"):
+        if meanings <= {_flow(rule).meaning for rule in group.rules.all() if not _remote(rule)}:
+            return group
+    return None
+
+
+def name_of(openings: Sequence[str]) -> str:
+    """Return the name of the group that opens these services."""
+    return f"internet-{'-'.join(name for name in PORTS if name in openings)}"
+
+
+def flows_of(openings: Sequence[str]) -> list[Flow]:
+    """Return the traffic that the group allows."""
+    return [
+        flows.checked("ingress", version, "tcp", port, port, prefix)
+        for version, prefix in _ANY.items()
+        for name, ports in PORTS.items()
+        if name in openings
+        for port in ports
+    ]
 
 
 def _flow(rule: SecurityGroupRule) -> Flow:

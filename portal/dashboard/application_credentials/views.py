@@ -1,7 +1,7 @@
 """Application credentials of the user."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -11,6 +11,8 @@ from django.views.decorators.cache import never_cache
 from portal.dashboard.application_credentials.forms import CredentialForm
 from portal.dashboard.application_credentials.listing import APPLICATION_CREDENTIALS, DELETE
 from portal.dashboard.client_files import CLOUD, application_credential_files
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -76,6 +78,19 @@ class CredentialCreate(FormPage, CredentialPage):
             "example": f"openstack --os-cloud {CLOUD} server list",
         }
         return self.page("dashboard/application_credentials/created.html", context, status=201)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        expiry = typed["expires_at"]
+        values = {
+            "user_id": self.context.user_id.hex if self.context.user_id else "",
+            "roles": [role.name for role in typed["roles"]],
+            "expires_at": f"{expiry:%Y-%m-%dT%H:%M:%S}" if expiry else "",
+            "access_rules": [
+                {"service": rule.service, "method": rule.method, "path": rule.path} for rule in typed["access_rules"]
+            ],
+        }
+        return [Call(copied.APPLICATION_CREDENTIAL, {**typed, **values})]
 
     def _project(self) -> Project:
         found = next((each for each in self.entries().projects if each.id == self.context.project_id), None)

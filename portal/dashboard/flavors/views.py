@@ -1,7 +1,11 @@
 """Flavors; operators create and delete them."""
 
+from collections.abc import Sequence
+
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.flavors.forms import FlavorForm
 from portal.dashboard.flavors.listing import FLAVORS
 from portal.dashboard.forms import Form
@@ -38,6 +42,11 @@ class FlavorCreate(FormPage, FlavorPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         return FlavorForm(data)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        renamed = {"ram": typed["memory_mb"], "disk": typed["root_gb"]}
+        return [Call(copied.FLAVOR, {**typed, **renamed})]
 
     def save(self, form: Form) -> HttpResponse:
         flavor = create_flavor(self.context, FlavorRequest(**form.cleaned_data))

@@ -1,10 +1,12 @@
 """Domains: the list and the actions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
@@ -83,6 +85,9 @@ class DomainCreate(RecordFormPage):
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
         return self.go("dashboard:domain_page", domain.id, message=f"{bdi(domain.name)} was created.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.DOMAINS, form.cleaned_data)]
 
 
 class DomainEdit(RecordFormPage, DomainPage):

@@ -1,11 +1,13 @@
 """Groups: the list, the detail page with members and roles, and the actions."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
@@ -57,6 +59,10 @@ class GroupCreate(RecordFormPage):
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
         return self.go("dashboard:group_page", group.id, message=f"{bdi(group.name)} was created. Now add users to it.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        return [Call(copied.GROUP, {**typed, "domain_id": typed["domain"].id})]
 
 
 class GroupDetail(GroupPage):
@@ -122,6 +128,10 @@ class GroupUserAdd(FormPage, GroupPage):
         group, user = self.record, form.cleaned_data["who"]
         add_to_group(group, user)
         return self.go(self.back(), message=f"{bdi(user.name)} is in {bdi(group.name)} now.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        group, user = self.record.id.hex, form.cleaned_data["who"].id.hex
+        return [Call(copied.GROUP_USER, {"group_id": group, "user_id": user, "group": group})]
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"group": self.record, "text": base.search_of(self.request.GET)}

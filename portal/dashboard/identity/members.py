@@ -1,13 +1,15 @@
 """Members of a project, a domain or the system: users and groups with their roles on it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, places
 from portal.dashboard.identity.base import IdentityPage
@@ -101,6 +103,11 @@ class MemberAdd(FormPage, PlacePage):
         check_grants(self, GRANT, place, who, [*roles, *handed_down])
         onboarding.add_roles(who, place, roles, handed_down=handed_down)
         return self.go(places.page_of(place), message=f"{bdi(who.name)} has a role on {bdi(name_of(place))} now.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+
+        place, typed = self.place, form.cleaned_data
+        return role_calls(place, typed["who"], typed["roles"], inherited=bool(typed.get("handed_down")))
 
     def extra_context(self) -> Mapping[str, Any]:
         return {**_words(self.place), "text": base.search_of(self.request.GET)}
@@ -274,6 +281,9 @@ class RoleGive(FormPage, IdentityPage):
         onboarding.add_roles(actor, project, roles)
         return self.go(self.back(), message=f"{bdi(actor.name)} has a role on {bdi(project.name)} now.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return role_calls(form.cleaned_data["project"], self.actor, form.cleaned_data["roles"])
+
     def back(self) -> str:
         """Return to the page of the user or group."""
         return reverse(f"dashboard:{self.kind}_page", args=[self.actor_id])
@@ -286,6 +296,20 @@ class RoleGive(FormPage, IdentityPage):
             "list_name": f"{self.kind.capitalize()}s",
             "back": self.back(),
         }
+
+
+def role_calls(place: Place, actor: User | Group, roles: Sequence[Role], *, inherited: bool = False) -> Sequence[Call]:
+    """Return a call for each role of a user or group on a project or domain."""
+    who, where = type(actor).__name__.lower(), "domain" if isinstance(place, Domain) else "project"
+    kind = copied.on_system(who) if isinstance(place, str) else copied.assignment(who, on_domain=where == "domain")
+    ids = {f"{who}_id": actor.id.hex, **({} if isinstance(place, str) else {f"{where}_id": hexed(place.pk)})}
+    notes = ["The roles that projects of the domain inherit are not among these lines."] if inherited else []
+    return [Call(kind, {**ids, "role_id": role.id.hex}, notes) for role in roles]
+
+
+def hexed(key: object) -> str:
+    """Return an id as the Identity API writes it."""
+    return key.hex if isinstance(key, uuid.UUID) else str(key)
 
 
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:

@@ -1,10 +1,12 @@
 """Projects: the list, the detail page, and the actions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
@@ -64,6 +66,11 @@ class ProjectCreate(RecordFormPage):
         )
         message = f"{project.name} was created. Now assign roles in it to users."
         return self.go("dashboard:project_page", project.id, message=message)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        parent = {"parent_id": typed["parent"].id.hex} if typed["parent"] else {}
+        return [Call(copied.PROJECT, {**typed, "domain_id": typed["domain"].id, **parent})]
 
     def extra_context(self) -> dict[str, Any]:
         return {**super().extra_context(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}

@@ -1,10 +1,12 @@
 """Roles: the list with implied roles, and the actions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base
 from portal.dashboard.identity.base import RolePage
@@ -49,6 +51,10 @@ class RoleCreate(RecordFormPage):
         policy.enforce(self.context, rule_of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
         return self.go("dashboard:roles", message=f"{bdi(role.name)} was created.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        return [Call(copied.ROLE, {**typed, "domain_id": typed["domain"].id if typed["domain"] else ""})]
 
 
 class RoleEdit(RecordFormPage, RolePage):

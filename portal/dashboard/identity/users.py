@@ -1,6 +1,7 @@
 """Users: the list, the forms, and the detail page."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -8,6 +9,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
+from portal.dashboard.copy_as.calls import Call, Result, Secret
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.identity import base, places, wording
 from portal.dashboard.identity.base import UserPage
@@ -81,6 +84,17 @@ class UserCreate(RecordFormPage):
             return self.go("dashboard:user_page", user.id, message=f"{bdi(user.name)} was created.")
         shown = {"person": user, "password": typed["password"], "is_new": True}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        project, role = typed["project"], typed["role"]
+        own = {"domain_id": typed["domain"].id, "default_project_id": project.id.hex if project else ""}
+        names = ("name", "email", "description")
+        user = Call(copied.USER, {**{name: typed[name] for name in names}, **own, "password": Secret("password")})
+        if project is None or role is None:
+            return [user]
+        ids = {"project_id": project.id.hex, "user_id": Result(user), "role_id": role.id.hex}
+        return [user, Call(copied.assignment("user"), ids)]
 
     def extra_context(self) -> dict[str, Any]:
         return {**super().extra_context(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}

@@ -1,11 +1,13 @@
 """Image sharing: the owner offers an image to other projects, which accept or reject it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import image as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
@@ -30,6 +32,9 @@ class ImageShare(FormPage, ImagePage):
         image_id = self.kwargs["image_id"]
         services.add_member(self.context, image_id, form.cleaned_data["project"])
         return self.go("dashboard:image_share", image_id, message="The project can use the image now.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.MEMBER, {"image": str(self.kwargs["image_id"]), "member": form.cleaned_data["project"]})]
 
     def extra_context(self) -> Mapping[str, Any]:
         image = selectors.image_for(self.context, self.kwargs["image_id"])

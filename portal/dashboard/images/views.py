@@ -2,7 +2,7 @@
 
 import base64
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.conf import settings
@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.urls import reverse
 
 from portal.common.error_status import status_of
+from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.kinds import image as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.listing import IMAGES
@@ -87,6 +89,25 @@ class ImageUpload(FormPage, ImagePage):
         if not self._is_script():
             return self.go("dashboard:images")
         return JsonResponse({"next": reverse("dashboard:images")}, status=201)
+
+    def form_to_copy(self) -> Form:
+        """Return the form; a file that is not chosen yet is a placeholder in the lines."""
+        data = self.request.POST.copy()
+        data["size"] = data.get("size") or "0"
+        return self.form(data)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed, record = form.cleaned_data, cast("UploadForm", form).image
+        names = ("name", "disk_format", "container_format", "visibility", "min_disk", "min_ram")
+        values = {**{name: record[name] for name in names}, "login": typed["login"]}
+        if typed.get("source") != "web":
+            file = f"disk.{record['disk_format']}"
+            image = Call(copied.IMAGE, {**values, "file": file})
+            return [image, Call(copied.DATA, {"image": Result(image), "file": file})]
+        terraform = {"web_download": True}
+        ansible = {"import_method": WEB_DOWNLOAD, "use_import": True}
+        image = Call(copied.IMAGE, {**values, "uri": typed["uri"], **terraform, **ansible})
+        return [image, Call(copied.IMPORT, {"image": Result(image), "method": WEB_DOWNLOAD, "uri": typed["uri"]})]
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the form; the script, which keeps the chosen file, gets the error and its field as JSON."""

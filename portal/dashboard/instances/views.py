@@ -1,12 +1,15 @@
 """Instances: the list, the detail page, and the actions."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.detail import head_for
 from portal.dashboard.instances.legality import masters_locks, refusal
@@ -90,6 +93,8 @@ class InstanceAction(InstancePage):
 
     def post(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
         instance = compute.instance_for(self.context, instance_id)
+        if self.asks_for_copies() and (calls := _calls(instance, self.action)):
+            return self.show_copies(calls, self.button.question.format(name=bdi(instance.name)), self.back())
         begin(self.context, self.action, instance, force=str(instance.id) in request.POST.getlist("force"))
         deleted = self.action.key == "delete"
         to = reverse("dashboard:instances") if deleted else reverse("dashboard:instance", args=[instance.id])
@@ -120,8 +125,22 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button, why
         "label": button.label,
         "danger": button.danger,
         "back": reverse("dashboard:instance", args=[instance.id]),
+        "copies": bool(_calls(instance, action)),
         "force": [instance.id] if action.key == "delete" and kept_to_be_restored(instance) else [],
     }
+
+
+def _calls(instance: Instance, action: ServerAction[Any]) -> Sequence[Call]:
+    """Return the call of an action; empty if no client has it."""
+    server = {"server": str(instance.id)}
+    if action.key == "delete":
+        return [Call(copied.DELETE, server)]
+    if action.key in {"reboot", "reboot_hard"}:
+        hard = action.key == "reboot_hard"
+        names = {"type": "HARD" if hard else "SOFT", "action": "reboot_hard" if hard else "reboot_soft"}
+        return [Call(copied.REBOOT, {**server, "hard": hard, **names})]
+    kind = copied.plain_action(action.key, action.api)
+    return [Call(kind, server)] if kind is not None else []
 
 
 def _with_volumes(text: str, instance: Instance) -> str:

@@ -1,9 +1,13 @@
 """Key pairs of the signed-in user."""
 
+from collections.abc import Sequence
+
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.key_pairs.forms import KeyPairForm
 from portal.dashboard.key_pairs.listing import KEY_PAIRS
@@ -41,6 +45,12 @@ class KeyPairCreate(FormPage, KeyPairPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         return KeyPairForm(data)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        imports = typed["how"] == "import"
+        given = {"public_key": typed["public_key"].strip()} if imports else {"algorithm": typed["algorithm"]}
+        return [Call(copied.KEY_PAIR, {"name": typed["name"], **given})]
 
     def save(self, form: Form) -> HttpResponse:
         """Create or import the key pair; only this response contains a private key."""

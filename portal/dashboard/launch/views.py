@@ -1,6 +1,6 @@
 """The launch wizard: one request opens it, one launches, and each change requests an updated summary."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -9,7 +9,9 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from portal.common import rate_limits
+from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.forms import Form
+from portal.dashboard.launch.copied import calls_of
 from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
 from portal.dashboard.launch.made_here import new_forms
 from portal.dashboard.launch.wizard import key_choices, open_wizard
@@ -40,6 +42,9 @@ class LaunchPage(FormPage):
         if len(instances) == 1:
             return self.go("dashboard:instance", instances[0].id)
         return self.go("dashboard:instances", message=f"{len(instances)} instances are being launched.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return calls_of(self.context, cast("LaunchForm", form).plan())
 
     def _show_password(self, launched: Launched) -> HttpResponse:
         """Show the generated password: only this response contains it."""
@@ -81,6 +86,8 @@ class Launch(LaunchPage):
             **new_forms(self.context),
             "edited": self.edited(),
             "writes_templates": self.allows("novella:launch_templates:write"),
+            "copies": True,
+            "copied": self.copied,
         }
         return self.page("dashboard/launch/page.html", {**wizard.shown(), **given}, status=status)
 

@@ -1,13 +1,16 @@
 """Attachment and detachment of volumes, from the page of the volume or the instance."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.kinds import compute as copied
+from portal.dashboard.copy_as.kinds import storage
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.records import SheetPage, name_of
@@ -56,6 +59,10 @@ class VolumeAttach(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         attach_volume(self.context, form.cleaned_data["server"], VolumeToAttach(str(self.record.id)))
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} is being attached.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        values = {"server": form.cleaned_data["server"], "volume_id": str(self.record.id)}
+        return [Call(copied.ATTACHMENT, values)]
 
     def title(self) -> str:
         return f"Attach {bdi(name_of(self.record))}"
@@ -109,6 +116,14 @@ class ServerAttach(SheetPage):
         return self.go(
             self.back(), message=f"{bdi(name_of(volume))} is being created and will then be attached. {MOUNT}"
         )
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        values = {"server": str(self.instance.id), "delete_on_termination": typed["delete_on_termination"]}
+        if typed["volume"] != NEW:
+            return [Call(copied.ATTACHMENT, {**values, "volume_id": typed["volume"]})]
+        volume = Call(storage.VOLUME, {name: typed.get(name) for name in ("name", "size", "volume_type")})
+        return [volume, Call(copied.ATTACHMENT, {**values, "volume_id": Result(volume)})]
 
     def title(self) -> str:
         return f"Attach a volume to {bdi(self.instance.name)}"

@@ -1,9 +1,12 @@
 """Backups of volumes: list, create, restore and delete."""
 
 import uuid
+from collections.abc import Sequence
 
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -66,6 +69,9 @@ class BackupCreate(SheetPage, VolumePage):
         )
         return self.go(self.back(), message="The backup is being written.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.BACKUP, {**form.cleaned_data, "volume_id": str(self.record.id), "force": True})]
+
     def title(self) -> str:
         return f"Back up {bdi(name_of(self.record))}"
 
@@ -88,6 +94,9 @@ class BackupRestore(SheetPage, BackupPage):
         target = form.cleaned_data["target"]
         restored = backup_restores.restore_backup(self.context, str(self.record.id), target)
         return self.go(PAGE, restored.volume.id, message=f"{bdi(name_of(self.record))} is being restored.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.RESTORE, {"backup": str(self.record.id), "volume_id": form.cleaned_data["target"]})]
 
     def title(self) -> str:
         return f"Restore {bdi(name_of(self.record))}"

@@ -1,10 +1,13 @@
 """Actions on a volume: edit, extend, retype, upload as image, delete."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.records import QuestionPage, SheetPage, name_of
@@ -49,6 +52,9 @@ class VolumeExtend(SheetPage, VolumePage):
         services.extend_volume(self.context, self.record.id, size)
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} grows to {size} GiB.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.EXTEND, {"volume": str(self.record.id), "size": form.cleaned_data["size"]})]
+
     def title(self) -> str:
         return f"Extend {bdi(name_of(self.record))}"
 
@@ -75,6 +81,11 @@ class VolumeRetype(SheetPage, VolumePage):
         services.retype(self.context, self.record.id, typed["volume_type"], migration_policy=policy)
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} changes its type.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        policy = "on-demand" if form.cleaned_data["on_demand"] else "never"
+        values = {"volume_type": form.cleaned_data["volume_type"], "migration_policy": policy}
+        return [Call(copied.RETYPE, {"volume": str(self.record.id), **values})]
+
     def title(self) -> str:
         return f"Change the type of {bdi(name_of(self.record))}"
 
@@ -99,6 +110,9 @@ class VolumeUpload(SheetPage, VolumePage):
             "dashboard:images",
             message=f"The image {bdi(typed['name'])} is being created from {bdi(name_of(self.record))}.",
         )
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.VOLUME_IMAGE, {**form.cleaned_data, "volume": str(self.record.id)})]
 
     def title(self) -> str:
         return f"Create an image of {bdi(name_of(self.record))}"

@@ -1,9 +1,12 @@
 """Snapshots of volumes: list, create, edit, delete and revert."""
 
 import uuid
+from collections.abc import Sequence
 
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -53,6 +56,9 @@ class SnapshotCreate(SheetPage, VolumePage):
             self.context, self.record.id, name=typed["name"], description=typed["description"], force=True
         )
         return self.go(self.back(), message="The snapshot is being taken.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.SNAPSHOT, {**form.cleaned_data, "volume_id": str(self.record.id), "force": True})]
 
     def title(self) -> str:
         return f"Snapshot of {bdi(name_of(self.record))}"

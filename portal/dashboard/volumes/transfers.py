@@ -1,9 +1,13 @@
 """Transfer of a volume to another project; the key is shown once."""
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.records import QuestionPage, SheetPage, name_of
@@ -34,6 +38,11 @@ class TransferCreate(SheetPage, VolumePage):
             "dashboard/volumes/volumes/key_once.html",
             {"volume": self.record, "transfer": transfer, "key": key, "back": self.back()},
         )
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        values = {"name": typed["name"], "no_snapshots": not typed["with_snapshots"]}
+        return [Call(copied.TRANSFER, {**values, "volume_id": str(self.record.id)})]
 
     def title(self) -> str:
         return f"Transfer {bdi(name_of(self.record))}"

@@ -1,11 +1,13 @@
 """Volumes: the list, the detail page, and the form for a new one."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -104,6 +106,12 @@ class VolumeCreate(SheetPage):
         )
         how = "could not be created" if volume.status == VolumeStatus.ERROR else "is being created"
         return self.go(PAGE, volume.id, message=f"{name_of(volume)} {how}.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        names = ("name", "description", "size", "volume_type", "availability_zone")
+        source = {FIELD_OF[typed["source"]]: typed["source_id"]} if typed["source_id"] else {}
+        return [Call(copied.VOLUME, {**{name: typed.get(name) for name in names}, **source})]
 
     def about(self) -> str:
         return "A disk that can be attached to one instance after another and is kept when they are deleted."

@@ -1,10 +1,13 @@
 """Lock, password and state of an instance."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from django import forms
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call, Secret
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import lock, power, reset_state
@@ -29,6 +32,9 @@ class LockWithReason(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         lock.lock(self.context, self.instance.id, reason=form.cleaned_data["reason"] or None)
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.LOCK, {"server": str(self.instance.id), "reason": form.cleaned_data["reason"]})]
 
 
 class PasswordForm(Form):
@@ -65,6 +71,9 @@ class ChangePassword(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         power.ChangePassword.begin(self.context, self.instance.id, form.cleaned_data["password"])
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.PASSWORD, {"server": str(self.instance.id), "password": Secret("password")})]
 
 
 class StateForm(Form):

@@ -1,11 +1,13 @@
 """Images of an instance, and instances from an image: image, backup, rebuild, rescue."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django import forms
 from django.http import HttpResponse, QueryDict
 from django.utils import timezone
 
+from portal.dashboard.copy_as.calls import Call, Secret
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
 from portal.dashboard.instances.page import InstanceSheet
 from portal.dashboard.names import bdi
@@ -38,6 +40,9 @@ class CreateImage(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         snapshot.create_image(self.context, self.instance.id, form.cleaned_data["name"])
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.SERVER_IMAGE, {**form.cleaned_data, "server": str(self.instance.id)})]
 
     def about(self) -> str:
         what = (
@@ -77,6 +82,9 @@ class CreateBackup(InstanceSheet):
         typed = form.cleaned_data
         snapshot.create_backup(self.context, self.instance.id, typed["name"], typed["backup_type"], typed["rotation"])
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.SERVER_BACKUP, {**form.cleaned_data, "server": str(self.instance.id)})]
 
 
 class RebuildForm(Form):
@@ -126,6 +134,13 @@ class Rebuild(InstanceSheet):
         rebuild.RebuildAction.begin(self.context, self.instance.id, request)
         return self.done()
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        key = {"key_name": typed["key_name"], "no_key": not typed["key_name"] or None}
+        values = {"image": typed["image"], "preserve_ephemeral": typed.get("preserve_ephemeral", False)}
+        values |= {} if typed["key_name"] == KEPT_KEY else key
+        return [Call(copied.REBUILD, {"server": str(self.instance.id), **values})]
+
 
 class RescueForm(Form):
     """The image and the password of the rescue system."""
@@ -164,6 +179,12 @@ class Rescue(InstanceSheet):
             self.context, self.instance.id, image_id=typed["image"] or None, password=typed["password"] or None
         )
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        password = Secret("password") if typed["password"] else None
+        values = {"image": typed["image"], "password": password}
+        return [Call(copied.RESCUE, {"server": str(self.instance.id), **values})]
 
 
 def dated(name: str) -> str:

@@ -1,5 +1,6 @@
 """Network interfaces of an instance: attach and detach."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -7,6 +8,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard import refusals
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
 from portal.dashboard.names import bdi
@@ -66,6 +69,15 @@ class AttachInterface(InstanceSheet):
         )
         attach_interface(self.context, self.instance.id, wanted)
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        kind, _, identity = form.cleaned_data["target"].partition(":")
+        address, server = form.cleaned_data["fixed_ip"].strip(), str(self.instance.id)
+        if kind == "port":
+            return [Call(copied.PORT_INTERFACE, {"server": server, "port_id": identity})]
+        fixed = {"fixed_ips": [{"ip_address": address}], "fixed_ip": address} if address else {}
+        of = copied.FIXED_INTERFACE if address else copied.INTERFACE
+        return [Call(of, {"server": server, "network_id": identity, **fixed})]
 
     def back(self) -> str:
         return reverse("dashboard:instance_network", args=[self.kwargs["instance_id"]])

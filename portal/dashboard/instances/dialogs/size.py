@@ -1,8 +1,12 @@
 """Resize of an instance, with the sizes that fit on its host."""
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions.resize import resize
@@ -41,6 +45,9 @@ class Resize(InstanceSheet):
                 self.back(), message="The new size does not fit on the host of the instance.", level=messages.ERROR
             )
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.RESIZE, {"server": str(self.instance.id), "flavor": form.cleaned_data["flavor"]})]
 
     def about(self) -> str:
         down = (

@@ -1,12 +1,14 @@
 """Floating IPs: the list, allocation, release, association and port forwardings."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -106,6 +108,13 @@ class FloatingAllocate(SheetPage):
         )
         return self.go(HOME, message=f"{made.address} was allocated. Now associate it with an instance.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        network = {"network_id": str(typed["network"].id), "network_name": typed["network"].name}
+        return [
+            Call(copied.FLOATING_IP, {**network, "address": typed.get("address"), "description": typed["description"]})
+        ]
+
     def about(self) -> str:
         if not routing.external_networks_for(self.context):
             return "There is no external network. Ask an operator for one."
@@ -146,6 +155,11 @@ class FloatingAssociate(SheetPage, FloatingPage):
         fixed = form.cleaned_data["target"]
         services.associate(self.record, fixed.port, fixed.address)
         return self.go(HOME, message=f"{self.record.address} is now associated with {fixed.address}.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        fixed = form.cleaned_data["target"]
+        floating = {"floating_ip": str(self.record.id), "address": self.record.address}
+        return [Call(copied.ASSOCIATION, {**floating, "port_id": str(fixed.port_id), "fixed_address": fixed.address})]
 
     def title(self) -> str:
         return f"Associate {self.record.address} with an instance"
@@ -204,6 +218,16 @@ class ForwardingAdd(SheetPage, FloatingPage):
         )
         made = services.create_port_forwarding(self.record, wanted)
         return self.go(self.back(), message=f"{label_of(made)}: the port forwarding is active.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = form.cleaned_data
+        fixed = typed["target"]
+        values = {"protocol": typed["protocol"], "description": typed["description"]}
+        for name in ("internal", "external"):
+            first, last = typed[name]
+            values |= {f"{name}_port": first} if first == last else {f"{name}_port_range": f"{first}:{last}"}
+        target = {"internal_port_id": str(fixed.port_id), "internal_ip_address": fixed.address}
+        return [Call(copied.FORWARDING, {"floating_ip": str(self.record.id), **values, **target})]
 
     def title(self) -> str:
         return f"Forward ports of {self.record.address}"

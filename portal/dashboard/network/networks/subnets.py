@@ -1,18 +1,20 @@
 """Subnets: add, edit and delete."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
 from portal.dashboard.network.networks.rows import device_words
-from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage
+from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage, subnet_values
 from portal.dashboard.records import Crumbs, QuestionPage, RecordPage, SheetPage, name_of
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
@@ -52,6 +54,10 @@ class SubnetCreate(SheetPage, NetworkPage):
     def save(self, form: Form) -> HttpResponse:
         made = services.create_subnet(self.record, form.cleaned_data["cidr"], **cast("NewSubnetForm", form).columns())
         return self.go(self.back(), message=f"{made.cidr} was added.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        values = subnet_values(form.cleaned_data["cidr"], cast("NewSubnetForm", form).columns())
+        return [Call(copied.SUBNET, {"network_id": str(self.record.id), **values})]
 
     def title(self) -> str:
         return f"Add a subnet to {bdi(name_of(self.record))}"

@@ -1,11 +1,13 @@
 """Networks: the list, the detail page, and the actions."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -109,11 +111,31 @@ class NetworkCreate(SheetPage):
         )
         return self.go(PAGE, network.id, message=f"{bdi(network.name)} was created.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed = cast("NewNetworkForm", form)
+        columns = typed.columns()
+        segment = {name: columns[name] for name in sorted(UNCHANGING) if name in columns}
+        network = Call(copied.NETWORK, {"name": form.cleaned_data["name"], **columns, "segment": segment})
+        found, router = [network], form.cleaned_data.get("router")
+        for subnet in typed.first_subnets():
+            made = Call(copied.SUBNET, {"network_id": Result(network), **subnet_values(subnet.cidr, subnet.fields)})
+            found.append(made)
+            if router is not None and "gateway_ip" not in subnet.fields:
+                values = {"router": str(router.id), "subnet_id": Result(made)}
+                found.append(Call(copied.ROUTER_INTERFACE, values))
+        return found
+
     def extra_context(self) -> dict[str, Any]:
         return {**super().extra_context(), "suggested6": uses.free_range_ipv6()}
 
     def about(self) -> str:
         return "A private network of this project. Only the name is required."
+
+
+def subnet_values(cidr: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a call that creates a subnet with these columns."""
+    found = {"cidr": cidr, "ip_version": 6 if ":" in cidr else 4, **columns}
+    return found | ({"no_gateway": True} if columns.get("gateway_ip", cidr) is None else {})
 
 
 def routers_to_join(context: RequestContext) -> list[Router]:

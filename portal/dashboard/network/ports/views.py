@@ -1,11 +1,13 @@
 """Ports: create, edit and delete."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
@@ -54,6 +56,11 @@ class PortCreate(SheetPage, NetworkPage):
             **typed.columns(),
         )
         return self.go(PAGE, self.record.id, message=f"The port {label_of(made)} was created.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed, groups = cast("PortForm", form), [str(each.id) for each in form.cleaned_data["groups"]]
+        values = {"fixed_ips": typed.addresses(), "security_groups": groups, "no_security_groups": not groups or None}
+        return [Call(copied.PORT, {"network_id": str(self.record.id), **typed.columns(), **values})]
 
     def title(self) -> str:
         return f"New port on {bdi(name_of(self.record))}"

@@ -6,6 +6,8 @@ from typing import Any, cast
 
 from django.http import Http404, HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call, Result
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -108,6 +110,15 @@ class RouterCreate(SheetPage):
         )
         return self.go(PAGE, router.id, message=f"{bdi(router.name)} was created.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        typed, gateway = form.cleaned_data, cast("NewRouterForm", form).wanted()
+        names, subnets = ("name", "description", "admin_state_up"), [str(each.id) for each in typed["subnets"]]
+        router = Call(
+            copied.ROUTER, {**{name: typed[name] for name in names}, **_gateway_values(gateway), "interfaces": subnets}
+        )
+        legs = [Call(copied.FIRST_INTERFACE, {"router": Result(router), "subnet_id": each}) for each in subnets]
+        return [router, *legs]
+
     def about(self) -> str:
         return "A router connects networks to each other and to an external network."
 
@@ -148,6 +159,10 @@ class RouterGateway(SheetPage, RouterPage):
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} now has a gateway.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        gateway = cast("GatewayForm", form).wanted()
+        return [Call(copied.GATEWAY, {"router": str(self.record.id), **_gateway_values(gateway)})]
 
     def title(self) -> str:
         return f"Gateway of {bdi(name_of(self.record))}"
@@ -214,6 +229,15 @@ class InterfaceAdd(SheetPage, RouterPage):
             services.add_interface_at(self.record, subnet, address or None)
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} is on {bdi(subnet.network)} now.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        subnet, address = form.cleaned_data["subnet"], form.cleaned_data["address"]
+        router, key = str(self.record.id), str(subnet.id)
+        if cast("InterfaceForm", form).at_gateway():
+            return [Call(copied.ROUTER_INTERFACE, {"router": router, "subnet_id": key})]
+        fixed = {"subnet_id": key, **({"ip_address": address} if address else {})}
+        port = Call(copied.PORT, {"network_id": str(subnet.network_id), "fixed_ips": [fixed]})
+        return [port, Call(copied.ROUTER_PORT, {"router": router, "port_id": Result(port)})]
+
     def title(self) -> str:
         return f"Connect {bdi(name_of(self.record))} to a network"
 
@@ -260,6 +284,12 @@ class RouteAdd(SheetPage, RouterPage):
         services.add_routes(self.record, [form.cleaned_data])
         return self.go(self.back(), message=f"{form.cleaned_data['destination']} is now routed there.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        route = {name: form.cleaned_data[name] for name in ("destination", "nexthop")}
+        values = {"routes": [route], "body": {"router": {"routes": [route]}}}
+        terraform = {"destination_cidr": route["destination"], "next_hop": route["nexthop"]}
+        return [Call(copied.ROUTE, {"router": str(self.record.id), **values, **terraform})]
+
     def title(self) -> str:
         return f"Add a route to {bdi(name_of(self.record))}"
 
@@ -288,6 +318,11 @@ class RouteRemove(QuestionPage[Router], RouterPage):
         if asked not in self.record.routes:
             raise Http404
         return asked
+
+
+def _gateway_values(gateway: services.Gateway | None) -> dict[str, Any]:
+    """Return the values of a call for an external gateway."""
+    return {"gateway": str(gateway.network.id), "enable_snat": gateway.enable_snat} if gateway is not None else {}
 
 
 def _subnets(page: Page) -> Sequence[Subnet]:

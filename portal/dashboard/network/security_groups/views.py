@@ -1,12 +1,14 @@
 """Security groups: the list, the detail page, and the actions."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.names import bdi
@@ -88,6 +90,9 @@ class GroupCreate(SheetPage):
             PAGE, group.id, message=f"{bdi(group.name)} was created. It allows all outbound and no inbound traffic."
         )
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.SECURITY_GROUP, form.cleaned_data)]
+
     def about(self) -> str:
         return (
             "A security group filters inbound and outbound traffic. Assign it to instances at launch or on their pages."
@@ -153,6 +158,9 @@ class RuleAdd(SheetPage, GroupPage):
         listed = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
         return self.go(self.back(), message=f"{bdi(name_of(self.record))} now allows {listed}.")
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.RULE, rule_values(each)) for each in cast("RuleForm", form).wanted(self.record)]
+
     def title(self) -> str:
         return f"Add a rule to {bdi(name_of(self.record))}"
 
@@ -161,6 +169,25 @@ class RuleAdd(SheetPage, GroupPage):
 
     def crumbs(self) -> Crumbs:
         return [(name_of(self.record), self.back())]
+
+
+def rule_values(wanted: services.WantedRule) -> dict[str, Any]:
+    """Return the values of a call that creates a rule."""
+    row = wanted.row()
+    names = (
+        "direction",
+        "ethertype",
+        "protocol",
+        "port_range_min",
+        "port_range_max",
+        "remote_ip_prefix",
+        "description",
+    )
+    ids = ("security_group_id", "remote_group_id", "remote_address_group_id")
+    columns = {**{name: getattr(row, name) for name in names}, "security_group_id": row.group_id}
+    remotes = {name: getattr(row, name) for name in ids[1:]}
+    found = {**columns, **remotes}
+    return copied.rule_values({name: str(value) if name in ids and value else value for name, value in found.items()})
 
 
 class RuleDelete(QuestionPage[SecurityGroupRule]):

@@ -1,0 +1,45 @@
+"""Where the calls go: the addresses of the services, and the cloud's name in ``clouds.yaml``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from portal.dashboard.copy_as.calls import Call, FormName
+
+MANY = "several"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cloud as its clients see it: ``urls`` by first part of the service's path."""
+
+    cloud: str
+    urls: Mapping[str, str]
+
+
+Write = Callable[[Sequence[Call], Place], str]
+
+LABELS: Mapping[FormName, str] = {
+    "body": "The API",
+    "option": "The command openstack",
+    "python": "openstacksdk",
+    "terraform": "The Terraform provider",
+    "ansible": "The collection openstack.cloud",
+}
+
+
+def remarks(call: Call, form: FormName) -> list[str]:
+    """Return sentences about what the form cannot express of a call."""
+    label, missing = LABELS[form], call.missing(form)
+    found = [*call.notes]
+    if call.kind.named(form) is None:
+        thing = call.kind.key.replace("_", " ")
+        return [*found, f"{label} has nothing for this step: {thing}."]
+    if missing:
+        found.append(f"{label} has no setting for: {', '.join(missing).replace('_', ' ')}.")
+    return found
+
+
+def since(call: Call) -> str:
+    """Return the newest microversion that the values of a call need; empty for none."""
+    found = [each.since for each, _ in call.given() if each.since]
+    return max(found, key=lambda text: [int(part) for part in text.split(".")], default="")

@@ -1,0 +1,120 @@
+"""Calls of the Block Storage API."""
+
+from portal.dashboard.copy_as.calls import POSITIONAL, Kind, attribute, part_of_path
+
+NAME = attribute("name", option=POSITIONAL)
+DESCRIPTION = attribute("description")
+FORCE = attribute("force", flags=("--force", ""), usual=False)
+
+VOLUME = Kind(
+    key="volume",
+    service="volume",
+    path="volumes",
+    envelope="volume",
+    attributes=(
+        attribute("size"),
+        attribute("volume_type", option="--type"),
+        attribute("availability_zone"),
+        attribute("image_id", body="imageRef", option="--image", ansible="image"),
+        attribute("snapshot_id", option="--snapshot", ansible="snapshot"),
+        attribute(
+            "source_volume_id", body="source_volid", option="--source", terraform="source_vol_id", ansible="volume"
+        ),
+        attribute("backup_id", option="--backup", ansible=None),
+        DESCRIPTION,
+        NAME,
+    ),
+    command="volume create",
+    python="block_storage.create_volume",
+    terraform="openstack_blockstorage_volume_v3",
+    ansible="openstack.cloud.volume",
+    ansible_result="volume",
+)
+SNAPSHOT = Kind(
+    key="snapshot",
+    service="volume",
+    path="snapshots",
+    envelope="snapshot",
+    attributes=(attribute("volume_id", option="--volume", ansible="volume"), FORCE, DESCRIPTION, NAME),
+    command="volume snapshot create",
+    python="block_storage.create_snapshot",
+    ansible="openstack.cloud.volume_snapshot",
+    ansible_result="volume_snapshot",
+)
+BACKUP = Kind(
+    key="backup",
+    service="volume",
+    path="backups",
+    envelope="backup",
+    attributes=(
+        attribute("incremental", flags=("--incremental", ""), ansible="is_incremental", usual=False),
+        FORCE,
+        DESCRIPTION,
+        attribute("name"),
+        attribute("volume_id", option=POSITIONAL, ansible="volume"),
+    ),
+    command="volume backup create",
+    python="block_storage.create_backup",
+    ansible="openstack.cloud.volume_backup",
+    ansible_result="backup",
+)
+TRANSFER = Kind(
+    key="transfer",
+    service="volume",
+    path="volume-transfers",
+    envelope="transfer",
+    attributes=(
+        attribute("no_snapshots", flags=("--no-snapshots", ""), since="3.55", usual=False),
+        attribute("name"),
+        attribute("volume_id", option=POSITIONAL),
+    ),
+    command="volume transfer request create",
+    python="block_storage.create_transfer",
+)
+VOLUME_IMAGE = Kind(
+    key="image",
+    service="volume",
+    path="volumes/{volume}/action",
+    envelope="os-volume_upload_image",
+    attributes=(
+        part_of_path("volume", option="--volume", ansible="volume"),
+        attribute("disk_format"),
+        FORCE,
+        attribute("name", body="image_name", option=POSITIONAL, python=POSITIONAL),
+    ),
+    command="image create",
+    python="block_storage.upload_volume_to_image",
+    ansible="openstack.cloud.image",
+)
+EXTEND = Kind(
+    key="size",
+    service="volume",
+    path="volumes/{volume}/action",
+    envelope="os-extend",
+    attributes=(part_of_path("volume"), attribute("size", body="new_size", python=POSITIONAL)),
+    command="volume set",
+    python="block_storage.extend_volume",
+)
+RETYPE = Kind(
+    key="type",
+    service="volume",
+    path="volumes/{volume}/action",
+    envelope="os-retype",
+    attributes=(
+        part_of_path("volume"),
+        attribute("volume_type", body="new_type", option="--type", python=POSITIONAL),
+        attribute("migration_policy", option="--retype-policy"),
+    ),
+    command="volume set",
+    python="block_storage.retype_volume",
+)
+RESTORE = Kind(
+    key="restore",
+    service="volume",
+    path="backups/{backup}/restore",
+    envelope="restore",
+    attributes=(part_of_path("backup"), attribute("volume_id", option=POSITIONAL)),
+    command="volume backup restore",
+    python="block_storage.restore_backup",
+    answer="restore",
+)

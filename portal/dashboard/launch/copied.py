@@ -1,0 +1,122 @@
+"""The API calls of a launch, for *Copy as*."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from portal.dashboard.copy_as.calls import Call, Result, Secret
+from portal.dashboard.copy_as.kinds import compute, network
+from provisioning.common.context import RequestContext
+from provisioning.compute.launch.checks import MAX_COUNT
+from provisioning.compute.launch.request import DiskRequest, LaunchRequest
+from provisioning.compute.records.names import numbered
+from provisioning.launches.openings import existing_opening, flows_of, name_of
+from provisioning.launches.plan import PLACEHOLDER, LaunchPlan
+from provisioning.launches.services.snippets import texts_of
+from provisioning.network.records.flows import Flow
+from provisioning.network.selectors import security_groups_to_choose
+from provisioning.network.selectors.ways_out import outsides_of
+
+LEASE = "The lease is not part of these lines: the dashboard sets it."
+MOUNTS = "The data disks are not formatted and mounted by these lines."
+KEPT = "The port and the floating IP are kept when the server is deleted."
+
+
+def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
+    """Return the calls that launch the servers of a plan, with their security group, ports and floating IPs.
+
+    Raises the errors of snippets that do not exist.
+    """
+    request = plan.request(idempotency_key="", configs=texts_of(context, plan.snippets))
+    opened, groups = _opening(context, plan)
+    found = [*opened]
+    values, notes = _values(request, groups), _notes(plan)
+    for index in range(min(plan.count, MAX_COUNT)):
+        name = numbered(plan.name, index, plan.count, placeholder=PLACEHOLDER)
+        networks: list[dict[str, Any]] = [{"uuid": each} for each in plan.networks]
+        if plan.reachable and networks and (outside := outsides_of(context, [{"network_id": plan.networks[0]}])):
+            port = Call(network.PORT, {"name": name, "network_id": plan.networks[0], "security_groups": groups})
+            address = {"network_id": str(outside[0].id), "network_name": outside[0].name, "port_id": Result(port)}
+            found += [port, Call(network.FLOATING_IP, address)]
+            networks[0] = {"port": Result(port)}
+        password = Secret("password") if plan.needs_password else None
+        own = {"name": name, "networks": networks, "no_network": not networks or None, "password": password}
+        found.append(Call(compute.SERVER, {**values, **own}, notes))
+    return found
+
+
+def _opening(context: RequestContext, plan: LaunchPlan) -> tuple[list[Call], list[Any]]:
+    """Return the calls that create the group of the openings, and the ids of all groups of the servers."""
+    if not plan.openings or not plan.networks:
+        return [], list(plan.security_groups)
+    usual = [each for each in security_groups_to_choose(context) if each.name == "default"]
+    groups: list[Any] = [*plan.security_groups] or [str(each.id) for each in usual]
+    if there := existing_opening(context, plan.openings):
+        return [], [*groups, str(there.id)]
+    group = Call(network.SECURITY_GROUP, {"name": name_of(plan.openings)})
+    rules = [Call(network.RULE, _rule(flow, group)) for flow in flows_of(plan.openings)]
+    return [group, *rules], [*groups, Result(group)]
+
+
+def _rule(flow: Flow, group: Call) -> dict[str, Any]:
+    return network.rule_values(
+        {
+            "direction": flow.direction,
+            "ethertype": flow.ethertype,
+            "protocol": flow.protocol,
+            "port_range_min": flow.port_min,
+            "port_range_max": flow.port_max,
+            "remote_ip_prefix": flow.prefix,
+            "security_group_id": Result(group),
+        }
+    )
+
+
+def _values(request: LaunchRequest, groups: Sequence[Any]) -> dict[str, Any]:
+    """Return the values that all servers of a request share."""
+    text = base64.b64decode(request.user_data).decode(errors="replace") if request.user_data else ""
+    return {
+        "image_id": request.image_id,
+        "flavor_id": request.flavor_ref,
+        "key_name": request.key_name,
+        "security_groups": groups,
+        "user_data": text,
+        "metadata": dict(request.metadata),
+        "tags": list(request.tags),
+        "availability_zone": request.availability_zone,
+        "server_group": request.scheduler_hints.get("group"),
+        "config_drive": request.config_drive,
+        "description": request.description,
+        **_disks(request),
+    }
+
+
+def _disks(request: LaunchRequest) -> dict[str, Any]:
+    root = next((disk for disk in request.disks if disk.boot_index == 0), None)
+    devices = [_device(disk) for disk in request.disks]
+    if root is None:
+        local = {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": request.image_id}
+        devices = [{**local, "delete_on_termination": True}, *devices] if devices else []
+    found: dict[str, Any] = {"devices": devices, "more_disks": len(request.disks) - bool(root)}
+    if root is not None:
+        found |= {f"boot_{root.source_type}": root.source_id, "terminate_volume": root.delete_on_termination}
+        found |= {"boot_from_volume": True, "volume_size": root.size} if root.source_type == "image" else {}
+    return found
+
+
+def _device(disk: DiskRequest) -> dict[str, Any]:
+    found = {
+        "source_type": disk.source_type,
+        "destination_type": disk.destination_type,
+        "uuid": disk.source_id,
+        "volume_size": disk.size,
+        "boot_index": disk.boot_index if disk.boot_index is not None else -1,
+        "delete_on_termination": disk.delete_on_termination,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _notes(plan: LaunchPlan) -> list[str]:
+    found = [LEASE] if plan.lease_days else []
+    found += [MOUNTS] if any(disk.mount for disk in plan.disks) else []
+    return found + ([KEPT] if plan.reachable else [])
